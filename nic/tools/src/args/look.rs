@@ -21,13 +21,13 @@ pub struct Paths {
     /// The UDP source ports to choose entropy values from; by default those that every endpoint has, on UDP sockets too
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
     pub(crate) ports: (u16, u16),
-    /// How many values to try at most, spread over these ports
+    /// Maximum number of values to try, spread over these ports
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_VALUES)))]
     pub(crate) values: u16,
     /// Probes of each value to the far end
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) probes: u32,
-    /// Look at so many hops at most
+    /// Maximum number of hops to examine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=60))]
     pub(crate) hops: u8,
     /// The first of the 64 UDP ports of the endpoint there
@@ -39,7 +39,7 @@ pub struct Paths {
     /// The key of the endpoint there, if it has the same file as this side
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of the endpoint there, if it has one: without it, it answers nobody
+    /// The public key of the endpoint there, if it has one: it does not answer without
     #[arg(long, value_name = "KEY", conflicts_with = "key")]
     pub(crate) peer: Option<PublicKey>,
 }

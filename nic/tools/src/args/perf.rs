@@ -25,19 +25,19 @@ pub struct Perf {
     /// Where `spray serve` listens
     #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) server: IpAddr,
-    /// How long
+    /// Duration of the measurement
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10, conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) time: u32,
-    /// End after so many bytes of all connections, in place of a time; K, M and G are powers of 1024
+    /// Number of bytes of all connections after which to end, in place of a time; K, M and G are powers of 1024
     #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency"], value_parser = number)]
     pub(crate) number: Option<u64>,
     /// Leave the first seconds out of the sums
     #[arg(long, short = 'O', value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=600))]
     pub(crate) omit: u32,
-    /// Most bits a second of each connection, 0 for as many as go; K, M and G are powers of 1000
+    /// Rate limit of each connection in bits a second, 0 for none; K, M and G are powers of 1000
     #[arg(long, short, value_name = "RATE", default_value = "0", conflicts_with = "latency", value_parser = bitrate)]
     pub(crate) bitrate: u64,
-    /// Connections at the same time
+    /// Number of parallel connections
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) parallel: u32,
     /// Time between two lines
