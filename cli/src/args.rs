@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 #[cfg(feature = "xdp")]
-use spray_tools::args::{Doctor, Keygen, Paths, Perf, Recv, ReportHardware, Send, Serve, Tunnel};
+use spray_tools::args::{Doctor, Keygen, Paths, Perf, Recv, Send, Serve, Tunnel};
 
 #[cfg(feature = "lab")]
 use crate::lab;
@@ -35,7 +35,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Run scenarios", &["init", "explain", "run", "sim", "compare", "compare-balancers", "figures", "trace", "demo"]),
     ("Send between machines", &["send", "recv", "tunnel", "serve", "perf", "paths", "keygen"]),
     ("Deploy a fabric", &["up", "shell", "link", "down", "switch"]),
-    ("Check and clean", &["doctor", "report-hardware", "clean"]),
+    ("Check and clean", &["doctor", "clean"]),
 ];
 
 /// The command line, whose help has the commands in their groups.
@@ -99,9 +99,6 @@ pub enum Command {
     #[cfg(feature = "xdp")]
     /// Checks what this machine and its NICs can do and lack
     Doctor(Doctor),
-    #[cfg(feature = "xdp")]
-    /// Measures a NIC, and writes one file for the developers
-    ReportHardware(ReportHardware),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Upkeep(lab::args::Upkeep),

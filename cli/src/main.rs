@@ -67,8 +67,6 @@ fn main() -> ExitCode {
         Command::Keygen(arguments) => spray_tools::keygen(&arguments),
         #[cfg(feature = "xdp")]
         Command::Doctor(arguments) => doctor(&arguments),
-        #[cfg(feature = "xdp")]
-        Command::ReportHardware(arguments) => spray_tools::report_hardware(&arguments),
         #[cfg(feature = "lab")]
         Command::Upkeep(command) => command.run(),
         Command::Completions(arguments) => shell::completions(&arguments),
@@ -88,9 +86,6 @@ fn ended(outcome: Outcome) -> ExitCode {
 /// Checks what this machine can do, and an interface, and says how to mend what is missing.
 #[cfg(feature = "xdp")]
 fn doctor(arguments: &spray_tools::args::Doctor) -> spray_tools::failure::Outcome {
-    if let Some(interface) = arguments.restored() {
-        return doctor::restore(interface);
-    }
     let mut checks = Vec::from(doctor::kernel());
     #[cfg(feature = "lab")]
     let of_the_laboratory = !arguments.has_interface();

@@ -42,7 +42,7 @@ macro_rules! forward {
     };
 }
 
-pub(crate) mod bare;
+mod bare;
 mod exchange;
 mod frames;
 pub mod memory;

@@ -13,11 +13,9 @@
 //! | `payload` | where payload is read from and written to |
 //! | `seal` | the key exchange, seals, fresh keys |
 //! | `transmit` | control frames, the device, and what is read ahead where there are many connections |
-//! | `bare` | frames that are counted and mean nothing |
 #![deny(clippy::indexing_slicing)]
 
 mod admission;
-mod bare;
 mod config;
 mod connection;
 mod event;
@@ -183,18 +181,6 @@ impl<D: Device> Endpoint<D> {
     pub(crate) fn set_own_mac(&mut self, mac: [u8; 6]) -> std::io::Result<()> {
         self.machine.owner.control_queue.set_mac(mac);
         self.link.device.set_mac(mac)
-    }
-
-    /// Sends a frame that the peer answers if it is alive: [`last_frame_at`](Self::last_frame_at) says whether it has.
-    pub fn probe(&mut self, connection: ConnectionId) {
-        self.asked += 1;
-        self.machine.probe(connection);
-    }
-
-    /// When the last genuine frame of a connection came; `None` if it has ended.
-    #[must_use]
-    pub fn last_frame_at(&self, connection: ConnectionId) -> Option<Time> {
-        self.machine.table.get(connection).map(|connection| connection.heard_at)
     }
 
     /// Connections that have opened since the endpoint was made.

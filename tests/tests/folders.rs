@@ -116,39 +116,24 @@ impl Halfway {
         assert!(!self.out.join("tree/big").exists(), "it was too fast");
     }
 
-    /// Waits until both ends, one of which began anew, have done their part. What had arrived is not sent again.
+    /// Waits until both ends have done their part after one of them was killed.
     fn finish(&mut self) {
         let Self { tree, out, receiving, sending, .. } = self;
         assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
         assert!(is_same(tree, &out.join("tree")));
-        let report = report(sending);
-        let [sent, there] = ["sent_bytes", "there_bytes"].map(|name| report[name].as_u64().unwrap());
-        assert_eq!(sent + there, Self::BYTES + "first".len() as u64);
-        assert!(there > 16 << 20, "{there} of the bytes were there");
+        assert_eq!(report(sending)["sent_bytes"], Self::BYTES + "first".len() as u64);
         assert_eq!(fs::read_dir(out).unwrap().count(), 1, "nothing is left behind");
     }
 }
 
 #[test]
-fn after_its_receiver_was_killed_a_transfer_goes_on_where_it_was() {
+fn after_its_receiver_was_killed_nothing_is_left_and_a_transfer_arrives() {
     let Some(_turn) = shared_turn() else { return };
     let mut halfway = Halfway::new();
     halfway.receiving.kill();
     assert_eq!(halfway.sending.end().code(), Some(1));
-    let said = halfway.sending.said();
-    assert!(said.contains("the same command goes on from what has arrived"), "{said}");
+    fs::remove_dir_all(halfway.out.join("tree")).unwrap();
     halfway.receiving = receive(&halfway.routers, &halfway.out);
     halfway.sending = send(&halfway.routers, &halfway.tree);
     halfway.finish();
-}
-
-/// The receiver still waits for the old sender when the new one comes.
-#[test]
-fn after_its_sender_was_killed_a_transfer_goes_on_at_once() {
-    let Some(_turn) = shared_turn() else { return };
-    let mut halfway = Halfway::new();
-    halfway.sending.kill();
-    halfway.sending = send(&halfway.routers, &halfway.tree);
-    halfway.finish();
-    assert!(halfway.receiving.said().contains("the sender began anew"));
 }

@@ -5,10 +5,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use spray_test_support::{Folder, Pair, detach_programs, text};
-use spray_tests::running::{Running, inbox, payload, wait_until};
+use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
 pub const BYTES: usize = 4 << 20;
@@ -262,8 +260,8 @@ impl Drop for Namespace {
 #[test]
 fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_of_its_own() {
     let Some(_turn) = shared_turn() else { return };
-    let (pair, folder) = (Pair::new("second").unwrap(), Folder::new());
-    let mut first = receive(&pair, 0, folder.path(), "--interface eth0");
+    let (pair, folder, out) = (Pair::new("second").unwrap(), Folder::new(), Folder::new());
+    let mut first = receive(&pair, 0, out.path(), "--interface eth0");
     let second = refused(&pair, &format!("--interface eth0 --to {PEER}"));
     let (said, pid) = (text(&second.stderr), first.0.id());
     assert_eq!(second.status.code(), Some(2), "{said}");
@@ -288,30 +286,6 @@ fn the_holder_of_an_interface_is_named_to_the_next_which_works_beside_it_on_one_
     let sent = sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--to", "10.78.0.1"]).output();
     let sent = sent.unwrap();
     assert!(sent.status.success() && first.end().success(), "{}{}", text(&sent.stderr), first.said());
-}
-
-/// The MTU of side 1's interface.
-fn mtu(pair: &Pair) -> u32 {
-    let shown = text(&shown(pair, 1, "-o link show dev eth0").stdout).to_string();
-    let mut words = shown.split(' ').skip_while(|word| *word != "mtu");
-    words.nth(1).and_then(|mtu| mtu.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
-}
-
-#[test]
-fn what_a_command_prepares_is_put_back_also_after_it_was_killed() {
-    let Some(_turn) = shared_turn() else { return };
-    let (pair, folder) = (Pair::new("prepare").unwrap(), Folder::new());
-    ip(&pair, 1, "link set eth0 mtu 9000");
-    for signal in [Signal::SIGINT, Signal::SIGKILL] {
-        let mut receiver = receive(&pair, 1, folder.path(), "--interface eth0 --prepare");
-        assert!(mtu(&pair) < 3520, "{}", mtu(&pair));
-        kill(Pid::from_raw(receiver.0.id() as i32), signal).unwrap();
-        receiver.end();
-        if signal == Signal::SIGINT {
-            assert_eq!(mtu(&pair), 9000, "at once: {}", receiver.said());
-        }
-        wait_until("the MTU to be put back", || mtu(&pair) == 9000);
-    }
 }
 
 #[test]

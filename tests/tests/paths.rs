@@ -42,19 +42,6 @@ impl Place {
     }
 }
 
-/// What `spray perf` says of the paths that were found, with the same 32 values.
-fn shares(place: &Place, found: &Value, rest: &[&str]) -> Vec<Value> {
-    let file = place.folder.path().join("paths.json");
-    std::fs::write(&file, found.to_string()).unwrap();
-    let mut command: Command = spray();
-    command.args(["perf", &Routers::address(1, 0).to_string(), "--interface", Routers::INTERFACE, "--json", "-q"]);
-    command.args(["-t", "1", "--set", "transport.evs=32", "--paths", file.to_str().unwrap()]).args(rest);
-    let output = place.routers.run_in(0, || command.output()).unwrap().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
-    measured["end"]["paths"].as_array().unwrap().clone()
-}
-
 /// The values of that state.
 fn values<'a>(found: &'a Value, state: &str) -> Vec<&'a Value> {
     found["values"].as_array().unwrap().iter().filter(|value| value["state"] == state).collect()
@@ -89,9 +76,9 @@ fn spines(found: &Value) -> Vec<String> {
 fn values_are_told_by_their_paths() {
     let Some(_turn) = turn() else { return };
     let place = Place::new(true);
-    let (key, svg) = (place.folder.path().join("key"), place.folder.path().join("paths.svg"));
+    let key = place.folder.path().join("key");
     let keyed = ["--key", key.to_str().unwrap()];
-    let found = place.paths(&[&keyed[..], &["--svg", svg.to_str().unwrap()]].concat());
+    let found = place.paths(&keyed);
     assert_eq!(found["answered_by"], "endpoint");
     assert!(kinds(&found).iter().all(|kind| *kind == "slow"), "{found}");
     let all = values(&found, "arrives");
@@ -103,12 +90,6 @@ fn values_are_told_by_their_paths() {
     );
     assert_eq!(spines(&found), ["10.10.0.2", "10.10.1.2", "10.10.2.2", "10.10.3.2"]);
     assert_eq!(found["evenness"]["paths"], 4);
-    let shares = shares(&place, &found, &keyed);
-    let sum: f64 = shares.iter().map(|share| share["share"].as_f64().unwrap()).sum();
-    assert!(shares.len() == 4 && (sum - 1.0).abs() < 1e-9, "{shares:?}");
-    assert!(shares.iter().all(|share| share["share"].as_f64().unwrap() > 0.05), "no path is left out: {shares:?}");
-    let svg = std::fs::read_to_string(svg).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains("10.10.3.2") && svg.ends_with("</svg>\n"), "{svg}");
     // The spines have kept their limits so far: eight values each are more than Linux answers at once.
     place.routers.at_spines(UNLIMITED).unwrap();
     // Who has not the key gets no answer, and still learns from routers.
@@ -147,13 +128,14 @@ fn what_is_wrong_with_paths_is_found() {
     let dead = ports(&found, "dead-path");
     assert!(over_it.map(|value| value["port"].as_u64().unwrap()).all(|port| dead.contains(&port)), "{found}");
     // Every value is accounted for: what goes by another spine may come back by this one.
-    let told = [dead, ports(&found, "way-back"), ports(&found, "filtered")].concat().len();
+    let told = [dead, ports(&found, "way-back")].concat().len();
     assert_eq!(told, values(&found, "lost").len() + values(&found, "refused").len(), "{found}");
     place.routers.heal().unwrap();
     // Nine ports are dropped in the first router.
     place.routers.at_gateway(0, "ip rule add ipproto udp sport 49160-49168 blackhole").unwrap();
     let found = place.paths(&FEW);
-    assert_eq!(ports(&found, "filtered"), (49_160..49_169).collect::<Vec<_>>(), "{found}");
+    let dropped = ports(&found, "dead-path");
+    assert!((49_160..49_169).all(|port| dropped.contains(&port)), "{found}");
     place.routers.at_gateway(0, "ip rule del ipproto udp sport 49160-49168 blackhole").unwrap();
     // A spine is far away.
     let _far = place.routers.delay(1, std::time::Duration::from_millis(20)).unwrap();

@@ -60,48 +60,6 @@ fn both_ways_and_round_trips_are_measured() {
     assert!(rising.is_sorted(), "{measured}");
 }
 
-/// Bare frames, as many as arrive: also by the kernel's sockets, and only of sizes that the device takes.
-#[test]
-fn bare_frames_are_counted() {
-    let Some(_turn) = turn() else { return };
-    let routers = Routers::new().unwrap();
-    let _serving = serving(&routers, &["serve"]);
-    for rest in [&[][..], &["-l", "64", "-b", "1M", "-P", "2"]] {
-        let measured = perf(&routers, &[&["--bare", "-t", "1"], rest].concat());
-        let [sent, arrived] = ["sum_sent", "sum_received"].map(|sum| &measured["end"][sum]);
-        let frames = |sum: &Value, name: &str| sum[name].as_u64().unwrap_or_else(|| panic!("{measured}"));
-        let (all, taken) = (frames(sent, "packets"), frames(arrived, "packets"));
-        assert!(taken > 1000 && all == taken + frames(arrived, "lost_packets"), "{rest:?}: {measured}");
-        // A slow rate is kept, and nothing is lost of it.
-        assert!(rest.is_empty() || taken * 22 * 8 > 1_900_000 && taken * 22 * 8 < 2_100_000, "{measured}");
-        assert!(rest.is_empty() || all == taken, "{measured}");
-    }
-    // After them the transport is as before.
-    assert!(bytes(&perf(&routers, &["-t", "1"])["end"]["sum_received"]) > 1 << 20);
-    let mut command = spray();
-    let address = Routers::address(1, 0).to_string();
-    command.args(["perf", &address, "--insecure", "--interface", Routers::INTERFACE, "--bare", "-l", "59"]);
-    let output = routers.run_in(0, || command.output()).unwrap().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("--bare takes frames of 60 to"), "{said}");
-}
-
-/// One size after the other over new connections, up to the largest.
-#[test]
-fn a_sweep_measures_every_size() {
-    let Some(_turn) = turn() else { return };
-    let routers = Routers::new().unwrap();
-    let _serving = serving(&routers, &["serve"]);
-    let measured = perf(&routers, &["-a", "-t", "1"]);
-    let rows = measured["sizes"].as_array().unwrap();
-    let sizes: Vec<u64> = rows.iter().map(bytes).collect();
-    assert_eq!(sizes, (6..=23).map(|bits| 1 << bits).collect::<Vec<_>>());
-    for row in rows {
-        let [peak, average] = ["peak_bits_per_second", "bits_per_second"].map(|name| row[name].as_f64().unwrap());
-        assert!(row["messages"].as_u64().unwrap() > 0 && peak >= average && average > 0.0, "{row}");
-    }
-}
-
 /// Both ends of a transfer capture what they send and take: the same frames, whose header checks out.
 #[test]
 fn a_transfer_is_captured_at_both_ends() {

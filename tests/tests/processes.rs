@@ -89,6 +89,7 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
     assert_eq!(send(&["--key", &a]).0, Some(0), "one key for both");
     assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
     receiver.kill();
+    std::fs::remove_file(folder.path().join("in/payload")).unwrap();
     let _receiver = receive(&["--key", &a, "--psk", &b]);
     for (others, code) in [(&["--psk", &b][..], 0), (&["--psk", &c], 1), (&[], 1)] {
         assert_eq!(send(&[&["--key", &a, "--timeout", "1"], others].concat()).0, Some(code), "{others:?}");

@@ -85,51 +85,6 @@ fn a_fix_that_is_killed_is_undone() {
     assert!(fixed > 0, "it was never killed late");
 }
 
-/// What an owner sends back has what was found and measured, and no address.
-#[test]
-fn a_report_on_the_hardware_is_one_file_without_addresses() {
-    if !has_root() {
-        return;
-    }
-    let (pair, folder) = (Pair::new("report").unwrap(), Folder::new());
-    let report = |arguments: &[&str]| -> Output {
-        pair.command(0, &program("spray")).arg("report-hardware").args(arguments).output().unwrap()
-    };
-    let no_folder = folder.join("none/report.md");
-    for (refused, why) in [(&["eth9"][..], "no interface eth9"), (&["eth0", "--out", &no_folder], "No such file")] {
-        let output = report(refused);
-        assert_eq!(output.status.code(), Some(2), "{refused:?}");
-        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
-    }
-    let mut serve = pair.command(1, &program("spray"));
-    serve.args(["serve", "--interface", "eth0", "--insecure"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut serve = serve.spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    let file = folder.join("report.md");
-    let made = report(&["eth0", "--peer", "10.78.0.2", "--seconds", "1", "--out", &file]);
-    serve.kill().unwrap();
-    serve.wait().unwrap();
-    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
-    let report = std::fs::read_to_string(&file).unwrap();
-    for part in [
-        "\n## Machine\n",
-        "\n| driver | ok | veth",
-        "\n| copy | ok | 1 of 1 queues bind and send, 16 echoes of each came back |",
-        "\n| zero-copy | ok | the driver declares none",
-        "\n| addresses | ok | <address>",
-        "\n## Features that are on\n",
-        "\n| zero-copy | - | ",
-    ] {
-        assert!(report.contains(part), "{part}: {report}");
-    }
-    let row = report.lines().rfind(|line| line.starts_with("| copy |")).unwrap();
-    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    assert!(cells[2].parse::<f64>().is_ok_and(|gbps| gbps > 0.0) && cells[8] == "native XDP, 1 queues", "{row}");
-    let mac = ip(&pair, "-br link show dev eth0");
-    let mac = mac.split_whitespace().nth(2).unwrap();
-    assert!(!report.contains("10.78.0.") && !report.contains("fe80:") && !report.contains(mac), "{report}");
-}
-
 /// Runs `spray` without any right, though by the user root.
 fn without_rights(pair: &Pair, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = pair.command(0, Path::new("setpriv"));

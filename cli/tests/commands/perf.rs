@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use spray_test_support::{Folder, text};
+use spray_test_support::text;
 
 use super::output::{documented, fields};
 use super::{refused, spray};
@@ -56,22 +56,19 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
-    let folder = Folder::new();
-    let log = folder.join("log");
-    let mut server = Server::start(10, &["-1", "--logfile", &log]);
-    let options = ["-n", "3M", "-b", "400M", "-P", "2", "--json", "--get-server-output"];
+    let mut server = Server::start(10, &["-1"]);
+    let options = ["-n", "3M", "-b", "400M", "-P", "2", "--json"];
     let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
     let mut expected = documented("Measured");
-    expected.insert("server_output_json".into());
     assert!(expected.remove("error"));
     assert_eq!(fields(&said), expected);
     let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
     assert_eq!(sums, [3_145_728.0; 2], "{said}");
-    assert!(number(&said["server_output_json"]["received_bytes"]) == sums[1], "{said}");
     assert!(number(&said["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{said}");
     assert_eq!(said["start"]["test_start"]["target_bitrate"], 400_000_000, "{said}");
     assert!(server.process.wait().unwrap().success());
-    assert_eq!(std::fs::read_to_string(log).unwrap().matches(", received ").count(), 2);
+    let said = std::io::read_to_string(server.process.stdout.take().unwrap()).unwrap();
+    assert_eq!(said.matches(", received ").count(), 2, "{said}");
 }
 
 #[test]
@@ -84,21 +81,16 @@ fn several_clients_are_served_at_once_and_one_after_the_other() {
             assert!(number(&said["end"]["sum_received"]["bytes"]) > 1e5, "{said}");
         }
     });
-    let said = server.measure("", &["-t", "1", "-R", "-O", "1", "--get-server-output"]);
-    for part in ["(omitted)", "server output: 1.", "processor: here ", "in all"] {
+    let said = server.measure("", &["-t", "1", "-R", "-O", "1"]);
+    for part in ["(omitted)", "processor: here ", "in all"] {
         assert!(said.contains(part), "no {part}: {said}");
     }
 }
 
 #[test]
 fn a_stream_of_json_has_an_event_a_line() {
-    let (server, folder) = (Server::start(30, &[]), Folder::new());
-    let log = folder.join("log");
-    let words = server.client("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir", "--logfile"]);
-    let words: Vec<&str> = words.iter().map(String::as_str).chain([&log[..]]).collect();
-    let output = spray(&words);
-    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output.stderr));
-    let said = std::fs::read_to_string(&log).unwrap();
+    let server = Server::start(30, &[]);
+    let said = server.measure("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir"]);
     let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     let (first, rest) = names.split_first().unwrap();
@@ -148,54 +140,27 @@ fn a_server_that_dies_or_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_server_says_what_it_counts_as_it_comes() {
-    let folder = Folder::new();
-    let log = folder.join("log");
-    let server = Server::start(33, &["-1", "--json-stream", "--logfile", &log]);
-    server.measure("", &["-t", "3"]);
-    let said = || std::fs::read_to_string(&log).unwrap();
-    while !said().contains("\"end\"") {
-        std::thread::yield_now();
-    }
-    let events: Vec<Value> = said().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert!(names.len() >= 4 && names[0] == "start" && names.last() == Some(&"end"), "{names:?}");
-    let bytes = |event: &Value| number(&event["data"]["received_bytes"]);
-    let (end, intervals) = (events.last().map(bytes).unwrap(), &events[1..events.len() - 1]);
-    let sum: f64 = intervals.iter().map(bytes).sum();
-    assert!(intervals.iter().all(|event| event["event"] == "interval") && sum > 0.0 && sum <= end, "{events:?}");
-}
-
-#[test]
 fn options_that_contradict_each_other_are_refused() {
     let perf = |options: &[&str], parts: &[&str]| {
         refused(&[&["perf", "127.0.0.1", "--device", "udp", "--insecure"], options].concat(), parts);
     };
     perf(&["-n", "1M", "-t", "2"], &["--bytes", "--time"]);
     perf(&["-R", "--bidir"], &["--reverse", "--bidirectional"]);
-    perf(&["--bare", "-R"], &["--bare", "--reverse"]);
     perf(&["-n", "1M", "-O", "2"], &["--bytes", "--omit"]);
     perf(&["-b", "1X"], &["expected bits a second from 1K to 1T"]);
     perf(&["-b", "-1"], &["-1"]);
     perf(&["-n", "0"], &["expected bytes, at least 1"]);
-    perf(&["-a", "-l", "64"], &["--all", "--length"]);
     perf(&["--load", "1"], &["--latency"]);
     perf(&["--latency", "-b", "1M"], &["--latency", "--bitrate"]);
-    perf(&["--latency", "-R", "-l", "8"], &["9 bytes or more"]);
+    perf(&["--latency", "-R"], &["--latency", "--reverse"]);
     perf(&["-p", "5201"], &["multiples of 64"]);
-    perf(&["--logfile", "/nowhere/log"], &["cannot write /nowhere/log"]);
-    let folder = Folder::new();
-    let fifo = folder.join("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    perf(&["--logfile", &fifo], &["cannot write", "no process reads it"]);
 }
 
-/// A full disk: one remark and exit code 1, for every form of the results, in a file too.
+/// A full disk: one remark and exit code 1, for every form of the results.
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {
     let server = Server::start(23, &[]);
-    let forms: [&[&'static str]; 5] =
-        [&[], &["--json"], &["--json-stream"], &["--latency"], &["--logfile", "/dev/full", "-i", "0.1"]];
+    let forms: [&[&'static str]; 4] = [&[], &["--json"], &["--json-stream"], &["--latency"]];
     for (number, form) in forms.iter().enumerate() {
         let words = server.client(&number.to_string(), form);
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

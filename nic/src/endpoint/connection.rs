@@ -22,7 +22,6 @@ use crate::endpoint::{
     seal::Ticket,
     seal::exchange::Initiator,
     seal::generations::Seals,
-    stats::BareArrivals,
 };
 use crate::keys::PublicKey;
 
@@ -98,7 +97,6 @@ pub(crate) struct Connection {
     #[cfg(any(test, feature = "lab"))]
     /// EVs of distinct paths that the sender gets once it exists.
     pub(crate) reachable: Box<[spray_core::path::PathEvs]>,
-    pub(crate) bare: BareArrivals,
     /// When the peer was last heard.
     pub(crate) heard_at: Time,
     /// When to look next at how long the peer has been silent, and at the age of the keys.
@@ -129,7 +127,6 @@ impl Connection {
             seals: None,
             #[cfg(any(test, feature = "lab"))]
             reachable: Box::default(),
-            bare: BareArrivals::default(),
             heard_at: now,
             check_at: Time::NEVER,
         }
@@ -215,7 +212,6 @@ impl Connection {
             rtt_p50_ps: rtt_ps(500),
             rtt_p99_ps: rtt_ps(990),
             limits: *sender.limits(),
-            bare_frames: self.bare.frames,
         }
     }
 

@@ -10,9 +10,6 @@ use super::{ConnectionId, admission::repeat::Repeat, connection::Stage, machine:
 impl Machine {
     /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.
     pub(crate) fn on_bytes(&mut self, now: Time, bytes: &mut [u8]) {
-        if self.counts_bare && self.take_bare(bytes) {
-            return;
-        }
         match wire::parse(bytes, self.config.ports) {
             Ok(Some(frame)) => self.on_frame(now, &frame),
             Ok(None) => self.stats.not_ours += 1,

@@ -84,8 +84,6 @@ pub(crate) struct Machine {
     pub(crate) stats: EndpointStats,
     /// Payload that has come, each byte once.
     pub(crate) placed_bytes: u64,
-    /// A connection counts bare frames.
-    pub(crate) counts_bare: bool,
     /// The frame that is being handled came by another shard's queue.
     pub(crate) astray: bool,
     /// A connection has ended that held much memory.
@@ -141,7 +139,6 @@ impl Machine {
             rekeys: Rekeys::default(),
             stats: EndpointStats::default(),
             placed_bytes: 0,
-            counts_bare: false,
             astray: false,
             trims_heap: false,
             opened: 0,

@@ -5,7 +5,7 @@ use spray_core::host::Fate;
 use spray_wire::{Body, Close, CloseReason, Probe};
 
 use super::{
-    ConnectionError, ConnectionId, EndpointEvent,
+    ConnectionError, EndpointEvent,
     connection::{Connection, Stage},
     machine::Machine,
 };
@@ -140,15 +140,6 @@ impl Machine {
         let (from, wait) = if asks { (now, timeout / 30) } else { (connection.heard_at, timeout / 3) };
         connection.check_by(from.after(wait.max(1)));
         if asks {
-            self.owner.control_queue.push_to(connection, port, keep_alive(now));
-        }
-    }
-
-    /// Sends a keep-alive now.
-    pub(crate) fn probe(&mut self, id: ConnectionId) {
-        let (now, port) = (self.clock, self.any_port());
-        let Some(connection) = self.table.find(id).and_then(|index| self.table.slot(index)) else { return };
-        if connection.stage == Stage::Open {
             self.owner.control_queue.push_to(connection, port, keep_alive(now));
         }
     }

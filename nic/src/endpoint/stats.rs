@@ -130,14 +130,6 @@ counters! {
     }
 }
 
-/// Bare frames of a connection that have arrived.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct BareArrivals {
-    /// Bytes of those that count; 0 while none does.
-    pub(crate) bytes: u32,
-    pub(crate) frames: u64,
-}
-
 /// Counters of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
@@ -163,8 +155,6 @@ pub struct ConnectionStats {
     pub rtt_p99_ps: u64,
     /// What kept its sender from sending, and for how long.
     pub limits: Limits,
-    /// Bare frames that have come since they were last asked for.
-    pub bare_frames: u64,
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Endpoints joined by a network in memory.
 
-mod bare;
 mod credit;
 mod delivery;
 mod edges;

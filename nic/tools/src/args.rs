@@ -15,7 +15,7 @@ use crate::captures::Captures;
 use crate::metrics::Publish;
 use crate::settings::Overrides;
 
-pub use self::look::{Doctor, Paths, ReportHardware};
+pub use self::look::{Doctor, Paths};
 pub use self::perf::{Perf, Serve};
 
 /// The arguments of `spray send`.
@@ -87,7 +87,7 @@ pub struct Tunnel {
     /// A second secret of all machines, as `spray keygen FILE` makes it: with it, quantum computers cannot read recorded traffic
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
-    /// Without keys: anybody on the network may send, answer and read
+    /// Without keys: any host on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
     #[command(flatten)]
@@ -95,10 +95,10 @@ pub struct Tunnel {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
-    /// Drive the NIC from the command's own thread, with its interrupts off: on, off, or auto, where others have published that it wins
+    /// Busy-poll the NIC from the command's thread: on, off, or auto (where published measurements show a gain)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
     pub(crate) busy_poll: BusyPoll,
-    /// Connect anew after this time without an answer of the peer
+    /// Connect again after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub struct Tunnel {
 /// The arguments of `spray keygen`.
 #[derive(Debug, Args)]
 pub struct Keygen {
-    /// The file to make, for its owner alone; none of that name may exist
+    /// File to create (mode 0600); must not exist
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
@@ -129,7 +129,7 @@ pub(crate) struct Trust {
     /// A second secret of both sides, as `spray keygen FILE` makes it: with it, quantum computers cannot read recorded traffic
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
-    /// Without keys: anybody on the network may send, answer and read
+    /// Without keys: any host on the network may send, answer and read
     #[arg(long, conflicts_with = "key")]
     pub(crate) insecure: bool,
 }
@@ -187,7 +187,7 @@ pub(crate) struct Interface {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
-    /// Drive the NIC from the command's own thread, with its interrupts off: on, off, or auto, where others have published that it wins
+    /// Busy-poll the NIC from the command's thread: on, off, or auto (where published measurements show a gain)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
     pub(crate) busy_poll: BusyPoll,
     /// Give up after this time without an answer of the peer
@@ -202,9 +202,6 @@ pub(crate) struct Interface {
 /// Which frames of the interface come to the endpoint.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Steered {
-    /// Before, change what is safe to change of the interface, as `spray doctor IF --fix` does, and put it back at the end
-    #[arg(long)]
-    pub(crate) prepare: bool,
     /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u32>,

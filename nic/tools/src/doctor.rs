@@ -11,7 +11,6 @@ mod machine;
 mod memory;
 mod offloads;
 mod placement;
-mod prepare;
 mod probe;
 mod programs;
 mod queues;
@@ -19,11 +18,9 @@ mod subject;
 
 use serde::Serialize;
 
-pub(crate) use self::check::Group;
+use self::check::Group;
 pub use self::check::{Check, Status};
-pub(crate) use self::examine::examine;
-pub(crate) use self::prepare::Prepared;
-pub use self::prepare::restore;
+use self::examine::examine;
 use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 use crate::say;

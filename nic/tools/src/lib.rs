@@ -1,4 +1,4 @@
-//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `paths`, `tunnel`, `keygen`, `doctor` and `report-hardware`, and what all commands of `spray`
+//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `paths`, `tunnel`, `keygen` and `doctor`, and what all commands of `spray`
 //! share.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -11,8 +11,6 @@ mod confine;
 #[cfg(feature = "xdp")]
 pub mod doctor;
 pub mod failure;
-#[cfg(feature = "xdp")]
-mod hardware;
 pub mod metrics;
 #[cfg(feature = "xdp")]
 mod paths;
@@ -38,7 +36,6 @@ pub use spray_nic::sys::raise_open_files;
 
 #[cfg(feature = "xdp")]
 pub use crate::{
-    hardware::report_hardware,
     paths::paths,
     perf::{perf, serve},
     session::keygen,

@@ -6,19 +6,15 @@
 //! | `ask` | what is asked, and how fast |
 //! | `analyse` | the paths, and how evenly values fall on them |
 //! | `findings` | what is remarkable |
-//! | `picture` | a picture of it |
 
 mod analyse;
 mod ask;
 mod findings;
-mod picture;
 pub(crate) mod probe;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
-use std::io::Write;
 use std::net::IpAddr;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -36,7 +32,7 @@ use crate::confine::{Reach, confine};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 use crate::stop::Stop;
-use crate::{info, note, say};
+use crate::{note, say};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
@@ -56,10 +52,6 @@ struct Report {
 /// 2 when it could not start, 1 when nothing answered at all, 130 after Ctrl-C.
 pub fn paths(arguments: &args::Paths) -> Outcome {
     let route = Route::find(arguments.address, arguments.from, arguments.port, key(arguments)?)?;
-    let picture = arguments.svg.as_ref().map(|path| Ok((File::create(path)?, path)));
-    let picture = picture.transpose().map_err(|error: std::io::Error| {
-        Failure::refused(format!("cannot write the picture {:?}: {error}", arguments.svg))
-    })?;
     let stop = Stop::on_signals()?;
     let cookie = getrandom::u64().map_err(Failure::failed)?;
     let (mut prober, taken) = Prober::open(route.clone(), &arguments.source_ports(), cookie, stop.clone())?;
@@ -77,12 +69,6 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
         return Err(Failure::stopped());
     }
     let report = Report::new(&survey, &ports, &route, occupied.as_deref());
-    if let Some((mut file, path)) = picture {
-        let svg = picture::draw(&report.analysis, &report.findings, route.from, &report.title());
-        let written = file.write_all(svg.as_bytes());
-        written.map_err(|error| Failure::failed(format!("cannot write the picture {}: {error}", path.display())))?;
-        info!("spray: the picture is in {}", path.display());
-    }
     report.tell();
     say::object(&report)?;
     if survey.by.is_none() && report.analysis.hops.is_empty() {

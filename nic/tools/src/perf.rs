@@ -8,13 +8,10 @@
 //! | `plan` | what is to be measured |
 //! | `board` | what its threads have counted |
 //! | `pump` | a connection that always has something to send |
-//! | `bare` | frames beside the transport |
 //! | `interval` | what is counted between two looks |
 //! | `measured` | what comes out: lines, tables and JSON |
-//! | `shares` | which share of the packets took which path |
 //! | `cpu` | what the processor does for it |
 
-mod bare;
 mod board;
 mod client;
 mod cpu;
@@ -24,7 +21,6 @@ mod measured;
 mod plan;
 mod pump;
 mod serve;
-mod shares;
 #[cfg(test)]
 mod tests;
 

@@ -28,11 +28,6 @@ impl Progress {
         Self { terminal: stderr().is_terminal(), quiet: manner().quiet, last: None, shown: false }
     }
 
-    /// Whether its line is rewritten, rather than followed by the next.
-    pub fn is_on_terminal(&self) -> bool {
-        self.terminal
-    }
-
     /// Shows a line that stays: the start of a phase, or its end.
     pub fn phase(&mut self, text: &str) {
         if self.quiet {

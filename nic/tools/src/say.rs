@@ -1,7 +1,6 @@
 //! What the command says: results to standard output, as text or as JSON, and remarks to standard error.
 
 use std::fmt::{Arguments, Display};
-use std::fs::File;
 use std::io::{ErrorKind, Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -34,34 +33,6 @@ pub fn manner() -> Manner {
     MANNER.get().copied().unwrap_or_default()
 }
 
-static FILE: OnceLock<File> = OnceLock::new();
-
-/// Has results go to the end of this file from now on. Only the first call counts.
-///
-/// # Errors
-/// 2 when it cannot be written, or is a FIFO that no process reads.
-#[cfg(feature = "xdp")]
-pub fn into_file(path: &std::path::Path) -> Outcome {
-    use std::io;
-    use std::os::unix::fs::OpenOptionsExt;
-
-    use nix::errno::Errno;
-    use nix::fcntl::{FcntlArg, OFlag, fcntl};
-    // Without a reader, a FIFO that is opened for writing alone would wait for one.
-    let opened = File::options().append(true).create(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
-    let waits = |file: File| fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND)).map(|_| file).map_err(Into::into);
-    let file = opened.and_then(waits).map_err(|error: io::Error| {
-        let why = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
-            "no process reads it".into()
-        } else {
-            error.to_string()
-        };
-        Failure::refused(format!("cannot write {}: {why}", path.display()))
-    })?;
-    FILE.get_or_init(|| file);
-    Ok(())
-}
-
 /// Prints a line of a result for people; nothing where JSON was asked for.
 pub fn line(text: Arguments<'_>) {
     if !manner().json {
@@ -89,19 +60,15 @@ pub fn print(text: impl Display) {
     if unwritten.is_some() {
         return;
     }
-    let (what, written) = match FILE.get() {
-        Some(mut file) => ("results", file.write_all(format!("{text}\n").as_bytes())),
-        None => ("to standard output", writeln!(stdout(), "{text}").and_then(|()| stdout().flush())),
-    };
-    let Err(error) = written else { return };
-    if FILE.get().is_none() && error.kind() == ErrorKind::BrokenPipe {
+    let Err(error) = writeln!(stdout(), "{text}").and_then(|()| stdout().flush()) else { return };
+    if error.kind() == ErrorKind::BrokenPipe {
         BROKEN.store(true, Ordering::Relaxed);
         drop(unwritten);
         if !Stop::ask_all() {
             let _ = end();
         }
     } else {
-        *unwritten = Some(format!("cannot write {what}: {error}"));
+        *unwritten = Some(format!("cannot write to standard output: {error}"));
     }
 }
 

@@ -6,9 +6,8 @@
 //! | `send`, `recv` | the two ends |
 //! | `tree`, `outgoing` | what is to be sent, and the thread that opens, reads and hashes it |
 //! | `arrivals`, `incoming`, `keeper` | what comes by one connection, a file of it, and the file's thread, which hashes it and waits for the disk |
-//! | `compared` | what limits the reading of files that are there |
 //! | `opener` | the thread that begins files and makes folders |
-//! | `meter` | progress: a bar, the rate, the time left |
+//! | `meter` | progress: share, rate, time left |
 //! | `report` | the last lines of `send` |
 //! | `patience` | how long a sender is waited for |
 //! | `homes` | folders that nothing is received into unless they are named |
@@ -17,7 +16,6 @@
 //! | `partial` | a file that does not have its name yet |
 
 mod arrivals;
-mod compared;
 mod folder;
 pub(crate) mod format;
 mod homes;

@@ -57,7 +57,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
         config.flow.max_message_bytes = MESSAGE as u64;
         config.flow.max_data_bytes = GRANT_BYTES;
     };
-    let mut session = Session::open_shards(&interface(arguments), Some(remotes[0].address), &path, THREADS, adjust)?;
+    let mut session = Session::open(&interface(arguments), Some(remotes[0].address), &path, THREADS, adjust)?;
     let own = session.config().address;
     if let Some(same) = remotes.iter().find(|peer| peer.address == own) {
         return Err(Failure::refused(format!("--peer {} is this machine itself", same.address)));
@@ -140,7 +140,6 @@ fn check(arguments: &args::Tunnel) -> Outcome {
     }
 }
 
-/// The arguments of a session that correspond.
 fn interface(arguments: &args::Tunnel) -> args::Interface {
     let args::Tunnel { key, trust, psk, insecure, .. } = arguments;
     args::Interface {
@@ -192,7 +191,6 @@ impl Tunnel {
         Self { shard, tun, links, inbound, resolver, buffer, hash: RandomState::new() }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
     fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         // What happens to the connections of one thread happens to all.
         let tells = self.shard == 0;

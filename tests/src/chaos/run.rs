@@ -283,7 +283,7 @@ impl Run {
         }
     }
 
-    /// In the mended network, what failed goes on and arrives, and so does something new. Nothing else is left there.
+    /// In the mended network, what failed arrives when it is sent again, and so does something new. Nothing else is left there.
     fn assert_delivered_in_the_end(&mut self) {
         let undone = std::mem::take(&mut self.undone);
         let fresh = (0..2).map(|lane| {
@@ -293,6 +293,7 @@ impl Run {
         let all: Vec<_> = fresh.collect::<Vec<_>>().into_iter().chain(undone).collect();
         for (lane, transfer) in all {
             self.begun += 1;
+            transfer.remove_arrived(&self.inbox);
             self.send(lane, transfer);
             self.settle();
             let heard = || self.receiver.as_ref().map(Logged::said);

@@ -56,11 +56,22 @@ impl Transfer {
     }
 
     pub fn remove(&self, arrived: &Path) {
-        for path in [self.source.clone(), arrived.join(&self.name)] {
-            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        remove(&self.source);
+        remove(&arrived.join(&self.name));
+    }
+
+    /// Removes what has arrived of it: a receiver replaces no file.
+    pub fn remove_arrived(&self, arrived: &Path) {
+        let path = arrived.join(&self.name);
+        if path.exists() {
+            remove(&path);
         }
     }
+}
+
+fn remove(path: &Path) {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
 fn make_tree(folder: &Path, rng: &mut Rng) {

@@ -21,13 +21,13 @@ pub struct Paths {
     /// The UDP source ports to choose entropy values from; by default those that every endpoint has, on UDP sockets too
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
     pub(crate) ports: (u16, u16),
-    /// How many values to try at most, spread over these ports
+    /// Maximum number of values to try, spread over these ports
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_VALUES)))]
     pub(crate) values: u16,
     /// Probes of each value to the far end
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) probes: u32,
-    /// Look at so many hops at most
+    /// Maximum number of hops to examine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=60))]
     pub(crate) hops: u8,
     /// The first of the 64 UDP ports of the endpoint there
@@ -39,12 +39,9 @@ pub struct Paths {
     /// The key of the endpoint there, if it has the same file as this side
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of the endpoint there, if it has one: without it, it answers nobody
+    /// The public key of the endpoint there, if it has one: it does not answer without
     #[arg(long, value_name = "KEY", conflicts_with = "key")]
     pub(crate) peer: Option<PublicKey>,
-    /// Draw the paths as well, into this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
 }
 
 impl Paths {
@@ -78,29 +75,6 @@ pub struct Doctor {
     /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
     #[arg(long, requires = "interface", conflicts_with = "peer")]
     pub(crate) no_probe: bool,
-    /// Put back what a command with --prepare has changed, which says on standard input what that is
-    #[arg(long, hide = true, requires = "interface", conflicts_with_all = ["fix", "undo", "peer", "no_probe"])]
-    pub(crate) restore: bool,
-}
-
-/// The arguments of `spray report-hardware`.
-#[derive(Debug, Args)]
-pub struct ReportHardware {
-    /// The interface to report on
-    #[arg(value_name = "IF")]
-    pub(crate) interface: String,
-    /// A host behind it that answers echo requests and runs `spray serve`, to measure with: as `spray perf` does, in copy and zero-copy mode
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) peer: Option<IpAddr>,
-    /// The file to write; by default spray-hardware-IF.md
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// How long each of the twelve measurements takes
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, requires = "peer", value_parser = clap::value_parser!(u32).range(1..=600))]
-    pub(crate) seconds: u32,
-    /// The key of `spray serve`; by default it runs with --insecure
-    #[arg(long, value_name = "FILE", requires = "peer")]
-    pub(crate) key: Option<PathBuf>,
 }
 
 impl Doctor {
@@ -108,11 +82,5 @@ impl Doctor {
     #[must_use]
     pub fn has_interface(&self) -> bool {
         self.interface.is_some()
-    }
-
-    /// The interface whose settings are to be put back.
-    #[must_use]
-    pub fn restored(&self) -> Option<&str> {
-        self.interface.as_deref().filter(|_| self.restore)
     }
 }

@@ -1,7 +1,6 @@
 //! The arguments of `spray serve` and `spray perf`.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use clap::Args;
 
@@ -14,12 +13,6 @@ pub struct Serve {
     /// End once the first client has measured
     #[arg(long, short = '1')]
     pub(crate) one_off: bool,
-    /// Print a line of JSON for the start, each second and the end of each connection, each when it comes
-    #[arg(long)]
-    pub(crate) json_stream: bool,
-    /// Write results to the end of this file, in place of standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) logfile: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
@@ -32,26 +25,26 @@ pub struct Perf {
     /// Where `spray serve` listens
     #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) server: IpAddr,
-    /// How long; by default 10, with --all 1 for each size
-    #[arg(long, short, value_name = "SECONDS", conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub(crate) time: Option<u32>,
-    /// End after so many bytes of all connections, in place of a time; K, M and G are powers of 1024
-    #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency", "all"], value_parser = number)]
+    /// Duration of the measurement
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10, conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) time: u32,
+    /// Number of bytes of all connections after which to end, in place of a time; K, M and G are powers of 1024
+    #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency"], value_parser = number)]
     pub(crate) number: Option<u64>,
     /// Leave the first seconds out of the sums
     #[arg(long, short = 'O', value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=600))]
     pub(crate) omit: u32,
-    /// Most bits a second of each connection, 0 for as many as go; K, M and G are powers of 1000
+    /// Rate limit of each connection in bits a second, 0 for none; K, M and G are powers of 1000
     #[arg(long, short, value_name = "RATE", default_value = "0", conflicts_with = "latency", value_parser = bitrate)]
     pub(crate) bitrate: u64,
-    /// Connections at the same time
+    /// Number of parallel connections
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) parallel: u32,
-    /// Time between two lines; by default 1
-    #[arg(long, short, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) interval: Option<f64>,
-    /// The server sends, or with --latency asks
-    #[arg(long, short = 'R', conflicts_with = "bidirectional")]
+    /// Time between two lines
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub(crate) interval: f64,
+    /// The server sends
+    #[arg(long, short = 'R', conflicts_with_all = ["bidirectional", "latency"])]
     pub(crate) reverse: bool,
     /// Both send at the same time
     #[arg(long, visible_alias = "bidir", conflicts_with = "latency")]
@@ -59,30 +52,15 @@ pub struct Perf {
     /// Measure round trips of small messages, one at a time on each connection
     #[arg(long)]
     pub(crate) latency: bool,
-    /// Send bare frames, to see what the NICs and the path carry when nothing is acknowledged, checked or copied
-    #[arg(long, conflicts_with_all = ["number", "omit", "reverse", "bidirectional", "latency", "all", "paths"])]
-    pub(crate) bare: bool,
-    /// So many more connections send meanwhile
+    /// Number of further connections that send meanwhile
     #[arg(long, value_name = "N", default_value_t = 0, requires = "latency", value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(crate) load: u32,
-    /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms. With --bare that of a frame, by default the longest
+    /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
     #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
     pub(crate) length: Option<u32>,
-    /// Measure with sizes from 64 bytes to 8 MiB, one after the other, and print a table
-    #[arg(long, short, conflicts_with = "length")]
-    pub(crate) all: bool,
-    /// Print what the server has counted, too
-    #[arg(long, conflicts_with = "all")]
-    pub(crate) get_server_output: bool,
-    /// Print which share of the packets took which path, of those in this file: what `spray paths ADDRESS --json` prints
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "reverse", "latency"])]
-    pub(crate) paths: Option<PathBuf>,
     /// Print a line of JSON for the start, each interval, the end and an error, each when it comes
     #[arg(long)]
     pub(crate) json_stream: bool,
-    /// Write results to the end of this file, in place of standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) logfile: Option<PathBuf>,
     /// The Ethernet address of the server, or of the next router; by default as the kernel's routes and neighbours say
     #[arg(long, value_name = "MAC")]
     pub(crate) peer_mac: Option<Mac>,

@@ -12,9 +12,6 @@ use seccompiler::{
 };
 
 /// Lets every thread of this process make no other system calls than a transfer needs, with or without those that change files.
-///
-/// # Errors
-/// When the kernel refuses, or the architecture is none that filters are made for.
 //= docs/specs/endpoint.md#END-29 none for a new socket, process or program
 pub fn allow_only(writes: bool) -> Result<(), Error> {
     let allowed = allowed(writes)?;

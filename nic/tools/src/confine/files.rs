@@ -42,9 +42,6 @@ const WRITES: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
 });
 
 /// Bounds this thread, and those that it starts, to these files.
-///
-/// # Errors
-/// 2 when one of them cannot be opened, or the kernel refuses what it says that it has.
 pub fn bound(reach: &Reach<'_>) -> Outcome<Bound> {
     let (paths, access) = match reach {
         Reach::Read { named, .. } => (named.clone(), AccessFs::ReadFile | AccessFs::ReadDir),

@@ -11,9 +11,6 @@ use super::files::{Bound, Reach};
 use crate::failure::{Failure, Outcome};
 
 /// From now on, no program that is executed gives this thread rights that it does not have.
-///
-/// # Errors
-/// 2 when the kernel refuses.
 pub fn no_new_privileges() -> Outcome {
     nix::sys::prctl::set_no_new_privs()
         .map_err(|error| Failure::refused(format!("cannot refuse new privileges: {error}")))
@@ -21,18 +18,12 @@ pub fn no_new_privileges() -> Outcome {
 
 /// From now on the kernel writes no memory of this process to a file when it crashes, and lets no other process of its user read it: there
 /// are keys in it.
-///
-/// # Errors
-/// 2 when the kernel refuses.
 //= docs/specs/endpoint.md#END-29 no core dump
 pub fn no_core_dump() -> Outcome {
     nix::sys::prctl::set_dumpable(false).map_err(|error| Failure::refused(format!("cannot refuse core dumps: {error}")))
 }
 
 /// Gives up all capabilities of this thread, but the one for files of other users where the command has to reach such.
-///
-/// # Errors
-/// 2 when they cannot be given up, or when that one is needed and nothing bounds it.
 pub fn give_up(reach: &Reach<'_>, bound: Bound) -> Outcome {
     let failed = |error: CapsError| Failure::refused(format!("cannot give up capabilities: {error}"));
     // What is not in it cannot be had by executing a program. Who may not change it has nothing to gain by that.

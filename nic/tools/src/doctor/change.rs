@@ -6,18 +6,23 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use spray_nic::net::ethtool::{Ethtool, HashFields, UdpFlow};
 
-/// A setting of an interface, with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Setting {
-    /// The longest packet.
     Mtu(u32),
-    /// A feature, by the kernel's name.
-    Feature { name: String, on: bool },
-    /// The slots of the NIC's rings.
-    Rings { rx: u32, tx: u32 },
+    Feature {
+        name: String,
+        on: bool,
+    },
+    Rings {
+        rx: u32,
+        tx: u32,
+    },
     /// The fields that choose the queue of a UDP packet.
-    HashFields { flow: String, fields: u64 },
+    HashFields {
+        flow: String,
+        fields: u64,
+    },
 }
 
 impl Setting {
@@ -25,7 +30,6 @@ impl Setting {
         Self::HashFields { flow: flow.name().into(), fields: fields.0 }
     }
 
-    /// Gives the interface this value.
     pub(super) fn apply(&self, ethtool: &Ethtool) -> io::Result<()> {
         match self {
             Self::Mtu(mtu) => ethtool.set_mtu(*mtu),
@@ -73,7 +77,6 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Turns a feature that is on off.
     pub(super) fn turn_off(name: &str) -> Self {
         let feature = |on| Setting::Feature { name: name.into(), on };
         Self { from: feature(true), to: feature(false) }

@@ -71,7 +71,7 @@ impl Check {
 }
 
 /// Checks of one topic.
-pub(crate) struct Group {
-    pub(crate) title: &'static str,
-    pub(crate) checks: Vec<Check>,
+pub(super) struct Group {
+    pub(super) title: &'static str,
+    pub(super) checks: Vec<Check>,
 }

@@ -53,7 +53,7 @@ fn zero_copy(subject: &Subject) -> Check {
 fn trust(check: &'static str, trust: Trust, remedy: &str) -> Check {
     match trust {
         Trust::Known => Check::ok(check, "others trust it with this driver and kernel"),
-        Trust::Untried => Check::ok(check, "untried by others with this driver and kernel: the probe tells"),
+        Trust::Untried => Check::ok(check, "no published experience with this driver and kernel; see the probe below"),
         Trust::Broken { why, source } => Check::warn(check, format!("{why} ({source})"), remedy),
     }
 }

@@ -11,7 +11,6 @@ use spray_nic::device::{Device, XskDevice};
 use spray_nic::net::Interface;
 use spray_nic::sys::monotonic_ns;
 
-/// Echoes of each queue.
 pub(super) const REQUESTS: u16 = 16;
 
 /// A peer that answers, and how to reach it.
@@ -26,9 +25,6 @@ pub(super) struct Echo {
 
 impl Echo {
     /// Finds the way to the peer.
-    ///
-    /// # Errors
-    /// Says why there is none.
     pub(super) fn open(interface: &Interface, to: IpAddr) -> Result<Self, String> {
         let from = interface.own_address(Some(to)).map_err(|error| error.to_string())?;
         let next_hop = interface.next_hop(to).map_err(|error| error.to_string())?;
@@ -50,9 +46,6 @@ impl Echo {
     }
 
     /// Sends requests by a socket and waits a second for the answers, and for the frames to come back.
-    ///
-    /// # Errors
-    /// Says what did not come.
     pub(super) fn run(&self, device: &mut XskDevice) -> Result<(), String> {
         const PATIENCE_NS: u64 = 1_000_000_000;
         let id = self.id.replace(self.id.get().wrapping_add(1));

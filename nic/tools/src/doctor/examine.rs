@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 ///
 /// # Errors
 /// When there is no such interface, or what was there before cannot be kept or read.
-pub(crate) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
+pub(super) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     let subject = find(name)?;
     let mut groups = Vec::new();
     let subject = match (arguments.fix, arguments.undo) {
@@ -35,7 +35,7 @@ pub(crate) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     Ok(groups)
 }
 
-pub(super) fn find(name: &str) -> Outcome<Subject> {
+fn find(name: &str) -> Outcome<Subject> {
     Subject::find(name).map_err(Failure::refused)
 }
 
@@ -76,8 +76,7 @@ fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
     Ok(checks)
 }
 
-/// What is safe to change.
-pub(super) fn changes(subject: &Subject) -> Vec<Change> {
+fn changes(subject: &Subject) -> Vec<Change> {
     facts(subject).into_iter().flat_map(|group| group.checks).flat_map(|check| check.changes).collect()
 }
 

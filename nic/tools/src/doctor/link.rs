@@ -51,7 +51,7 @@ fn master(subject: &Subject) -> Check {
         let found = format!("{bridge} (bridge), whose addresses and routes it has; peers have to be behind {name}");
         return Check::ok("part of", found);
     }
-    let Some(master) = subject.master() else { return Check::ok("part of", "nothing") };
+    let Some(master) = subject.master() else { return Check::ok("part of", "not a member of a bridge or bond") };
     let (name, kind) = (subject.name(), master.kind.as_deref().unwrap_or("interface"));
     Check::warn(
         "part of",

@@ -20,7 +20,6 @@ pub(super) struct Memory {
     kept: Kept,
 }
 
-/// What the file holds.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
     interface: String,
@@ -54,7 +53,6 @@ impl Memory {
         &self.kept.before
     }
 
-    /// Where they are.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -90,11 +90,8 @@ fn danger(driver: &str, kernel: Kernel, mode: BindMode) -> Option<String> {
     }
 }
 
-/// What went wrong with a queue.
 enum Trouble {
-    /// The driver has no such mode.
     NoMode,
-    /// It cannot be opened, or used.
     Failed(String),
 }
 

@@ -15,7 +15,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     let ours = XskConfig::new("", 0).fill_ring;
     let by_flow = |flow| {
         let fields = ethtool.hash_fields(flow).map(|fields| hashing(flow, fields, subject.queues(), name));
-        fields.unwrap_or_else(|_| Check::ok(title(flow), "the driver does not tell by what it spreads packets"))
+        fields.unwrap_or_else(|_| Check::ok(title(flow), "the driver does not report its RSS hash fields"))
     };
     let rings = ethtool.rings().map(|sizes| rings(sizes, ours, name));
     let rings = rings.unwrap_or_else(|_| Check::ok("rings", "the driver has none to set"));

@@ -29,9 +29,6 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Asks for an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// When there is none of that name, or the kernel does not answer.
     pub(super) fn find(name: &str) -> Result<Self, NetError> {
         let interface = Interface::find(name)?;
         let ethtool = Ethtool::open(&interface.name)?;
@@ -50,7 +47,6 @@ impl Subject {
         })
     }
 
-    /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.interface.name
     }
@@ -60,7 +56,6 @@ impl Subject {
         self.channels.receiving().max(1)
     }
 
-    /// Whether a feature is on.
     pub(super) fn is_on(&self, feature: &str) -> bool {
         self.features.iter().any(|found| found.name == feature && found.on)
     }

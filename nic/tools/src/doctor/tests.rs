@@ -70,8 +70,7 @@ fn carrier() {
 
 /// What the doctor says of an interface.
 fn doctor(interface: &str, change: impl FnOnce(&mut Doctor)) -> Vec<Check> {
-    let mut arguments =
-        Doctor { interface: None, peer: None, fix: false, undo: false, no_probe: false, restore: false };
+    let mut arguments = Doctor { interface: None, peer: None, fix: false, undo: false, no_probe: false };
     change(&mut arguments);
     examine(interface, &arguments).unwrap().into_iter().flat_map(|group| group.checks).collect()
 }
@@ -261,7 +260,7 @@ fn what_is_fixed_is_restored_to_what_it_was_at_first() {
 
 #[test]
 fn an_interface_that_is_not_there_is_refused() {
-    let arguments = Doctor { interface: None, peer: None, fix: false, undo: false, no_probe: true, restore: false };
+    let arguments = Doctor { interface: None, peer: None, fix: false, undo: false, no_probe: true };
     let refused = examine("spray-nope", &arguments).err().unwrap();
     assert!(!refused.is_failed() && refused.to_string().contains("`ip link` lists them"), "{refused}");
 }

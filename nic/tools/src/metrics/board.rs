@@ -106,54 +106,13 @@ impl Board {
         sum
     }
 
-    /// The metrics in one of the text formats that Prometheus reads.
-    pub(super) fn text(&self, format: Format) -> Result<String, fmt::Error> {
+    /// The metrics as OpenMetrics 1.0, which Prometheus reads.
+    pub(super) fn text(&self) -> Result<String, fmt::Error> {
         let (mut registry, mut text) = (Registry::with_prefix("spray"), String::new());
         registry.register_collector(Box::new(self.clone()));
         encode(&mut text, &registry)?;
-        Ok(match format {
-            Format::OpenMetrics => text,
-            Format::Classic => classic(&text),
-        })
+        Ok(text)
     }
-}
-
-/// How metrics are written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-    /// Prometheus' own format, version 0.0.4.
-    Classic,
-}
-
-impl Format {
-    /// What a client that sends this `Accept` header reads best; without one, Prometheus' own format.
-    pub(super) fn accepted(accept: &str) -> Self {
-        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Classic }
-    }
-
-    /// The media type of it.
-    pub(super) fn media_type(self) -> &'static str {
-        match self {
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Self::Classic => "text/plain; version=0.0.4; charset=utf-8",
-        }
-    }
-}
-
-/// OpenMetrics in Prometheus' own format, in which a counter's family has the suffix of its values, and nothing marks the end.
-fn classic(text: &str) -> String {
-    let mut lines: Vec<String> = text.lines().filter(|line| *line != "# EOF").map(String::from).collect();
-    for type_line in 0..lines.len() {
-        let counter = lines[type_line].strip_prefix("# TYPE ").and_then(|line| line.strip_suffix(" counter"));
-        if let Some(name) = counter.map(String::from) {
-            for line in &mut lines[type_line.saturating_sub(1)..=type_line] {
-                *line = line.replacen(&name, &format!("{name}_total"), 1);
-            }
-        }
-    }
-    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 impl Collector for Board {
@@ -208,7 +167,7 @@ mod tests {
             let buckets = vec![(0.5, count), (f64::MAX, 10 * count)];
             board.part().put(vec![Metric::histogram("rtt_seconds", "Times", count as f64, buckets)]);
         }
-        let histogram = board.text(Format::Classic).unwrap();
+        let histogram = board.text().unwrap();
         let lines: Vec<&str> = histogram.lines().filter(|line| line.contains("rtt")).skip(1).collect();
         assert_eq!(
             lines,
@@ -224,7 +183,7 @@ mod tests {
             Metric::gauge("connections", "Open").with(vec![], 2.0),
             Metric::counter("frames", "Frames").with(of("ack"), 4.0).with(of("data"), 5.0),
         ]);
-        let text = board.text(Format::OpenMetrics).unwrap();
+        let text = board.text().unwrap();
         for line in
             ["spray_frames_total{kind=\"data\"} 306.0", "spray_frames_total{kind=\"ack\"} 4.0", "spray_connections 2.0"]
         {

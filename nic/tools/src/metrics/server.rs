@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 
-use super::board::{Board, Format};
+use super::board::Board;
 use crate::failure::{Failure, Outcome};
 
 /// Most connections at a time. Of more, the oldest ends: a request takes no time, so it is the slowest.
@@ -121,12 +121,9 @@ async fn talk(mut stream: TcpStream, board: Board) -> io::Result<()> {
 
 fn answer(request: &httparse::Request<'_, '_>, board: &Board) -> String {
     let path = request.path.unwrap_or_default().split('?').next();
-    let accept = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("accept"));
-    let accept: String = accept.map(|field| String::from_utf8_lossy(field.value)).collect();
-    let format = Format::accepted(&accept);
     match (request.method, path) {
-        (Some("GET" | "HEAD"), Some("/metrics")) => match board.text(format) {
-            Ok(text) => response("200 OK", format.media_type(), &text),
+        (Some("GET" | "HEAD"), Some("/metrics")) => match board.text() {
+            Ok(text) => response("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", &text),
             Err(error) => said("500 Internal Server Error", &error.to_string()),
         },
         (Some("GET" | "HEAD"), _) => said("404 Not Found", "metrics are at /metrics\n"),

@@ -1,4 +1,4 @@
-//! What is remarkable, in sentences.
+//! What is remarkable, one line each.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,10 +31,8 @@ pub enum Kind {
     OnePath,
     /// No router says who it is.
     SilentRouters,
-    /// A path, or some of several behind a router, loses everything.
+    /// A path, or some of several behind a router, loses everything; or a filter drops these values.
     DeadPath,
-    /// Some values are lost where others pass.
-    Filtered,
     /// Somebody refuses values, and says so.
     Refused,
     /// What answers the values goes another way back, where it is lost.
@@ -105,15 +103,14 @@ fn far_end(survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Option<Findin
             Kind::NoAnswer,
             &[],
             format!(
-                "nobody at {to} answers any value: does `spray recv` or `spray serve` run there, on that port? One with keys answers \
-                 who gives --key or --peer"
+                "{to} answers no value: is `spray recv` or `spray serve` running there? With keys, give --key or --peer"
             ),
         )),
         Some(Reply::Kernel) => Some(finding(
             Kind::NoEndpoint,
             &[],
             format!(
-                "the kernel of {to} answers, and only now and then: for losses, start `spray recv` or `spray serve` there"
+                "only the kernel of {to} answers, at a limited rate: for losses, start `spray recv` or `spray serve` there"
             ),
         )),
         Some(_) => None,
@@ -144,78 +141,29 @@ fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
     for value in analysis.values.iter().filter(|value| value.state == State::Lost) {
         by_last.entry((value.hops.len(), value.hops.last().copied().flatten())).or_default().push(value);
     }
-    let is_mixed = |hops: usize, last| hops > 0 && analysis.passing(hops - 1, last) > 0;
-    let mut all = Vec::new();
-    // Some of the values are lost behind each of several routers side by side: that is no path.
-    for hops in 1..=by_last.keys().map(|(hops, _)| *hops).max().unwrap_or(0) {
-        let mixed: Vec<_> = by_last.keys().copied().filter(|(at, last)| *at == hops && is_mixed(hops, *last)).collect();
-        if mixed.len() > 1 {
-            let values: Vec<&Value> = mixed.iter().filter_map(|key| by_last.remove(key)).flatten().collect();
-            let routers = mixed.iter().filter_map(|(_, last)| *last).map(|last| last.to_string()).collect::<Vec<_>>();
-            all.push(behind(analysis, hops, &routers.join(", "), values, to));
-        }
-    }
-    for ((hops, last), values) in by_last {
-        all.push(match last {
-            Some(last) if !is_mixed(hops, Some(last)) => {
-                let ports = ports(&values);
-                let text = format!("the path via {last} (hop {hops}) is dead behind it: {}", never(analysis, &ports));
-                finding(Kind::DeadPath, &ports, text)
-            }
-            Some(last) => behind(analysis, hops, &last.to_string(), values, to),
-            None => behind(analysis, 0, "", values, to),
-        });
-    }
-    all
-}
-
-/// Values that some router or several pass on, and that are lost then, unlike others that these pass on.
-fn behind(analysis: &Analysis, hops: usize, router: &str, mut values: Vec<&Value>, to: IpAddr) -> Finding {
-    values.sort_by_key(|value| value.port);
-    let ports = ports(&values);
-    let never = never(analysis, &ports);
-    let place =
-        if hops == 0 { "before the first router answers".into() } else { format!("behind {router} (hop {hops})") };
     let farthest = analysis.of(State::Arrives).map(|path| path.hops.len()).max().unwrap_or(0);
-    let several = router.contains(", ");
-    let few = match ports.first() {
-        Some(first) if analysis.of(State::Arrives).flat_map(|path| &path.ports).all(|port| port < first) => {
-            ". An endpoint on UDP sockets answers its own values only, 32 from 49152 on"
-        }
-        _ => "",
-    };
-    if farthest > 0 && hops + 1 >= farthest && hops > 0 {
-        return finding(
-            Kind::WayBack,
-            &ports,
-            format!(
-                "{never}. They come as far as {router} (hop {hops}), the last router: what answers them is lost on the way back, which is chosen by \
-                 the same port, or {to} drops them itself{few}"
+    let told = |((hops, last), values): ((usize, Option<IpAddr>), Vec<&Value>)| {
+        let (kind, place) = match last {
+            None => (Kind::DeadPath, "lost before the first router that answers".into()),
+            Some(last) if analysis.passing(hops - 1, Some(last)) == 0 => {
+                (Kind::DeadPath, format!("the path via {last} (hop {hops}) is dead behind it"))
+            }
+            Some(last) if farthest > 0 && hops + 1 >= farthest => (
+                Kind::WayBack,
+                format!(
+                    "lost behind {last} (hop {hops}), the last router: at {to}, or on the way back by the same port"
+                ),
             ),
-        );
-    }
-    let in_a_row = are_in_a_row(analysis, &ports);
-    if several || in_a_row {
-        let sign = if several { "whichever router they pass" } else { "ports in a row, unlike a hash" };
-        let text = format!("{never}. They are dropped {place}, where others go on ({sign}): a firewall?");
-        return finding(Kind::Filtered, &ports, text);
-    }
-    let text = format!(
-        "{never}. They are dropped {place}, where others go on: one of the paths from there is dead, or a filter drops these ports"
-    );
-    finding(Kind::DeadPath, &ports, text)
-}
-
-fn never(analysis: &Analysis, ports: &[u16]) -> String {
-    format!("{} of {} never answered, {}", count(ports.len()), analysis.values.len(), ranges(ports))
-}
-
-/// Whether these ports, three at least and not nearly all, are neighbours among those that were tried.
-fn are_in_a_row(analysis: &Analysis, ports: &[u16]) -> bool {
-    let place = |port: &u16| analysis.values.iter().position(|value| value.port == *port);
-    let (first, last) = (ports.first().and_then(place), ports.last().and_then(place));
-    let span = first.zip(last).map(|(first, last)| last - first + 1);
-    ports.len() >= 3 && span == Some(ports.len()) && ports.len() + 3 <= analysis.values.len()
+            Some(last) => {
+                let place = format!("lost behind {last} (hop {hops}), which passes others: a dead path, or a filter");
+                (Kind::DeadPath, place)
+            }
+        };
+        let ports = ports(&values);
+        let all = analysis.values.len();
+        finding(kind, &ports, format!("{} of {all}: {place}: {}", count(ports.len()), ranges(&ports)))
+    };
+    by_last.into_iter().map(told).collect()
 }
 
 fn ports(values: &[&Value]) -> Vec<u16> {
@@ -244,8 +192,7 @@ fn slow(analysis: &Analysis) -> Vec<Finding> {
     let most = rest.iter().filter_map(|value| value.rtt.rtt_p50_us).fold(0.0, f64::max);
     let ports = ports(&rest);
     let text = format!(
-        "{} of {} take up to {}, others {}, also on the same paths: {}. What answers them may go a slow way back, or past routers that \
-         do not tell",
+        "{} of {}: round trips up to {}, of others on the same paths {}, so the way back may be slow: {}",
         count(ports.len()),
         analysis.values.len(),
         milliseconds(most),
@@ -279,8 +226,7 @@ fn spread(analysis: &Analysis) -> Option<Finding> {
         let busiest = seen().max_by_key(|path| path.ports.len())?;
         let text = || {
             format!(
-                "values fall unevenly on paths: {} of them on the path via {}, {:.1} times the mean. A uniform hash does that less than once \
-                 in a hundred times",
+                "values fall unevenly on paths: {} of them on the path via {}, {:.1} times the mean",
                 busiest.ports.len(),
                 analysis.via(busiest),
                 even.max_over_mean
@@ -291,10 +237,10 @@ fn spread(analysis: &Analysis) -> Option<Finding> {
     let only = seen().next().filter(|path| path.ports.len() > 1)?;
     let routers = only.hops.split_last().map_or(&[][..], |(_, routers)| routers);
     if only.hops.is_empty() || (!routers.is_empty() && routers.iter().all(Option::is_none)) {
-        let text = "no router answers a probe whose TTL runs out there: paths cannot be told from each other, but loss and round trips of each value hold";
+        let text = "no router answers a probe whose TTL expires there: paths cannot be distinguished";
         return Some(finding(Kind::SilentRouters, &[], text.into()));
     }
-    let text = "all values take one path: either there is only one, or routers do not hash UDP source ports \
+    let text = "all values take one path: there is only one, or routers do not hash UDP source ports \
                 (Linux: `sysctl net.ipv4.fib_multipath_hash_policy=1`, or net.ipv6)";
     (analysis.of(State::Lost).count() == 0 && !routers.is_empty()).then(|| finding(Kind::OnePath, &[], text.into()))
 }
@@ -306,7 +252,7 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
     let port = analysis.values.get(*value)?.port;
     let text = format!(
         "packets of one value take several ways (value {port} passed {before} and then {now} at hop {}): switches choose for each \
-         packet, or routes have changed meanwhile. The paths here are samples",
+         packet, or routes changed",
         hop + 1
     );
     Some(finding(Kind::Unsteady, &[], text))
@@ -316,11 +262,10 @@ fn limited(analysis: &Analysis) -> Option<Finding> {
     let limited: Vec<&super::analyse::Hop> = analysis.hops.iter().filter(|hop| hop.limited).collect();
     let hops = limited.iter().map(|hop| hop.hop.to_string()).collect::<Vec<_>>().join(", ");
     let assumed = limited.iter().map(|hop| hop.assumed).max().filter(|most| *most > 0);
-    let assumed = assumed.map_or(String::new(), |most| {
-        format!(". Where the first values all passed one router, up to {most} others are taken to do so too")
-    });
+    let assumed =
+        assumed.map_or(String::new(), |most| format!("; up to {most} values are assumed to pass the only router seen"));
     let text = format!(
-        "routers at hop {hops} answer only so many probes a second (Linux: net.ipv4.icmp_ratelimit): that is no loss{assumed}"
+        "routers at hop {hops} limit their answers (Linux: net.ipv4.icmp_ratelimit), which is no loss{assumed}"
     );
     (!limited.is_empty()).then(|| finding(Kind::Limited, &[], text))
 }

@@ -122,9 +122,6 @@ impl Route {
 
 impl Prober {
     /// Opens a socket for each of these ports that can be had, and says which cannot.
-    ///
-    /// # Errors
-    /// 2 when there is none, or none to receive at.
     pub fn open(route: Route, ports: &[u16], cookie: u64, stop: Stop) -> Outcome<(Self, Vec<u16>)> {
         let at = |port| SocketAddr::new(route.from, port);
         let (mut lanes, mut taken, mut why) = (Vec::with_capacity(ports.len()), Vec::new(), None);

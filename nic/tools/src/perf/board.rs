@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::interval::Look;
-use super::shares::Counts;
 
 /// One place for each thread.
 #[derive(Debug)]
@@ -15,45 +14,28 @@ pub(super) struct Board {
     ready: AtomicUsize,
     over: AtomicBool,
     done: AtomicUsize,
-    /// What is counted by path, if that is asked for.
-    counts: Option<Counts>,
 }
 
 impl Board {
-    pub(super) fn new(threads: usize, counts: Option<Counts>) -> Self {
+    pub(super) fn new(threads: usize) -> Self {
         let [looks, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
-        Self {
-            looks,
-            bases,
-            ready: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
-            done: AtomicUsize::new(0),
-            counts,
-        }
-    }
-
-    /// What is to count packets by path, if that is asked for.
-    pub(super) fn counts(&self) -> Option<&Counts> {
-        self.counts.as_ref()
+        Self { looks, bases, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0) }
     }
 
     pub(super) fn threads(&self) -> usize {
         self.looks.len()
     }
 
-    /// All connections of a thread are open; `look` has its counters.
     pub(super) fn say_ready(&self, thread: usize, look: Look) {
         self.put(thread, look);
         self.put_base(thread, look);
         self.ready.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether those of all threads are.
     pub(super) fn are_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) >= self.looks.len()
     }
 
-    /// The time is over: nothing more is measured.
     pub(super) fn say_over(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
@@ -62,22 +44,18 @@ impl Board {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// A thread has the server's figures.
     pub(super) fn say_done(&self) {
         self.done.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether all threads have.
     pub(super) fn are_done(&self) -> bool {
         self.done.load(Ordering::Acquire) >= self.looks.len()
     }
 
-    /// Puts up what a thread has counted.
     pub(super) fn put(&self, thread: usize, look: Look) {
         *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
 
-    /// Sets the counters of a thread at the start of the measured time.
     pub(super) fn put_base(&self, thread: usize, look: Look) {
         *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }

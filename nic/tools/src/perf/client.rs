@@ -10,15 +10,13 @@ use spray_nic::endpoint::ConnectionError;
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
 use super::adjust;
-use super::bare::{Frames, GRACE_PS, Source};
 use super::board::Board;
 use super::cpu::Cpu;
-use super::format::{Message, Omitted, Request, TELLING_BYTES, What, end, ping, told};
-use super::interval::{Asides, BARE_HEAD, HEAD, Interval, Look};
-use super::measured::{Measured, Table, event};
+use super::format::{Message, Omitted, Request, What, end, ping};
+use super::interval::{Asides, HEAD, Interval, Look};
+use super::measured::{Measured, event};
 use super::plan::Plan;
 use super::pump::Pump;
-use super::shares::{Counts, Shares};
 use crate::args;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
@@ -31,7 +29,6 @@ use crate::stop::Stop;
 /// # Errors
 /// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
-    arguments.logfile.as_deref().map_or(Ok(()), say::into_file)?;
     let mut document = json!({});
     let outcome = measure(arguments, &mut document);
     if let Err(failure) = &outcome {
@@ -48,54 +45,26 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
-    let mut plans = Plan::all(arguments);
-    let Request { what, bytes, .. } = plans[0].request;
-    if what == What::LatencyDown && bytes < TELLING_BYTES {
-        return Err(Failure::refused(format!(
-            "--latency --reverse takes messages of {TELLING_BYTES} bytes or more: --length"
-        )));
-    }
-    let shares = arguments.paths.as_deref().map(Shares::read).transpose()?;
-    let (server, most) = (Some(arguments.server), plans[0].connections());
-    let mut session = Session::open_shards(&arguments.interface, server, &path, most, adjust)?;
-    plans.iter_mut().try_for_each(|plan| plan.fit(session.bare_bytes()))?;
+    let plan = Plan::new(arguments);
+    let server = Some(arguments.server);
+    let mut session = Session::open(&arguments.interface, server, &path, plan.connections(), adjust)?;
     let peer = session.peer(arguments.server)?;
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let name = arguments.server.to_string();
-    let (mut table, mut single, start) = (Table::new(plans[0]), None, Measured::new(plans[0]).start(&name));
     if arguments.json_stream {
-        event("start", &start);
+        event("start", &Measured::new(plan).start(&name));
     }
-    let is_sweep = arguments.all;
-    let outcome = plans.into_iter().try_for_each(|plan| {
-        let (measured, outcome) = one(&mut session, &stop, (plan, shares.as_ref()), peer);
-        match is_sweep {
-            true if outcome.is_ok() => table.add(&measured),
-            true => {}
-            false => single = Some(measured),
-        }
-        outcome
-    });
-    session.end();
-    *document = match single {
-        Some(measured) => measured.report(&name, &session.taken()),
-        None => table.report(start, &session.taken()),
-    };
-    outcome
-}
-
-/// One measurement, by all threads: what it has measured, up to its failure if it fails.
-fn one(session: &mut Session, stop: &Stop, (plan, shares): (Plan, Option<&Shares>), peer: Peer) -> (Measured, Outcome) {
-    let board = Board::new(session.shards(), shares.map(|shares| shares.counts.clone()));
+    let board = Board::new(session.shards());
     let mut clients = Client::all(plan, peer, &board);
     let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
-    let outcome = session.run_all(stop, steps.collect());
+    let outcome = session.run_all(&stop, steps.collect());
     if outcome.is_err() {
         clients.iter_mut().for_each(Client::break_off);
     }
-    let measured = Client::together(clients);
-    (Measured { shares: shares.map(Shares::all), ..measured }, outcome)
+    session.end();
+    *document = Client::together(clients).report(&name, &session.taken());
+    outcome
 }
 
 /// One thread's part of the connections. The first one says what comes of all.
@@ -107,12 +76,10 @@ pub(super) struct Client<'a> {
     /// When it has looked last what its connections have counted.
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
-    /// When the last connection was open.
     begun_at: Option<Time>,
     /// The counters of payload and processor at the start of the measured time.
     base: Look,
     cpu: Cpu,
-    /// What is omitted is over.
     counts: bool,
     last: Look,
     /// What was counted last, at the time when payload last moved.
@@ -127,7 +94,6 @@ pub(super) struct Client<'a> {
     pub(super) measured: Measured,
 }
 
-/// One connection.
 struct Lane {
     request: Request,
     /// The number of the message that has it.
@@ -137,8 +103,6 @@ struct Lane {
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
-    /// Sends bare frames, once the server counts them.
-    source: Option<Source>,
     /// When the ping that is under way went.
     pinged_at: Time,
     /// Pings that the server has not acknowledged.
@@ -153,12 +117,10 @@ const COUNT_PS: u64 = 2_000_000_000;
 const FIGURES_PS: u64 = 5 * PS_PER_S;
 
 impl<'a> Client<'a> {
-    /// One for each thread of the board.
     pub(super) fn all(plan: Plan, peer: Peer, board: &'a Board) -> Vec<Self> {
         (0..board.threads()).map(|thread| Self::new(plan, peer, board, thread)).collect()
     }
 
-    /// What all have measured.
     pub(super) fn together(all: Vec<Self>) -> Measured {
         all.into_iter()
             .map(|client| client.measured)
@@ -188,7 +150,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         if self.begun_at.is_none() {
             self.connect(endpoint, now)?;
@@ -208,9 +169,6 @@ impl<'a> Client<'a> {
             if let Some(pump) = &mut lane.pump {
                 pump.fill(endpoint, *connection, now);
             }
-            if let Some(source) = &mut lane.source {
-                source.fill(endpoint, now);
-            }
         }
         if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
             self.omit(endpoint, now);
@@ -221,21 +179,16 @@ impl<'a> Client<'a> {
             self.look_in_time(endpoint, now);
         }
         if if first { is_over } else { self.board.is_over() } {
-            self.stop(endpoint, now);
+            self.stop(now);
         }
         Ok(())
     }
 
-    /// Opens this thread's share of the connections.
     fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         let threads = self.board.threads();
         while self.connections.len() < self.plan.connections().saturating_sub(self.thread).div_ceil(threads) {
             let request = self.plan.request(self.thread + self.connections.len() * threads);
             let connection = endpoint.connect(now, self.peer, None).map_err(Failure::failed)?;
-            self.board
-                .counts()
-                .into_iter()
-                .for_each(|counts| endpoint.tap_choices(connection, Box::new(counts.clone())));
             let lane = Lane {
                 request,
                 asked: None,
@@ -243,7 +196,6 @@ impl<'a> Client<'a> {
                 has_ended: false,
                 is_open: false,
                 pump: None,
-                source: None,
                 pinged_at: now,
                 pings: 0,
                 is_done: false,
@@ -253,7 +205,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// What befalls connections of an earlier measurement is of no interest.
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         let (is_over, server) = (self.over_at.is_some(), self.peer.address);
         let hint = match event {
@@ -275,7 +226,8 @@ impl<'a> Client<'a> {
                 return self.on_message(&data, endpoint, connection, now);
             }
             EndpointEvent::Delivered { connection, message, .. } => {
-                return self.on_delivered(endpoint, (connection, message), now);
+                self.on_delivered(connection, message);
+                return Ok(());
             }
             EndpointEvent::Failed { connection, error, .. } => (connection, format!("{server}: {error}{hint}")),
             EndpointEvent::Closed { connection, .. } => (connection, format!("{server} has closed the connection")),
@@ -293,31 +245,16 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// A message has arrived: the request, or payload.
-    fn on_delivered<D: Device>(
-        &mut self,
-        endpoint: &mut Endpoint<D>,
-        (connection, message): (ConnectionId, MessageId),
-        now: Time,
-    ) -> Outcome {
-        let (Some(lane), Some(begun_at)) = (self.connections.get_mut(&connection), self.begun_at) else {
-            return Ok(());
-        };
+    fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
+        let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
             self.asides.acked += end(lane.omitted).len() as u64;
-            return Ok(());
-        }
-        if lane.asked != Some(message) {
+        } else if lane.asked == Some(message) {
+            self.asides.acked += lane.request.encode().len() as u64;
+        } else {
             lane.pump.iter_mut().for_each(Pump::on_delivered);
             lane.pings = lane.pings.saturating_sub(1);
-            return Ok(());
         }
-        self.asides.acked += lane.request.encode().len() as u64;
-        if lane.request.what == What::Bare && self.over_at.is_none() {
-            let time = [now, begun_at.after(self.plan.time_ps)];
-            lane.source = Some(Source::new(endpoint, connection, &lane.request, time)?);
-        }
-        Ok(())
     }
 
     fn on_message<D: Device>(
@@ -340,17 +277,11 @@ impl<'a> Client<'a> {
                 (lane.pinged_at, lane.pings) = (now, lane.pings + 1);
                 endpoint.send(connection, ping(lane.request.bytes)).map_err(Failure::failed)?;
             }
-            Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::LatencyDown => {
-                let _ = told(message).map(|ns| self.measured.round_trips.saturating_record(ns));
-                lane.pings += 1;
-                endpoint.send(connection, message.clone()).map_err(Failure::failed)?;
-            }
             _ => {}
         }
         Ok(())
     }
 
-    /// Whether all connections of this thread are open.
     fn are_open(&self) -> bool {
         self.connections.values().all(|lane| lane.is_open)
     }
@@ -374,19 +305,11 @@ impl<'a> Client<'a> {
         ways.iter().all(|way| way.bytes >= number)
     }
 
-    /// What this thread's connections have counted.
     fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        Look::new(endpoint, &connections, (self.sent(), self.asides), now)
+        Look::new(endpoint, &connections, self.asides, now)
     }
 
-    /// Bare frames that this thread has sent.
-    fn sent(&self) -> Frames {
-        let sources = self.connections.values().filter_map(|lane| lane.source.as_ref());
-        sources.map(Source::sent).fold(Frames::default(), Frames::plus)
-    }
-
-    /// All connections are open: the time begins.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
         self.base = self.sight(endpoint, now);
         self.moved = self.base;
@@ -402,12 +325,11 @@ impl<'a> Client<'a> {
                     (lane.pinged_at, lane.pings) = (now, 1);
                     endpoint.send(*connection, ping(request.bytes)).map_err(Failure::failed)?;
                 }
-                What::Down | What::LatencyDown | What::Bare => {}
+                What::Down => {}
             }
         }
-        if !self.plan.ways().is_latency() && self.thread == 0 && !self.plan.is_row {
-            let head = if self.plan.request.what == What::Bare { BARE_HEAD } else { HEAD };
-            self.measured.line(format_args!("{head}"));
+        if self.plan.ways() != What::Latency && self.thread == 0 {
+            self.measured.line(format_args!("{HEAD}"));
         }
         Ok(())
     }
@@ -418,7 +340,6 @@ impl<'a> Client<'a> {
         if self.thread == 0 {
             self.look(self.board.sum(base));
             self.cpu = Cpu::now();
-            self.board.counts().into_iter().for_each(Counts::reset);
         }
         for (connection, lane) in &mut self.connections {
             let stats = endpoint.connection_stats(*connection).unwrap_or_default();
@@ -445,23 +366,18 @@ impl<'a> Client<'a> {
     }
 
     /// The time is over: the connections get no more.
-    fn stop<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
-        (self.over_at, self.measured.sent) = (Some(now), self.sent());
+    fn stop(&mut self, now: Time) {
+        self.over_at = Some(now);
         self.board.say_over();
         self.connections.values_mut().filter_map(|lane| lane.pump.as_mut()).for_each(Pump::stop);
-        if self.plan.request.what == What::Bare {
-            self.closed = Some(self.sight(endpoint, now));
-        }
     }
 
     /// Requests the server's figures on each connection of which all payload is acknowledged.
-    fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
-        // Bare frames that have gone arrive first.
-        let ask_at = if self.plan.request.what == What::Bare { now.after(GRACE_PS) } else { now };
+    fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
             lane.has_ended = true;
-            if let Err(error) = endpoint.send_at(*connection, end(lane.omitted), ask_at) {
+            if let Err(error) = endpoint.send(*connection, end(lane.omitted)) {
                 lane.is_done = true;
                 self.lost.get_or_insert(format!("{}: {error}", self.peer.address));
             }
@@ -470,7 +386,7 @@ impl<'a> Client<'a> {
 
     /// Ends its connections once the server has told its figures, and the first thread all, or when it does not.
     fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
-        self.ask(endpoint, now);
+        self.ask(endpoint);
         let is_late = now >= over_at.max(self.moved.at).after(FIGURES_PS);
         let is_done = is_late || self.connections.values().all(|lane| lane.is_done);
         let has_gone = self.plan.ways() == What::Up && self.connections.values().all(|lane| lane.has_ended);
@@ -509,9 +425,6 @@ impl<'a> Client<'a> {
 
     /// The measurement has failed: the sums are up to the time when payload last moved.
     pub(super) fn break_off(&mut self) {
-        if self.over_at.is_none() {
-            self.measured.sent = self.sent();
-        }
         if self.begun_at.is_some() && self.thread == 0 {
             self.total(self.board.sum(self.moved));
         }

@@ -1,7 +1,6 @@
 //! What the two sides say to each other: the first byte of a message is its kind.
 
 use bytes::{Buf, Bytes};
-use serde::Serialize;
 
 use super::MOST_BYTES;
 use crate::transfer::gbps;
@@ -16,43 +15,27 @@ const PING: u8 = 3;
 const END: u8 = 4;
 /// What the server has counted: then come the fields of [`Figures`].
 const FIGURES: u8 = 5;
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Bytes of a request: kind, version, what, three numbers of 4 bytes and two of 8.
 const REQUEST_BYTES: usize = 31;
 /// Longest time that a client may ask for: a day, what it omits, and some to spare.
 const MOST_SECONDS: u32 = 100_000;
 
-/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The client sends.
     Up,
-    /// The server sends.
     Down,
-    /// Both do.
     Both,
     /// Messages go there and back, one at a time.
     Latency,
-    /// The same, from the server: each tells how long the last one took.
-    LatencyDown,
-    /// The client sends frames that are no messages.
-    Bare,
-}
-
-impl What {
-    /// Whether round trips are measured.
-    pub fn is_latency(self) -> bool {
-        matches!(self, Self::Latency | Self::LatencyDown)
-    }
 }
 
 /// What a client asks for on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
-    /// Size of a message that the server sends, or of a bare frame that it counts.
+    /// Size of a message that the server sends.
     pub bytes: u32,
-    /// How long the server sends at most.
     pub seconds: u32,
     /// So many seconds do not count.
     pub omit: u32,
@@ -62,7 +45,7 @@ pub struct Request {
     pub most: u64,
 }
 
-const ALL: [What; 6] = [What::Up, What::Down, What::Both, What::Latency, What::LatencyDown, What::Bare];
+const ALL: [What; 4] = [What::Up, What::Down, What::Both, What::Latency];
 
 impl Request {
     pub fn encode(self) -> Bytes {
@@ -100,7 +83,7 @@ pub struct Omitted {
 
 /// What the server has counted of a connection, and of its processor, since what is omitted. Bytes are payload, without the messages by which the two
 /// sides agree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub elapsed_us: u64,
     pub received_bytes: u64,
@@ -132,7 +115,6 @@ impl Figures {
         })
     }
 
-    /// As a line.
     pub fn line(self) -> String {
         let Self { elapsed_us, received_bytes, sent_bytes, retransmits, packets_sent, .. } = self;
         let seconds = elapsed_us as f64 / 1e6;
@@ -142,20 +124,6 @@ impl Figures {
             gbps(received_bytes, seconds),
             gbps(sent_bytes, seconds)
         )
-    }
-
-    /// Since an earlier time; all of them, where they began anew since then.
-    pub fn since(self, earlier: Self) -> Self {
-        if earlier.elapsed_us > self.elapsed_us {
-            return self;
-        }
-        Self {
-            elapsed_us: self.elapsed_us - earlier.elapsed_us,
-            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
-            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
-            retransmits: self.retransmits.saturating_sub(earlier.retransmits),
-            ..self
-        }
     }
 
     /// Of two connections of one server, whose processor both tell of.
@@ -172,7 +140,6 @@ impl Figures {
     }
 }
 
-/// A message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message {
     Request(Request),
@@ -206,23 +173,6 @@ pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }
 
-/// Fewest bytes of a ping that tells how long the last one took.
-pub const TELLING_BYTES: u32 = 9;
-
-/// A ping of the server, which tells that time in ns; 0 in the first one.
-pub fn telling_ping(bytes: u32, last_ns: u64) -> Bytes {
-    let mut message = vec![0xa5; bytes.max(TELLING_BYTES) as usize];
-    message[0] = PING;
-    message[1..TELLING_BYTES as usize].copy_from_slice(&last_ns.to_be_bytes());
-    message.into()
-}
-
-/// What such a ping tells.
-pub fn told(ping: &[u8]) -> Option<u64> {
-    ping.get(1..)?.try_get_u64().ok().filter(|ns| *ns > 0)
-}
-
-/// Asks for the server's figures.
 pub fn end(omitted: Omitted) -> Bytes {
     let numbers = [omitted.sent, omitted.received];
     [END].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
@@ -252,7 +202,7 @@ mod tests {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
         let good = request(What::Up).encode();
-        for (at, byte) in [(0, 9), (1, 2), (2, 6), (3, 0xff), (7, 1), (11, 1)] {
+        for (at, byte) in [(0, 9), (1, 2), (2, 4), (3, 0xff), (7, 1), (11, 1)] {
             let mut bad = good.to_vec();
             bad[at] = byte;
             assert_eq!(Message::decode(&bad), None, "byte {at}");
@@ -263,7 +213,6 @@ mod tests {
                 && Message::decode(&none).is_none()
                 && Message::decode(&[]).is_none()
         );
-        assert_eq!([telling_ping(1, 7), telling_ping(64, 0), ping(8)].map(|ping| told(&ping)), [Some(7), None, None]);
         assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
     }
     #[test]

@@ -6,31 +6,23 @@ use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, Time};
 
-use super::bare::Frames;
 use super::format::What;
 use crate::transfer::gbps;
 
 /// What all connections have counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// When it was.
     pub at: Time,
     sender: SenderStats,
     receiver: ReceiverStats,
     rtt_p50_us: f64,
     rtt_p99_us: f64,
-    bare: Frames,
 }
 
 impl Look {
-    /// Reads the counters of `connections`, with the largest of their round-trip times, and those of bare frames. `asides` are the bytes of messages that
-    /// are not measured: they are subtracted.
-    pub fn new<D: Device>(
-        endpoint: &Endpoint<D>,
-        connections: &[ConnectionId],
-        (bare, asides): (Frames, Asides),
-        at: Time,
-    ) -> Self {
+    /// Reads the counters of `connections`, with the largest of their round-trip times. `asides` are the bytes of messages that are not
+    /// measured: they are subtracted.
+    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], asides: Asides, at: Time) -> Self {
         let (mut sender, mut receiver) = endpoint.totals();
         sender.bytes_acked -= asides.acked;
         receiver.bytes -= asides.received;
@@ -39,7 +31,7 @@ impl Look {
             (us.0.max(p50_ps as f64 / 1e6), us.1.max(p99_ps as f64 / 1e6))
         };
         let (rtt_p50_us, rtt_p99_us) = stats.map(|stats| (stats.rtt_p50_ps, stats.rtt_p99_ps)).fold((0.0, 0.0), rtt);
-        Self { at, sender, receiver, rtt_p50_us, rtt_p99_us, bare }
+        Self { at, sender, receiver, rtt_p50_us, rtt_p99_us }
     }
 
     /// Payload that has moved, both ways.
@@ -47,7 +39,6 @@ impl Look {
         self.sender.bytes_acked + self.receiver.bytes
     }
 
-    /// The same at another time.
     pub fn seen_at(self, at: Time) -> Self {
         Self { at, ..self }
     }
@@ -59,7 +50,6 @@ impl Look {
         self.receiver.add(&other.receiver);
         self.rtt_p50_us = self.rtt_p50_us.max(other.rtt_p50_us);
         self.rtt_p99_us = self.rtt_p99_us.max(other.rtt_p99_us);
-        self.bare = self.bare.plus(other.bare);
         self
     }
 }
@@ -101,30 +91,16 @@ pub struct Interval {
     /// Down only: packets that arrived after one with a higher number.
     #[serde(skip_serializing_if = "Option::is_none")]
     reordered: Option<u64>,
-    /// Of bare frames only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packets_per_second: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frame_bits_per_second: Option<f64>,
-    /// Of those that arrived only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_packets: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_percent: Option<f64>,
 }
 
-/// The heading of [`Interval::line`].
 pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
-/// The same for bare frames.
-pub const BARE_HEAD: &str = "seconds        way        frames/s       Gb/s  with headers";
 
 impl Interval {
     /// The ways that `what` has, from one look to a later one; times count from `begun_at`.
     pub fn between(what: What, begun_at: Time, from: &Look, to: &Look) -> Vec<Self> {
         let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_at, from, to));
         let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_at, from, to));
-        let bare = (what == What::Bare).then(|| Self::new(true, begun_at, from, to, 0).of(to.bare.since(from.bare)));
-        up.into_iter().chain(down).chain(bare).collect()
+        up.into_iter().chain(down).collect()
     }
 
     fn new(sender: bool, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
@@ -145,31 +121,7 @@ impl Interval {
             rtt_p50_us: None,
             rtt_p99_us: None,
             reordered: None,
-            packets_per_second: None,
-            frame_bits_per_second: None,
-            lost_packets: None,
-            lost_percent: None,
         }
-    }
-
-    /// The same time, with these bare frames.
-    pub(super) fn of(self, Frames { count, bytes, payload }: Frames) -> Self {
-        let bps = |bytes| gbps(bytes, self.seconds) * 1e9;
-        Self {
-            bytes: payload,
-            bits_per_second: bps(payload),
-            packets: Some(count),
-            packets_per_second: Some(count as f64 / self.seconds.max(f64::MIN_POSITIVE)),
-            frame_bits_per_second: Some(bps(bytes)),
-            ..self
-        }
-    }
-
-    /// The same time, with those of `sent` that have arrived.
-    pub(super) fn arrived(self, sent: Frames, arrived: Frames) -> Self {
-        let lost = sent.count.saturating_sub(arrived.count);
-        let lost_percent = 100.0 * lost as f64 / sent.count.max(1) as f64;
-        Self { lost_packets: Some(lost), lost_percent: Some(lost_percent), ..self.of(arrived) }
     }
 
     fn up(begun_at: Time, from: &Look, to: &Look) -> Self {
@@ -196,12 +148,8 @@ impl Interval {
         Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))
     }
 
-    /// A line for a terminal.
     pub fn line(&self) -> String {
         let Self { start, end, .. } = self;
-        if let (Some(frames), Some(bps)) = (self.packets_per_second, self.frame_bits_per_second) {
-            return self.bare_line(frames, bps / 1e9);
-        }
         let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);
         let omitted = if self.omitted { "  (omitted)" } else { "" };
         let count = |count: Option<u64>| count.map_or_else(|| "-".into(), |count| count.to_string());
@@ -213,19 +161,6 @@ impl Interval {
             real(self.rtt_p50_us),
             real(self.rtt_p99_us),
             count(self.reordered)
-        )
-    }
-
-    /// A line of bare frames.
-    fn bare_line(&self, frames: f64, frame_gbps: f64) -> String {
-        let Self { start, end, bits_per_second, .. } = self;
-        let (way, lost) = match self.lost_packets.zip(self.lost_percent) {
-            None => ("sent", String::new()),
-            Some((lost, percent)) => ("arrived", format!("  {lost} lost ({percent:.3} %)")),
-        };
-        format!(
-            "{start:5.1} - {end:5.1}  {way:<8}{frames:>11.0}  {:>9.3}  {frame_gbps:>12.3}{lost}",
-            bits_per_second / 1e9
         )
     }
 }

@@ -26,7 +26,6 @@ pub struct Pump {
     period_ps: u64,
     rate_bps: u64,
     since: Time,
-    /// Until when.
     until: Time,
     sent: u64,
     most: u64,
@@ -69,17 +68,14 @@ impl Pump {
         }
     }
 
-    /// Gives the connection no more.
     pub fn stop(&mut self) {
         self.most = self.sent;
     }
 
-    /// Whether the peer has all that it gave.
     pub fn is_drained(&self) -> bool {
         self.queued == 0
     }
 
-    /// The peer has one.
     pub fn on_delivered(&mut self) {
         self.queued = self.queued.saturating_sub(1);
         self.delivered[0] += 1;

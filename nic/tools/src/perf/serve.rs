@@ -6,17 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Shard, Time};
 
-use super::bare;
 use super::cpu::Cpu;
-use super::format::{Figures, Message, Omitted, What, telling_ping};
+use super::format::{Figures, Message, Omitted, What};
 use super::interval::Asides;
-use super::measured;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
@@ -29,7 +27,6 @@ use crate::{note, say};
 
 /// How long a client may take for its request, and later for a byte in either direction.
 const PATIENCE_PS: u64 = 10 * PS_PER_S;
-/// How often that is looked at.
 const CHECK_PS: u64 = PS_PER_S;
 /// Most bytes of pings of one client that are on their way back: it sends one after the other.
 const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
@@ -49,18 +46,16 @@ pub(super) fn has_room(config: &mut EndpointConfig) {
 /// # Errors
 /// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
-    arguments.logfile.as_deref().map_or(Ok(()), say::into_file)?;
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let own = arguments.interface.steered.from;
-    let mut session = Session::open_shards(&arguments.interface, own, &path, Shard::MOST, has_room)?;
+    let mut session = Session::open(&arguments.interface, own, &path, Shard::MOST, has_room)?;
     session.outlast_outages();
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
-    let args::Serve { one_off, json_stream, .. } = *arguments;
-    let served = Arc::new(Served { one_off, streams: json_stream, ..Served::default() });
+    let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
     let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
@@ -71,20 +66,15 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 /// How many clients there are, on all threads.
 #[derive(Debug, Default)]
 pub(super) struct Served {
-    /// It ends after the first one.
     one_off: bool,
-    /// Lines are JSON, as they come.
-    streams: bool,
     open: AtomicUsize,
     ever: AtomicBool,
 }
 
-/// All clients of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
     served: Arc<Served>,
-    /// When they are next looked at.
     check_at: Time,
     /// There was nobody any more at the last look: a client may measure several times.
     was_left: bool,
@@ -95,17 +85,11 @@ struct Client {
     peer: IpAddr,
     /// What was counted when it connected, or when what it omits was over. Data may be there before a request that was lost first.
     begun: Counted,
-    /// When that is.
     omits_until: Option<Time>,
     pump: Option<Pump>,
-    asks: Option<Asks>,
-    /// A request has come.
     asked: bool,
-    /// Payload of the bare frames that it sends.
-    bare: Option<u64>,
     /// It has measured: what it omits.
     ended: Option<Omitted>,
-    /// It has its figures.
     answered: bool,
     asides: Asides,
     /// Pings on their way back, with their lengths.
@@ -115,17 +99,6 @@ struct Client {
     pace: Pace,
     /// It has given way; the end of its connection is the endpoint's next event of it.
     leaves: bool,
-    /// What was told last, where that is told as it comes.
-    told: Figures,
-}
-
-/// Pings that go from here.
-#[derive(Clone, Copy, Debug)]
-struct Asks {
-    bytes: u32,
-    /// When the one that is under way went.
-    pinged_at: Time,
-    until: Time,
 }
 
 /// What a connection has counted at a time.
@@ -168,7 +141,6 @@ impl Server {
         Self { served: served.clone(), ..Self::default() }
     }
 
-    /// Does what the last poll of the endpoint has made possible.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now);
@@ -185,7 +157,7 @@ impl Server {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
-            let Served { one_off, open, ever, .. } = &*self.served;
+            let Served { one_off, open, ever } = &*self.served;
             let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
             if std::mem::replace(&mut self.was_left, is_left) && is_left {
                 return Err(End(Ok(())));
@@ -198,14 +170,11 @@ impl Server {
     fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         for (&connection, client) in &mut self.clients {
             let stats = endpoint.connection_stats(connection).unwrap_or_default();
-            let moved = stats.receiver.bytes + stats.sender.bytes_acked + stats.bare_frames;
+            let moved = stats.receiver.bytes + stats.sender.bytes_acked;
             if client.asked && moved > client.moved.0 {
                 client.moved = (moved, now);
             }
             client.pace.on_bytes(moved, now);
-            if self.served.streams && client.asked && client.ended.is_none() {
-                client.tell_interval(endpoint, connection, now);
-            }
             if now.since(client.moved.1) > PATIENCE_PS {
                 note!("spray: {} does nothing; its connection is closed", client.peer);
                 endpoint.abort(connection);
@@ -247,9 +216,6 @@ impl Server {
                 if client.asked && !had_asked {
                     self.served.open.fetch_add(1, Ordering::Relaxed);
                     self.served.ever.store(true, Ordering::Relaxed);
-                    if self.served.streams {
-                        measured::event("start", &json!({ "from": client.peer }));
-                    }
                 }
                 if taken.is_none() {
                     note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
@@ -267,7 +233,7 @@ impl Server {
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
                     self.served.open.fetch_sub(1, Ordering::Relaxed);
-                    client.tell(endpoint, connection, self.served.streams, now);
+                    client.tell(endpoint, connection, now);
                 }
             }
             _ => {}
@@ -283,9 +249,7 @@ impl Client {
             begun,
             omits_until: None,
             pump: None,
-            asks: None,
             asked: false,
-            bare: None,
             ended: None,
             answered: false,
             asides: Asides::default(),
@@ -293,7 +257,6 @@ impl Client {
             moved: (0, now),
             pace: Pace::new(now),
             leaves: false,
-            told: Figures::default(),
         }
     }
 
@@ -314,43 +277,25 @@ impl Client {
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
-                if request.what == What::Bare {
-                    self.bare = Some(bare::payload(request.bytes, self.peer.is_ipv6()));
-                    endpoint.count_bare(connection, request.bytes);
-                }
-                if request.what == What::LatencyDown {
-                    self.asks = Some(Asks { bytes: request.bytes, pinged_at: now, until: now.after(for_ps) });
-                    return self.ping(telling_ping(request.bytes, 0), endpoint, connection);
-                }
                 Some(())
             }
             Message::End(_) if self.ended.is_some() || !self.asked => None,
             Message::End(omitted) => {
-                (self.ended, self.asks) = (Some(omitted), None);
+                self.ended = Some(omitted);
                 self.asides.received += message.len() as u64;
                 self.pump.iter_mut().for_each(Pump::stop);
                 Some(())
             }
             Message::Figures(_) => None,
             Message::Data => Some(()),
-            Message::Ping => match &mut self.asks {
-                None if self.ended.is_some() => Some(()),
-                None => self.ping(message.to_vec().into(), endpoint, connection),
-                Some(asks) if now >= asks.until => Some(()),
-                Some(asks) => {
-                    let ping = telling_ping(asks.bytes, now.since(asks.pinged_at) / 1000);
-                    asks.pinged_at = now;
-                    self.ping(ping, endpoint, connection)
-                }
-            },
+            Message::Ping if self.ended.is_some() => Some(()),
+            Message::Ping => self.ping(message.to_vec().into(), endpoint, connection),
         }
     }
 
     /// What was counted up to now.
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
-        let figures = self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended);
-        let frames = endpoint.connection_stats(connection).unwrap_or_default().bare_frames;
-        Figures { received_bytes: self.bare.map_or(figures.received_bytes, |each| each * frames), ..figures }
+        self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended)
     }
 
     /// Sends its figures to a client that has measured, once all payload of this side is acknowledged.
@@ -359,14 +304,13 @@ impl Client {
         if self.ended.is_some() && !self.answered && is_drained {
             self.answered = true;
             let figures = self.figures(endpoint, connection, now);
-            endpoint.count_bare(connection, 0);
             if endpoint.send(connection, figures.encode()).is_err() {
                 endpoint.abort(connection);
             }
         }
     }
 
-    /// Sends a ping, or sends one back; `None` where too much is on its way.
+    /// Sends a ping back; `None` where too much is on its way.
     fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
         if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
             return None;
@@ -377,33 +321,18 @@ impl Client {
     }
 
     /// Says what has gone each way, once the connection has ended.
-    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, streams: bool, now: Time) {
+    fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
         let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
-        let sums = sums(peer, figures);
-        if streams {
-            return measured::event("end", &sums);
-        }
         say!("{peer}: {}", figures.line());
         // It has a form in JSON.
-        let _ = say::object(&sums);
+        let _ = say::object(&json!({
+            "from": peer,
+            "seconds": figures.elapsed_us as f64 / 1e6,
+            "received_bytes": figures.received_bytes,
+            "sent_bytes": figures.sent_bytes,
+            "retransmits": figures.retransmits,
+        }));
     }
-
-    /// Says what has gone since the last time.
-    fn tell_interval<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
-        let figures = self.figures(endpoint, connection, now);
-        measured::event("interval", &sums(self.peer, figures.since(std::mem::replace(&mut self.told, figures))));
-    }
-}
-
-/// What a connection has counted, as JSON.
-fn sums(peer: IpAddr, figures: Figures) -> Value {
-    json!({
-        "from": peer,
-        "seconds": figures.elapsed_us as f64 / 1e6,
-        "received_bytes": figures.received_bytes,
-        "sent_bytes": figures.sent_bytes,
-        "retransmits": figures.retransmits,
-    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::client::Client;
-use super::format::{Figures, Request, What};
+use super::format::{Request, What};
 use super::interval::Interval;
 use super::measured::Measured;
 use super::plan::Plan;
@@ -42,8 +42,6 @@ fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
         interval_ps: 5 * MS,
         number: None,
         streams: false,
-        is_row: false,
-        server_output: false,
     };
     measure_with(change(plan))
 }
@@ -59,7 +57,7 @@ fn measure_with(plan: Plan) -> Measured {
 fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
-    let board = Board::new(1, None);
+    let board = Board::new(1);
     let mut asks = Client::all(plan, peer, &board).remove(0);
     let (mut answers, mut now) = (Server::default(), Time::ZERO);
     loop {
@@ -114,7 +112,7 @@ fn each_way_is_measured_in_intervals_that_add_up() {
 #[test]
 fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
     let usual = planned(What::Latency, 64, |plan| plan).plan;
-    for what in [What::Up, What::Down, What::Both, What::Latency, What::Bare] {
+    for what in [What::Up, What::Down, What::Both, What::Latency] {
         for time_ps in [20 * MS, 15_000 * MS] {
             let rate_bps = if what == What::Latency { 0 } else { 100_000_000 };
             let request = Request { what, bytes: 1000, seconds: 60, omit: 0, rate_bps, most: u64::MAX };
@@ -122,7 +120,7 @@ fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
             let (why, said) = (outcome.unwrap_err().to_string(), measured.json("server"));
             assert!(why.starts_with("10.0.0.2"), "{what:?}: {why}");
             let end = |way: &Interval| way.seconds < 0.015 && way.seconds > 0.005 && way.bytes > 0;
-            assert!(what == What::Bare || measured.total.iter().all(end), "{what:?}: {said}");
+            assert!(measured.total.iter().all(end), "{what:?}: {said}");
             assert!(measured.server.is_none(), "{what:?}: {said}");
         }
     }
@@ -192,11 +190,7 @@ fn what_is_omitted_is_in_no_sum() {
 
 #[test]
 fn round_trips_are_measured_one_by_one() {
-    [What::Latency, What::LatencyDown].into_iter().for_each(round_trips);
-}
-
-fn round_trips(what: What) {
-    let said = measure(what, 64);
+    let said = measure(What::Latency, 64);
     let us = &said["end"]["latency_us"];
     let (count, p50) = (number(&us["count"]), number(&us["p50"]));
     // The network in memory takes no time; the clock steps by 5 us.
@@ -214,55 +208,6 @@ fn round_trips_are_measured_beside_a_load() {
     assert!(number(&said["end"]["latency_us"]["count"]) > 10.0, "{said}");
     let [sent, received] = ["sum_sent", "sum_received"].map(|sum| number(&said["end"][sum]["bytes"]));
     assert_eq!(sent, received, "{said}");
-}
-
-/// At a rate that the network in memory takes, so that none is lost; and while the server takes every second one for lost.
-#[test]
-fn bare_frames_are_counted_at_both_ends() {
-    let slow = |mut plan: Plan| {
-        (plan.request.rate_bps, plan.server_output) = (100_000_000, true);
-        plan
-    };
-    let measured = planned(What::Bare, 1042, slow);
-    let said = measured.json("server");
-    let [sent, arrived] = ["sum_sent", "sum_received"].map(|sum| &said["end"][sum]);
-    assert_eq!((&sent["packets"], &arrived["lost_packets"]), (&arrived["packets"], &0.into()), "{said}");
-    let frames = number(&sent["packets"]);
-    // Two connections for 20 ms, by payload.
-    assert!((490.0..510.0).contains(&frames) && frames * 1000.0 == number(&arrived["bytes"]), "{said}");
-    let rate = |name: &str| number(&sent[name]) / 1e8;
-    assert!((rate("frame_bits_per_second") / rate("bits_per_second") - 1.042).abs() < 1e-6, "{said}");
-    let intervals: f64 = said["intervals"].as_array().unwrap().iter().map(|ways| number(&ways["sum"]["packets"])).sum();
-    assert_eq!(intervals, frames, "{said}");
-    assert_eq!(number(&said["server_output_json"]["received_bytes"]), frames * 1000.0, "{said}");
-    let figures = Figures { received_bytes: measured.sent.payload / 2, ..measured.server.unwrap() };
-    let half = Measured { server: Some(figures), ..measured }.json("server");
-    assert_eq!(number(&half["end"]["sum_received"]["lost_percent"]), 50.0, "{half}");
-}
-
-#[test]
-fn bare_frames_are_as_long_as_the_device_takes_them() {
-    let request = |what, bytes| Request { what, bytes, seconds: 1, omit: 0, rate_bps: 0, most: u64::MAX };
-    let fitted = |what, bytes| {
-        let mut plan = Plan { request: request(what, bytes), ..planned(What::Latency, 64, |plan| plan).plan };
-        plan.fit([60, 3000]).map(|()| plan.request.bytes).map_err(|failure| failure.to_string())
-    };
-    assert_eq!([fitted(What::Bare, 0), fitted(What::Bare, 60), fitted(What::Up, 9000)], [Ok(3000), Ok(60), Ok(9000)]);
-    for bytes in [59, 3001] {
-        assert!(fitted(What::Bare, bytes).is_err_and(|why| why.contains("60 to 3000 bytes")));
-    }
-}
-
-#[test]
-fn a_row_tells_messages_and_rates() {
-    let measured = planned(What::Up, 100_000, |plan| Plan { is_row: true, ..plan });
-    let (row, seconds) = (measured.row(), measured.total[0].seconds);
-    let [messages, rate, peak, average] =
-        ["messages", "messages_per_second", "peak_bits_per_second", "bits_per_second"].map(|name| number(&row[name]));
-    assert!(messages > 10.0 && peak >= average, "{row}");
-    assert!((rate * seconds - messages).abs() <= 1.0 && (average - rate * 800_000.0).abs() < 1.0, "{row}");
-    let row = planned(What::Latency, 64, |plan| Plan { is_row: true, ..plan }).row();
-    assert!(row["bytes"] == 64 && number(&row["count"]) > 10.0, "{row}");
 }
 
 #[test]

@@ -21,7 +21,6 @@ use super::{mtu, open, refused, tap, trust};
 use crate::args;
 use crate::captures::Watching;
 use crate::confine::{Reach, confine};
-use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome, no_thread};
 use crate::metrics::Metrics;
 use crate::note;
@@ -32,7 +31,6 @@ use crate::stop::Stop;
 pub struct Session {
     /// The host's shards, one at least.
     seats: Vec<Seat>,
-    /// What users know the device by.
     name: String,
     /// The Ethernet address that the user gave for the next hop.
     next_hop: Option<args::Mac>,
@@ -43,38 +41,15 @@ pub struct Session {
     refused: refused::Watch,
     metrics: Metrics,
     watching: Option<Watching>,
-    /// Last: what it puts back may have to wait until the interface is free.
-    _prepared: Option<Prepared>,
 }
 
 impl Session {
-    /// Takes the interface over.
+    /// Takes the interface over, with settings of the endpoint that `adjust` changes: with a shard for each queue, `most` at most and no more
+    /// than there are CPUs.
     ///
     /// # Errors
     /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
-    pub fn open(arguments: &args::Interface, peer: Option<IpAddr>, path: &PathOptions) -> Outcome<Self> {
-        Self::open_with(arguments, peer, path, |_| {})
-    }
-
-    /// As [`Session::open`], with settings of the endpoint that `adjust` changes.
-    ///
-    /// # Errors
-    /// As [`Session::open`].
-    pub fn open_with(
-        arguments: &args::Interface,
-        peer: Option<IpAddr>,
-        path: &PathOptions,
-        adjust: impl FnOnce(&mut EndpointConfig),
-    ) -> Outcome<Self> {
-        Self::open_shards(arguments, peer, path, 1, adjust)
-    }
-
-    /// As [`Session::open_with`], with a shard for each queue, `most` at most and no more than there are CPUs: for
-    /// [`run_all`](Self::run_all).
-    ///
-    /// # Errors
-    /// As [`Session::open`].
-    pub fn open_shards(
+    pub fn open(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
         path: &PathOptions,
@@ -87,7 +62,6 @@ impl Session {
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
-        let prepared = open::prepare(arguments)?;
         let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
@@ -97,29 +71,14 @@ impl Session {
         let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
         let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self {
-            seats,
-            name,
-            next_hop: path.next_hop,
-            outage,
-            mtu,
-            permanent,
-            refused,
-            metrics,
-            watching,
-            _prepared: prepared,
-        })
+        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
-    /// The endpoint's settings.
     pub fn config(&self) -> &EndpointConfig {
         self.first().endpoint.config()
     }
 
     /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
-    ///
-    /// # Errors
-    /// 2 when there is no way there.
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
         match self.next_hop {
             Some(args::Mac(mac)) => Ok(Peer { address, mac }),
@@ -128,17 +87,10 @@ impl Session {
         }
     }
 
-    /// The fewest and most bytes of a bare frame.
-    pub fn bare_bytes(&self) -> [usize; 2] {
-        self.first().endpoint.bare_bytes()
-    }
-
-    /// What users know the device by.
     pub fn device_name(&self) -> &str {
         &self.name
     }
 
-    /// How packets get to the network and back.
     pub fn taken(&self) -> Taken {
         Taken::of(self.first().endpoint.device())
     }
@@ -154,16 +106,12 @@ impl Session {
     }
 
     /// Gives up all that a session does not need which is open and runs no thread yet.
-    ///
-    /// # Errors
-    /// 2 when more would be kept.
     pub fn confine(&self, reach: &Reach<'_>) -> Outcome {
         // How many CPUs there may be is read from a file, and kept.
         self.strays();
         confine(reach)
     }
 
-    /// How many shards its host has.
     pub fn shards(&self) -> usize {
         self.seats.len()
     }
@@ -220,7 +168,6 @@ impl Session {
         strays(&self.first().endpoint)
     }
 
-    /// How often balancers froze.
     pub fn freezes(&self) -> Freezes {
         self.seats.iter().map(|seat| seat.freezes).sum()
     }

@@ -15,7 +15,6 @@ use tracing::debug_span;
 
 use super::path::{PathOptions, Room, with_path};
 use crate::args::{self, Device, Way};
-use crate::doctor::Prepared;
 use crate::failure::{Failure, Outcome};
 use crate::{note, ports};
 
@@ -33,9 +32,6 @@ pub fn name(way: &Way) -> String {
 
 /// Opens the device, and an endpoint on it with settings that `adjust` changes: the shards of a host, `most` at most. On UDP sockets it has
 /// one.
-///
-/// # Errors
-/// 2 when the kernel does not let us, or something that was given does not fit.
 pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
@@ -59,19 +55,6 @@ pub fn hosts(
     config.shards = most;
     adjust(&mut config.endpoint);
     debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
-}
-
-/// Changes what stands in the way of good figures, where the user wants that.
-///
-/// # Errors
-/// 2 when somebody else has the interface, or nobody could put back what would be changed.
-pub fn prepare(arguments: &args::Interface) -> Outcome<Option<Prepared>> {
-    if !arguments.steered.prepare || arguments.way.device == Some(Device::Udp) {
-        return Ok(None);
-    }
-    let name = name(&arguments.way);
-    Interface::find(&name).map_err(Failure::refused)?.check_free().map_err(without_rights)?;
-    Prepared::begin(&name)
 }
 
 /// Whoever has no rights, or no interface of the right kind, has another way.
@@ -117,9 +100,9 @@ fn udp(
 ) -> Outcome<(UdpConfig, EndpointConfig)> {
     let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
     let polls = *busy_poll == BusyPoll::On;
-    if *zero_copy || *copy || polls || steered.prepare || steered.queue.is_some() || path.next_hop.is_some() {
+    if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
         return Err(Failure::refused(
-            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll, --prepare and --peer-mac",
+            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll and --peer-mac",
         ));
     }
     let mut sockets = sockets(arguments, peer)?;

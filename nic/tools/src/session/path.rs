@@ -29,9 +29,6 @@ pub struct PathOptions {
 
 impl PathOptions {
     /// Nothing is known of the path, which does not trim. `overrides` change the library's settings.
-    ///
-    /// # Errors
-    /// 2 for overrides that are not allowed.
     pub fn new(overrides: &Overrides) -> Outcome<Self> {
         let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
@@ -40,9 +37,6 @@ impl PathOptions {
     }
 
     /// Refuses a control that needs a rate and has none. No default would be right, and what was learned is what it sends.
-    ///
-    /// # Errors
-    /// 2 for a control without its rate.
     pub fn check(&self) -> Outcome {
         let own = &self.transport.cc_schemes.fixed_rate;
         if self.transport.cc == CcKind::FixedRate && own.rate_gbps.is_none() && self.gbps.is_none() {

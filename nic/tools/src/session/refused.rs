@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::note;
 use crate::paths::probe::{Told, told};
 
-/// How often the socket is read.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Prints the first refusal of frames to the peer, until a connection has opened.
@@ -60,7 +59,6 @@ impl Watch {
         }
     }
 
-    /// Reads a refusal that has arrived.
     fn next(&self, endpoint: &Endpoint<Nic>) -> Option<Refusal> {
         match endpoint.device() {
             Nic::Xdp(_) => self.socket.as_ref()?.poll(),

@@ -17,10 +17,8 @@ use crate::failure::{Failure, Outcome};
 use crate::metrics::{self, Metrics};
 use crate::progress::now;
 
-/// The answer of a command's step: go on, or end with this outcome.
 pub type Step = Result<(), End>;
 
-/// The end of a command, with its outcome.
 pub struct End(pub Outcome);
 
 impl From<Failure> for End {
@@ -83,7 +81,6 @@ impl Seat {
 pub struct Wake(Option<Arc<Waker>>);
 
 impl Wake {
-    /// Ends its sleep, or the next one.
     pub fn wake(&self) {
         self.0.iter().for_each(|waker| waker.wake());
     }
@@ -113,7 +110,6 @@ impl Over {
         self.is.store(true, Ordering::Relaxed);
     }
 
-    /// How it ended.
     pub(super) fn into_outcome(self) -> Outcome {
         self.outcome.into_inner().unwrap_or_default().unwrap_or(Ok(()))
     }

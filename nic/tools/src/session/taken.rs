@@ -13,7 +13,6 @@ use spray_nic::xdp::AttachMode;
 pub enum Taken {
     Xdp(Interface),
     Udp {
-        /// Always `UDP`.
         name: &'static str,
         /// A socket for each entropy value.
         sockets: u16,
@@ -38,7 +37,6 @@ impl fmt::Display for Taken {
     }
 }
 
-/// How an interface was taken over.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interface {
     name: String,
@@ -58,9 +56,7 @@ pub struct Interface {
     /// Whether the command's thread drives the NIC, and if so, whether interrupts are off meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_polls_alone: Option<bool>,
-    /// Queues that have a socket.
     queues: usize,
-    /// Threads that serve them.
     threads: usize,
     /// Rules of the NIC that bring each frame to a queue of its thread.
     rules: usize,

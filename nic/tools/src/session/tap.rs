@@ -21,9 +21,6 @@ pub struct Tap {
 }
 
 /// Begins a capture of `interface`, if one was asked for. Its file stays open when the process gives up its ways to others.
-///
-/// # Errors
-/// 2 when the file is there already, or cannot be made.
 pub fn begin(captures: &Captures, interface: &str) -> Outcome<Option<Watching>> {
     let Some(file) = captures.file("") else { return Ok(None) };
     Captures::prepare(&file)?;

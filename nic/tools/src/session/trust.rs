@@ -11,9 +11,6 @@ use crate::failure::{Failure, Outcome};
 use crate::say;
 
 /// Makes a key.
-///
-/// # Errors
-/// 2 when the file exists or cannot be written.
 pub fn keygen(arguments: &args::Keygen) -> Outcome {
     let path = arguments.file.display();
     let key = PrivateKey::generate().map_err(Failure::failed)?;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::format::{Answer, Description, EntryKind, Said, WINDOW, shown};
 use super::incoming::Incoming;
-use super::keeper::{Kept, Lent, News};
+use super::keeper::{Kept, Lent};
 use super::opener::{Begun, Job, Opener};
 use super::patience::Awaited;
 use super::refusal::Refusal;
@@ -55,10 +55,8 @@ pub struct Tally {
     pub files: u32,
     pub folders: u32,
     pub refused: u32,
-    /// Bytes that arrived of files that were kept.
+    /// Bytes of files that were kept.
     pub bytes: u64,
-    /// Bytes of these that were there before.
-    pub there_bytes: u64,
     /// The last file that was kept.
     pub last: Option<Kept>,
 }
@@ -72,7 +70,7 @@ impl Tally {
 
 impl Arrivals {
     pub fn new(transfer: u32, opener: &Opener) -> Self {
-        let tally = Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, there_bytes: 0, last: None };
+        let tally = Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, last: None };
         let (early, files) = (BTreeMap::new(), BTreeMap::new());
         let ((owner, back), (answer, begun)) = (channel(), channel());
         let (beginning, opener) = (BTreeMap::new(), opener.jobs());
@@ -120,10 +118,7 @@ impl Arrivals {
                 return Ok(());
             }
             Said::End(_) => return Err(Refusal::new("it ended twice")),
-            Said::Piece { number, .. }
-            | Said::Sum { number, .. }
-            | Said::There { number, .. }
-            | Said::Withdrawn(number) => number,
+            Said::Piece { number, .. } | Said::Sum { number, .. } | Said::Withdrawn(number) => number,
         };
         if number >= self.next {
             return Err(Refusal::new("a file came before its description"));
@@ -144,7 +139,6 @@ impl Arrivals {
                 file.place(index, message.with_piece(bytes))
             }
             Some(Said::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
-            Some(Said::There { bytes, sum, .. }) => file.take_there(bytes, sum),
             Some(Said::Withdrawn(_)) => {
                 let name = shown(&file.description.path);
                 Err(Refusal(format!("the sender could not read {name} to its end")))
@@ -152,16 +146,9 @@ impl Arrivals {
             Some(Said::Entry(..) | Said::End(_)) | None => Ok(()),
         };
         if let Err(refusal) = taken {
-            self.forget(number);
+            let refused = self.files.remove(&number);
+            self.give_up(refused);
             self.refuse(number, refusal, answers);
-        }
-    }
-
-    /// Gives a file up, of which nothing is left for a later transfer.
-    fn forget(&mut self, number: u32) {
-        if let Some(file) = self.files.remove(&number) {
-            file.discard();
-            self.give_up([file]);
         }
     }
 
@@ -171,13 +158,12 @@ impl Arrivals {
         files.into_iter().for_each(|file| drop(self.opener.send(Job::GiveUp(file))));
     }
 
-    /// Takes what the opener and the files' threads say: that an entry is begun, what is there of a file, that it has got its name, or that
-    /// it will not get it.
+    /// Takes the results of the opener and of the files' threads: an entry is begun, or a file has got its name or will not get it.
     pub fn poll(&mut self, answers: &mut Vec<Answer>) {
         while let Ok((number, begun)) = self.begun.try_recv() {
             match (begun, self.beginning.remove(&number)) {
                 (Ok(Some(file)), Some(early)) => {
-                    answers.push(Answer::Ready { number, bytes: file.there_bytes });
+                    answers.push(Answer::Ready { number });
                     self.files.insert(number, file);
                     early.into_iter().for_each(|message| self.take(number, message, answers));
                 }
@@ -194,30 +180,15 @@ impl Arrivals {
             let lost = self.lose();
             self.give_up(lost);
         }
-        let news = self.files.iter().filter_map(|(&number, file)| Some((number, file.news()?)));
-        for (number, news) in news.collect::<Vec<_>>() {
-            match news {
-                News::Compared { bytes, agree: true } => {
-                    self.files.get_mut(&number).into_iter().for_each(|file| file.on_agreed(bytes));
-                    answers.push(Answer::Ready { number, bytes });
+        let ended = self.files.iter().filter_map(|(&number, file)| Some((number, file.ending()?)));
+        for (number, ending) in ended.collect::<Vec<_>>() {
+            let Some(file) = self.files.remove(&number) else { continue };
+            match ending {
+                Ok(kept) => {
+                    answers.push(Answer::Verified { number, sum: kept.sum });
+                    self.keep(kept, file.arrived_bytes);
                 }
-                News::Compared { agree: false, .. } => {
-                    let Some(description) = self.files.get(&number).map(|file| file.description.clone()) else {
-                        continue;
-                    };
-                    self.forget(number);
-                    self.begin(number, description, true);
-                }
-                News::End(ending) => {
-                    let Some(file) = self.files.remove(&number) else { continue };
-                    match ending {
-                        Ok(kept) => {
-                            answers.push(Answer::Verified { number, sum: kept.sum });
-                            self.keep(kept, file.arrived_bytes, file.there_bytes);
-                        }
-                        Err(refusal) => self.refuse(number, refusal, answers),
-                    }
-                }
+                Err(refusal) => self.refuse(number, refusal, answers),
             }
         }
     }
@@ -260,7 +231,7 @@ impl Arrivals {
         self.beginning.clear();
         for mut file in std::mem::take(&mut self.files).into_values() {
             match file.abandon() {
-                Some(kept) => self.keep(kept, file.arrived_bytes, file.there_bytes),
+                Some(kept) => self.keep(kept, file.arrived_bytes),
                 None => lost.push(file),
             }
         }
@@ -268,12 +239,11 @@ impl Arrivals {
         lost
     }
 
-    /// Gives up everything, and leaves nothing for a later transfer.
+    /// Gives up everything, by the opener.
     pub fn discard(&mut self) {
         self.broken = true;
         self.beginning.clear();
         let files = std::mem::take(&mut self.files);
-        files.values().for_each(Incoming::discard);
         self.give_up(files.into_values());
     }
 
@@ -287,11 +257,7 @@ impl Arrivals {
         if self.is_complete() || self.lent > 0 || !self.beginning.is_empty() {
             return None;
         }
-        let add = |one: Awaited, other: Awaited| Awaited {
-            compared_bytes: one.compared_bytes.saturating_add(other.compared_bytes),
-            is_stream: one.is_stream || other.is_stream,
-        };
-        self.files.values().map(Incoming::awaited).try_fold(Awaited::default(), |all, file| Some(add(all, file?)))
+        self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
     }
 
     /// The files that are on their way.
@@ -310,26 +276,25 @@ impl Arrivals {
         }
         self.early.insert(number, description);
         while let Some(description) = self.early.remove(&self.next) {
-            self.begin(self.next, description, false);
+            self.begin(self.next, description);
             self.next += 1;
         }
         Ok(())
     }
 
     /// Has the opener begin an entry.
-    fn begin(&mut self, number: u32, description: Description, anew: bool) {
+    fn begin(&mut self, number: u32, description: Description) {
         self.beginning.insert(number, Vec::new());
         let (transfer, answer) = (self.transfer, self.answer.clone());
         let further = description.kind != EntryKind::Folder && *self.first_file.get_or_insert(number) != number;
-        if self.opener.send(Job::Begin { transfer, number, description, anew, further, answer }).is_err() {
+        if self.opener.send(Job::Begin { transfer, number, description, further, answer }).is_err() {
             let _ = self.answer.send((number, Err(Refusal::new("the receiver's thread for its folder has ended"))));
         }
     }
 
-    fn keep(&mut self, kept: Kept, arrived: u64, there: u64) {
+    fn keep(&mut self, kept: Kept, bytes: u64) {
         self.tally.files += 1;
-        self.tally.bytes += arrived;
-        self.tally.there_bytes += there;
+        self.tally.bytes += bytes;
         self.tally.last = Some(kept);
     }
 

@@ -9,16 +9,14 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
 
 use super::format::shown;
 
-/// An open folder.
 #[derive(Debug)]
 pub struct Folder {
     pub fd: OwnedFd,
-    /// For messages.
     pub path: PathBuf,
 }
 
@@ -26,18 +24,12 @@ const FLAGS: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CL
 
 impl Folder {
     /// Opens a folder that the user chose, by whatever links.
-    ///
-    /// # Errors
-    /// When there is none, or it may not be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { fd: open(path, FLAGS, Mode::empty())?, path: path.into() })
     }
 
     /// The folder `path` below this one. What is missing is made, the last with the permissions `mode`, as far as the umask allows
     /// them.
-    ///
-    /// # Errors
-    /// When something on the way is a symbolic link, is no folder or cannot be made.
     //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
     pub fn below(&self, path: &Path, mode: u16) -> io::Result<Self> {
         let mut folder = Self { fd: self.fd.try_clone()?, path: self.path.clone() };
@@ -111,11 +103,6 @@ impl Folder {
             other => other,
         }
     }
-}
-
-/// Whether it is a regular file.
-pub fn is_file(stat: &FileStat) -> bool {
-    stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..3 | `SF6`: the format and its version |
+//! | 0..3 | `SF7`: the format and its version |
 //! | 3 | what it is |
 //! | 4..8 | the entry's number, big-endian: entries are numbered from 0 |
 //! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
@@ -29,11 +29,10 @@ const MAX_PATH: usize = 4096;
 const MAX_NAMES: usize = 64;
 /// Most bytes of a refusal's reason.
 const MAX_REASON: usize = 400;
-const MAGIC: &[u8] = b"SF6";
+const MAGIC: &[u8] = b"SF7";
 /// Permission bits that travel: none that give a program another user's rights.
 const MODE: u16 = 0o777;
 
-/// A SHA-256.
 pub type Sum = [u8; 32];
 
 /// A file or a folder, as the sender describes it.
@@ -43,11 +42,9 @@ pub struct Description {
     /// left out.
     pub path: OsString,
     pub kind: EntryKind,
-    /// Permission bits.
     pub mode: u16,
 }
 
-/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File {
@@ -59,7 +56,6 @@ pub enum EntryKind {
 }
 
 impl Description {
-    /// The length of a file, if it is known.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind {
             EntryKind::File { bytes } => Some(bytes),
@@ -68,7 +64,6 @@ impl Description {
     }
 }
 
-/// How many pieces a file has.
 pub fn pieces(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
@@ -76,14 +71,6 @@ pub fn pieces(bytes: u64) -> u64 {
 /// Bytes of piece `index` of a file; 0 from [`pieces`] on.
 pub fn piece_bytes(bytes: u64, index: u64) -> u64 {
     PIECE_BYTES.min(bytes.saturating_sub(index.saturating_mul(PIECE_BYTES)))
-}
-
-/// Up to where the next SHA-256 is compared, of `there` bytes of which the first `agreed` are the same: twice as far.
-//= docs/specs/endpoint.md#END-23 twice as far
-pub fn next_compared(agreed: u64, there: u64) -> u64 {
-    /// One read of a disk.
-    const FIRST: u64 = 4096;
-    there.min(agreed.saturating_mul(2).max(FIRST))
 }
 
 /// Whether `path` can only be something in the folder that the receiver chose, and does nothing to a terminal.
@@ -101,14 +88,19 @@ pub fn is_harmless(path: &OsStr) -> bool {
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// The next entry.
     Entry(u32, Description),
     /// Of that file, piece `index`.
-    Piece { number: u32, index: u64, data: &'a [u8] },
+    Piece {
+        number: u32,
+        index: u64,
+        data: &'a [u8],
+    },
     /// After the last piece of that file: its length, and the SHA-256 of all of it.
-    Sum { number: u32, bytes: u64, sum: Sum },
-    /// The first bytes of that file, up to this length, have this SHA-256.
-    There { number: u32, bytes: u64, sum: Sum },
+    Sum {
+        number: u32,
+        bytes: u64,
+        sum: Sum,
+    },
     /// That file is withdrawn: the sender could not read it to its end.
     Withdrawn(u32),
     /// There are so many entries.
@@ -118,17 +110,27 @@ pub enum Said<'a> {
 /// A message of the receiver's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It takes the file, and has what may be its first `bytes` bytes. If there are any, the sender says the SHA-256 of the first [`next_compared`] of them. It is
-    /// answered by that number if it is right, and says the next one until all are compared; or by no bytes.
-    Ready { number: u32, bytes: u64 },
+    /// It takes the file: the sender may send its pieces.
+    Ready {
+        number: u32,
+    },
     /// The file is on the disk under its name, and this is the SHA-256 of what was written.
-    Verified { number: u32, sum: Sum },
-    /// The folder is there.
-    Made { number: u32 },
+    Verified {
+        number: u32,
+        sum: Sum,
+    },
+    Made {
+        number: u32,
+    },
     /// The receiver does not take that entry, for this reason.
-    Refused { number: u32, reason: String },
+    Refused {
+        number: u32,
+        reason: String,
+    },
     /// It takes no further entry.
-    Ended { reason: String },
+    Ended {
+        reason: String,
+    },
 }
 
 const FILE: u8 = b'f';
@@ -136,7 +138,6 @@ const STREAM: u8 = b's';
 const FOLDER: u8 = b'd';
 const PIECE: u8 = b'p';
 const SUM: u8 = b'=';
-const THERE: u8 = b't';
 const WITHDRAWN: u8 = b'w';
 const END: u8 = b'.';
 const READY: u8 = b'r';
@@ -167,7 +168,6 @@ pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
 }
 
 impl Said<'_> {
-    /// The message.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Entry(number, Description { path, kind, mode }) => {
@@ -180,7 +180,6 @@ impl Said<'_> {
             }
             Self::Piece { number, index, data } => [&header(PIECE, *number, *index)[..], data].concat(),
             Self::Sum { number, bytes, sum } => [&header(SUM, *number, *bytes)[..], sum].concat(),
-            Self::There { number, bytes, sum } => [&header(THERE, *number, *bytes)[..], sum].concat(),
             Self::Withdrawn(number) => header(WITHDRAWN, *number, 0),
             Self::End(entries) => header(END, *entries, 0),
         }
@@ -192,7 +191,6 @@ impl Said<'_> {
         match kind {
             PIECE => Some(Said::Piece { number, index: value, data: content }),
             SUM => Some(Said::Sum { number, bytes: value, sum: content.try_into().ok()? }),
-            THERE => Some(Said::There { number, bytes: value, sum: content.try_into().ok()? }),
             WITHDRAWN => content.is_empty().then_some(Said::Withdrawn(number)),
             END => content.is_empty().then_some(Said::End(number)),
             _ => {
@@ -220,7 +218,7 @@ impl Answer {
             reason.as_bytes()[..end].to_vec()
         };
         match self {
-            Self::Ready { number, bytes } => header(READY, *number, *bytes),
+            Self::Ready { number } => header(READY, *number, 0),
             Self::Verified { number, sum } => [&header(VERIFIED, *number, 0)[..], sum].concat(),
             Self::Made { number } => header(MADE, *number, 0),
             Self::Refused { number, reason } => [header(REFUSED, *number, 0), begin(reason)].concat(),
@@ -230,13 +228,13 @@ impl Answer {
 
     /// Reads a message; `None` for anything else. The reason is safe to print.
     pub fn decode(message: &[u8]) -> Option<Self> {
-        let (kind, number, value, content) = parse(message)?;
+        let (kind, number, _, content) = parse(message)?;
         let reason = || {
             let short = content.get(..content.len().min(MAX_REASON)).unwrap_or_default();
             readable(&String::from_utf8_lossy(short).replace(char::is_control, " "))
         };
         Some(match kind {
-            READY if content.is_empty() => Self::Ready { number, bytes: value },
+            READY if content.is_empty() => Self::Ready { number },
             VERIFIED => Self::Verified { number, sum: content.try_into().ok()? },
             MADE => Self::Made { number },
             REFUSED => Self::Refused { number, reason: reason() },
@@ -246,7 +244,6 @@ impl Answer {
     }
 }
 
-/// A path as people read it.
 pub fn shown(path: impl AsRef<OsStr>) -> String {
     readable(&path.as_ref().to_string_lossy())
 }
@@ -262,7 +259,6 @@ fn readable(text: &str) -> String {
     readable
 }
 
-/// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -290,8 +286,6 @@ mod tests {
             round_trip(entry(b"a folder/a file.bin", kind));
         }
         assert_eq!((pieces(bytes), piece_bytes(bytes, 2), piece_bytes(bytes, 3)), (4, PIECE_BYTES, 7));
-        assert_eq!([0, 4096, 8192, 16384].map(|agreed| next_compared(agreed, 20_000)), [4096, 8192, 16384, 20_000]);
-        assert_eq!((next_compared(0, 5), next_compared(u64::MAX - 1, u64::MAX)), (5, u64::MAX));
         assert_eq!((piece_bytes(bytes, 4), piece_bytes(bytes, u64::MAX), pieces(0)), (0, 0, 0));
     }
 
@@ -354,7 +348,7 @@ mod tests {
     #[test]
     fn anything_else_is_no_message() {
         let sum = Said::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
-        for message in [&b""[..], b"spray-file 3\n", b"SF6", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
+        for message in [&b""[..], b"spray-file 3\n", b"SF7", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
             assert_eq!(Said::decode(message), None);
             assert_eq!(Answer::decode(message), None);
         }
@@ -370,11 +364,11 @@ mod tests {
         let mut piece = begin_piece(3, 1 << 40, 3);
         piece.extend(b"abc");
         assert_eq!(piece, Said::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
-        for said in [Said::There { number: 3, bytes: 1 << 40, sum }, Said::End(9)] {
+        for said in [Said::Withdrawn(3), Said::End(9)] {
             assert_eq!(Said::decode(&said.encode()), Some(said));
         }
         for answer in [
-            Answer::Ready { number: 1, bytes: PIECE_BYTES },
+            Answer::Ready { number: 1 },
             Answer::Verified { number: 1, sum },
             Answer::Made { number: 2 },
             Answer::Refused { number: 1, reason: "x exists already".into() },

@@ -11,9 +11,6 @@ pub const UNNAMED: &str = ".";
 
 /// Refuses the current folder, which the user did not name, where it is `/` or a user's home.
 //= docs/specs/endpoint.md#END-30 unless its user names it
-///
-/// # Errors
-/// 2 in such a folder.
 pub fn check_unnamed() -> Outcome {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     if !is_special(Path::new(UNNAMED), &users) {

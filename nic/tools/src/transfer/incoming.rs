@@ -3,17 +3,14 @@
 //! Its [`Keeper`] writes it: the caller polls a network and must not wait for a disk.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::format::{Description, EntryKind, PIECE_BYTES, Sum, next_compared, piece_bytes, pieces};
-use super::keeper::{Content, Keeper, Kept, Lent, News, Order};
+use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
+use super::keeper::{Ending, Keeper, Kept, Lent, Order};
 use super::out::{ONE_FILE, Out};
 use super::partial::Partial;
 use super::patience::Awaited;
 use super::refusal::Refusal;
 
-/// A file on its way in.
 #[derive(Debug)]
 pub struct Incoming {
     pub description: Description,
@@ -22,94 +19,32 @@ pub struct Incoming {
     /// Pieces after that one.
     beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
-    /// Bytes that were there before.
-    pub there_bytes: u64,
     /// Known from the description, or at a stream's end.
     bytes: Option<u64>,
     /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
     short: Option<(u64, u64)>,
     has_sum: bool,
-    /// Of the bytes that were there before, how many are the sender's as far as was compared.
-    agreed_bytes: u64,
-    /// A comparison is under way.
-    compares: bool,
-    /// Whether what has arrived stays for a later transfer if this one breaks off.
-    keeps: Arc<AtomicBool>,
     keeper: Keeper,
 }
 
 impl Incoming {
-    /// Begins a file of the transfer `transfer`, or goes on with what there is of it; with `anew` that is known to be of another.
-    pub fn begin(description: Description, out: &Out, transfer: u32, anew: bool) -> Result<Self, Refusal> {
+    /// Begins a file of the transfer `transfer`.
+    pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
         let goal = out.goal(&description, transfer)?;
-        let bytes = description.bytes();
-        let (content, keeps, there_bytes) = match goal.check(bytes, anew)? {
-            Some(there) => (Content::There(there), Arc::default(), bytes.unwrap_or_default()),
-            None => {
-                let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
-                let partial = match (goal.key(), bytes) {
-                    (Some(key), Some(bytes)) => Partial::resume(out.folder(), key, bytes, description.mode),
-                    _ if out.is_stdout() => Ok(out.unnamed().ok_or_else(|| Refusal::new(ONE_FILE))?),
-                    _ => Partial::create(out.folder(), description.mode),
-                }
-                .map_err(unwritable)?;
-                bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
-                let there = bytes.map_or(0, |bytes| partial.prefix_bytes(bytes));
-                let keeps = Arc::clone(partial.keeps());
-                (Content::Partial(partial), keeps, there)
-            }
+        goal.check()?;
+        let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
+        let partial = match out.is_stdout() {
+            true => out.unnamed().ok_or_else(|| Refusal::new(ONE_FILE))?,
+            false => Partial::create(out.folder(), description.mode).map_err(unwritable)?,
         };
-        let keeper = Keeper::start(content, goal, there_bytes, out.waker().clone(), Arc::clone(out.compared()))
+        let bytes = description.bytes();
+        bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
+        let keeper = Keeper::start(partial, goal, out.waker().clone())
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
-        let (prefix, beyond, arrived_bytes) = (pieces(there_bytes), BTreeSet::new(), 0);
-        let (short, has_sum, agreed_bytes, compares) = (None, false, 0, false);
-        Ok(Self {
-            description,
-            prefix,
-            beyond,
-            arrived_bytes,
-            there_bytes,
-            bytes,
-            short,
-            has_sum,
-            agreed_bytes,
-            compares,
-            keeps,
-            keeper,
-        })
+        let (beyond, short, has_sum) = (BTreeSet::new(), None, false);
+        Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, keeper })
     }
 
-    /// Leaves nothing for a later transfer.
-    pub fn discard(&self) {
-        self.keeps.store(false, Ordering::Relaxed);
-    }
-
-    /// Takes the sender's SHA-256 of the first bytes of what is there, which the file's thread compares.
-    //= docs/specs/endpoint.md#END-23 reads nothing of it before
-    pub fn take_there(&mut self, bytes: u64, sum: Sum) -> Result<(), Refusal> {
-        if self.is_agreed() || self.compares || bytes != self.next_compared() {
-            return Err(Refusal::new("it compares other bytes than it was told"));
-        }
-        self.compares = true;
-        self.keeper.order(Order::Compare { bytes, sum });
-        Ok(())
-    }
-
-    /// The first bytes, up to this length, are the sender's.
-    pub fn on_agreed(&mut self, bytes: u64) {
-        (self.agreed_bytes, self.compares) = (bytes, false);
-    }
-
-    /// Whether the bytes that are there are the sender's, or there are none.
-    fn is_agreed(&self) -> bool {
-        self.agreed_bytes == self.there_bytes
-    }
-
-    fn next_compared(&self) -> u64 {
-        next_compared(self.agreed_bytes, self.there_bytes)
-    }
-
-    /// Takes piece `index`.
     pub fn place(&mut self, index: u64, piece: Lent) -> Result<(), Refusal> {
         let length = piece.piece().len() as u64;
         let is_right = match self.bytes {
@@ -120,7 +55,7 @@ impl Incoming {
         //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
         const AHEAD: u64 = 1024;
         let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
-        if !self.is_agreed() || !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
+        if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
         self.keeper.order(Order::Write { index, piece });
@@ -141,7 +76,7 @@ impl Incoming {
             (None, Some((index, length))) => index.checked_mul(PIECE_BYTES).map(|whole| whole + length) == Some(bytes),
             (None, None) => last <= pieces(bytes),
         };
-        if !self.is_agreed() || self.has_sum || !is_end || last > pieces(bytes) {
+        if self.has_sum || !is_end || last > pieces(bytes) {
             return Err(Refusal::new("the file's end contradicts what came before"));
         }
         self.has_sum = true;
@@ -150,33 +85,25 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether everything is here; the rest is between us and the disk.
+    /// Whether everything is here; the rest is between this side and its disk.
     pub fn is_whole(&self) -> bool {
-        self.has_sum && Some(self.there_bytes + self.arrived_bytes) == self.bytes
+        self.has_sum && Some(self.arrived_bytes) == self.bytes
     }
 
     /// What the sender is waited for, of this file; `None` while it is this side that has something to do.
     pub fn awaited(&self) -> Option<Awaited> {
-        let compared_bytes = self.next_compared() - self.agreed_bytes;
         let is_stream = self.description.kind == EntryKind::Stream;
-        (!self.compares && !self.is_whole()).then_some(Awaited { compared_bytes, is_stream })
+        (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
     }
 
-    /// What the file's thread says.
-    pub fn news(&self) -> Option<News> {
-        self.keeper.news()
-    }
-
-    /// Bytes that a later transfer of the file will find, if this one breaks off.
-    pub fn kept_bytes(&self) -> u64 {
-        if self.keeps.load(Ordering::Relaxed) { self.prefix * PIECE_BYTES } else { 0 }
+    pub fn ending(&self) -> Option<Ending> {
+        self.keeper.ending()
     }
 
     /// Gives the file up, unless it gets its name at this moment.
     pub fn abandon(&mut self) -> Option<Kept> {
         self.keeper.stop();
-        let mut news = std::iter::from_fn(|| self.news());
-        news.find_map(|news| if let News::End(ending) = news { Some(ending) } else { None })?.ok()
+        self.ending()?.ok()
     }
 
     /// Has what follows the hashed prefix without a gap hashed.
@@ -220,13 +147,7 @@ mod tests {
     }
 
     fn begin(content: &[u8], dir: &Folder) -> Result<Incoming, Refusal> {
-        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir), 0, false)
-    }
-
-    /// What is to be begun anew.
-    fn discarded(incoming: Incoming) -> Description {
-        incoming.discard();
-        incoming.description.clone()
+        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir), 0)
     }
 
     fn end(incoming: &mut Incoming, content: &[u8]) -> Result<(), Refusal> {
@@ -239,38 +160,11 @@ mod tests {
         Lent::new(data.to_vec().into(), &owner)
     }
 
-    /// The next thing that the file's thread says.
-    fn news(incoming: &Incoming) -> News {
+    fn ending(incoming: &mut Incoming) -> Ending {
         loop {
-            match incoming.news() {
-                Some(news) => return news,
+            match incoming.ending() {
+                Some(ending) => return ending,
                 None => std::thread::yield_now(),
-            }
-        }
-    }
-
-    /// The sender says the right SHA-256 of what is there, step by step; until then it may say nothing else.
-    fn agree(incoming: &mut Incoming, there: &[u8]) {
-        let all = there.len() as u64;
-        assert_eq!(incoming.there_bytes, all);
-        let mut agreed = 0;
-        while agreed < all {
-            let bytes = next_compared(agreed, all);
-            let sum: Sum = Sha256::digest(&there[..bytes as usize]).into();
-            assert!(incoming.take_sum(all, sum).is_err() && incoming.take_there(bytes - 1, sum).is_err());
-            incoming.take_there(bytes, sum).unwrap();
-            assert!(incoming.take_there(bytes, sum).is_err() && incoming.awaited().is_none(), "it is being compared");
-            assert_eq!(news(incoming), News::Compared { bytes, agree: true });
-            incoming.on_agreed(bytes);
-            agreed = bytes;
-        }
-        assert!(incoming.take_there(all, [0; 32]).is_err(), "once is enough");
-    }
-
-    fn ending(incoming: &mut Incoming) -> Result<Kept, Refusal> {
-        loop {
-            if let News::End(ending) = news(incoming) {
-                return ending;
             }
         }
     }
@@ -343,9 +237,8 @@ mod tests {
         let target = dir.path().join("one");
         fs::write(&target, "older").unwrap();
         let out = Out::new(&target, false).unwrap();
-        let begin = |transfer| {
-            Incoming::begin(describe("x.bin", EntryKind::File { bytes: 10 }), &out, transfer, false).unwrap()
-        };
+        let begin =
+            |transfer| Incoming::begin(describe("x.bin", EntryKind::File { bytes: 10 }), &out, transfer).unwrap();
         // The third is another file of the first transfer.
         let mut all = [begin(0), begin(1), begin(0)];
         for (incoming, content) in all.iter_mut().zip(contents.iter().cycle()) {
@@ -368,7 +261,7 @@ mod tests {
         let whole = PIECE_BYTES as usize;
         for (seed, bytes) in [0, 5, 80, whole, 2 * whole + 80].into_iter().enumerate().cycle().take(40) {
             let (dir, content) = (Folder::new(), vec![7; bytes]);
-            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0, false).unwrap();
+            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0).unwrap();
             let pieces: Vec<&[u8]> = content.chunks(whole).collect();
             let mut order: Vec<usize> = (0..=pieces.len()).collect();
             let all = order.len();
@@ -403,7 +296,7 @@ mod tests {
             (&[(1, 5)], 5),
         ] {
             let dir = Folder::new();
-            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0, false).unwrap();
+            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0).unwrap();
             let refused =
                 messages.iter().any(|&(index, length)| incoming.place(index, piece(&vec![1; length])).is_err());
             assert!(refused || incoming.take_sum(bytes as u64, [0; 32]).is_err(), "{messages:?}");
@@ -411,83 +304,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_given_up_leaves_its_whole_pieces_for_a_later_transfer() {
-        let (dir, content) = (Folder::new(), content());
-        let (first, second) = content.split_at(PIECE_BYTES as usize);
-        for (place, left) in [(1, 0), (0, 1)] {
-            let mut incoming = begin(&content, &dir).unwrap();
-            incoming.place(place, piece([first, second][place as usize])).unwrap();
-            assert_eq!(incoming.kept_bytes(), left * PIECE_BYTES);
-            assert_eq!(incoming.abandon(), None);
-            assert_eq!(fs::read_dir(dir.path()).unwrap().count() as u64, left, "{place}");
-        }
-        let mut incoming = begin(&content, &dir).unwrap();
-        agree(&mut incoming, first);
-        assert!(incoming.place(0, piece(first)).is_err(), "it is there");
-        incoming.place(1, piece(second)).unwrap();
-        end(&mut incoming, &content).unwrap();
-        assert!(incoming.is_whole());
-        assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), content);
-        drop(incoming);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn what_is_of_another_file_is_given_up() {
+    fn a_file_given_up_leaves_nothing() {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         incoming.place(0, piece(&content[..PIECE_BYTES as usize])).unwrap();
-        drop(incoming);
-        let incoming = begin(&content, &dir).unwrap();
-        let incoming = Incoming::begin(discarded(incoming), &out(&dir), 0, true).unwrap();
-        assert_eq!(incoming.there_bytes, 0);
-        drop(incoming);
+        assert_eq!(incoming.abandon(), None);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    //= docs/specs/endpoint.md#END-23 A file of that name and length
-    fn a_file_that_is_there_is_confirmed_if_it_has_the_senders_content() {
-        let (dir, content) = (Folder::new(), content());
-        fs::write(dir.path().join("x.bin"), &content).unwrap();
-        let mut incoming = begin(&content, &dir).unwrap();
-        agree(&mut incoming, &content);
-        assert!(incoming.place(0, piece(&content[..PIECE_BYTES as usize])).is_err());
-        end(&mut incoming, &content).unwrap();
-        assert_eq!(ending(&mut incoming).unwrap().sum, Sum::from(Sha256::digest(&content)));
-        let mut other = begin(&content, &dir).unwrap();
-        agree(&mut other, &content);
-        other.take_sum(content.len() as u64, [7; 32]).unwrap();
-        assert!(ending(&mut other).is_err());
-        let refused = Incoming::begin(discarded(other), &out(&dir), 0, true).unwrap_err();
-        assert_eq!(refused.0, "x.bin exists already, with other content");
-        assert_eq!(fs::read(dir.path().join("x.bin")).unwrap(), content);
-    }
-
-    /// The second comparison takes what the first has hashed.
-    #[test]
-    //= docs/specs/endpoint.md#END-23 each file is read once
-    fn what_was_compared_once_is_not_read_again() {
-        let (dir, content) = (Folder::new(), content());
-        fs::write(dir.path().join("x.bin"), &content).unwrap();
-        let (out, bytes) = (out(&dir), content.len() as u64);
-        let there = fs::File::open(dir.path().join("x.bin")).unwrap();
-        for round in 0..2 {
-            let hashed = out.compared().get(&there, bytes).map(|(_, hashed)| hashed);
-            assert_eq!(hashed, (round == 1).then_some(bytes));
-            let mut incoming = Incoming::begin(describe("x.bin", EntryKind::File { bytes }), &out, 0, false).unwrap();
-            if round == 0 {
-                agree(&mut incoming, &content);
-                continue;
-            }
-            // The last one decides.
-            for (agreed, sum, agree) in [(0, [7; 32], true), (bytes / 2 + 1, [7; 32], false)] {
-                (incoming.agreed_bytes, incoming.compares) = (agreed, false);
-                let compared = incoming.next_compared();
-                incoming.take_there(compared, sum).unwrap();
-                assert_eq!(news(&incoming), News::Compared { bytes: compared, agree });
-            }
-        }
     }
 
     #[test]
@@ -505,7 +327,7 @@ mod tests {
         fs::write(dir.path().join("x.bin"), "mine").unwrap();
         assert!(begin(&content, &dir).unwrap_err().0.contains("exists already"));
         for path in [".spray-1-1.partial", "a/.spray-1-1.partial", ".spray-1-1.partial/a"] {
-            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir), 0, false);
+            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir), 0);
             assert!(refused.is_err(), "it would be removed as stale");
         }
     }
@@ -515,7 +337,7 @@ mod tests {
     fn what_the_file_system_has_no_room_for_is_refused_first() {
         let dir = Folder::new();
         for bytes in [1 << 52, u64::MAX] {
-            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0, false).unwrap_err();
+            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap_err();
             assert!(refused.0.contains(&format!("{bytes} bytes")) && refused.0.contains("has room for"), "{refused:?}");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
@@ -528,7 +350,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let (dir, whole) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
         let bytes = 2048 * PIECE_BYTES;
-        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0, false).unwrap();
+        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap();
         incoming.place(1023, piece(&whole)).unwrap();
         assert!(incoming.place(1024, piece(&whole)).is_err());
         assert_eq!(incoming.beyond.len(), 1);
@@ -542,7 +364,7 @@ mod tests {
     fn the_longest_name_works() {
         let dir = Folder::new();
         let description = describe(&"n".repeat(255), EntryKind::File { bytes: 0 });
-        let mut incoming = Incoming::begin(description, &out(&dir), 0, false).unwrap();
+        let mut incoming = Incoming::begin(description, &out(&dir), 0).unwrap();
         end(&mut incoming, &[]).unwrap();
         assert!(ending(&mut incoming).is_ok());
     }

@@ -1,10 +1,9 @@
-//! How far a transfer is: a bar, the rate of the last seconds, and the time left.
+//! Progress of a transfer: its share, the rate of the last seconds, and the time left.
 
 use std::time::{Duration, Instant};
 
 use super::{gbps, megabytes};
 
-/// Watches bytes arrive.
 #[derive(Debug)]
 pub struct Meter {
     /// The last look, and the bytes then.
@@ -15,8 +14,6 @@ pub struct Meter {
 
 /// A rate that was so long ago counts for a third.
 const SPAN: Duration = Duration::from_secs(2);
-/// Columns of the bar.
-const BAR: usize = 10;
 /// Most columns of a name: the whole line fits 79.
 const NAME: usize = 16;
 
@@ -25,18 +22,16 @@ impl Meter {
         Self { last: None, bytes_per_s: None }
     }
 
-    /// The line for `name`, of whose `total` bytes `done` are there now; a stream's total is not known. The first line tells no rate. A
-    /// bar is drawn on a terminal only.
-    pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant, terminal: bool) -> String {
+    /// The line for `name`, of whose `total` bytes `done` are there now; a stream's total is not known. The first line has no rate.
+    pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant) -> String {
         self.look(now, done);
         let short: String = name.chars().take(NAME).collect();
         let rate = self.bytes_per_s.map_or_else(String::new, |rate| format!(", {:.2} Gb/s", gbps(rate as u64, 1.0)));
         let Some(total) = total else {
             return format!("{short}: {}{rate}", megabytes(done));
         };
-        let bar = if terminal { bar(done, total) } else { ":".into() };
         let percent = 100 * u128::from(done) / u128::from(total.max(1));
-        format!("{short}{bar} {percent} % of {}{rate}{}", megabytes(total), self.left(total.saturating_sub(done)))
+        format!("{short}: {percent} % of {}{rate}{}", megabytes(total), self.left(total.saturating_sub(done)))
     }
 
     fn left(&self, bytes: u64) -> String {
@@ -60,13 +55,6 @@ impl Meter {
     }
 }
 
-/// ` [=====>    ]`
-fn bar(done: u64, total: u64) -> String {
-    let filled = (BAR as u128 * u128::from(done.min(total)) / u128::from(total.max(1))) as usize;
-    let head = if filled < BAR { ">" } else { "" };
-    format!(" [{:<BAR$}]", "=".repeat(filled) + head)
-}
-
 /// `5 s`, `3 min 20 s`, `2 h 5 min`; whole seconds, rounded up.
 fn span(seconds: f64) -> String {
     match seconds.ceil() as u64 {
@@ -82,27 +70,26 @@ mod tests {
     use crate::progress::now;
 
     #[test]
-    fn a_line_has_bar_rate_and_time_left_and_fits_a_terminal() {
+    fn a_line_has_share_rate_and_time_left() {
         let (mut meter, begun) = (Meter::new(), now());
-        let mut line = |s: u64, mb: u64| {
-            meter.line("x.bin", mb * 1_000_000, Some(1_000_000_000), begun + Duration::from_secs(s), true)
-        };
-        assert_eq!(line(0, 0), "x.bin [>         ] 0 % of 1000.0 MB");
-        assert_eq!(line(1, 100), "x.bin [=>        ] 10 % of 1000.0 MB, 0.80 Gb/s, 9 s left");
-        assert_eq!(line(10, 1000), "x.bin [==========] 100 % of 1000.0 MB, 0.80 Gb/s, all there, being checked");
-        assert_eq!(meter.line("x", 1, Some(2), begun, false), "x: 50 % of 0.0 MB, 0.80 Gb/s, 1 s left");
-        assert_eq!(meter.line("x", 5_000_000, None, begun, true), "x: 5.0 MB, 0.80 Gb/s");
+        let mut line =
+            |s: u64, mb: u64| meter.line("x.bin", mb * 1_000_000, Some(1_000_000_000), begun + Duration::from_secs(s));
+        assert_eq!(line(0, 0), "x.bin: 0 % of 1000.0 MB");
+        assert_eq!(line(1, 100), "x.bin: 10 % of 1000.0 MB, 0.80 Gb/s, 9 s left");
+        assert_eq!(line(10, 1000), "x.bin: 100 % of 1000.0 MB, 0.80 Gb/s, all there, being checked");
+        assert_eq!(meter.line("x", 1, Some(2), begun), "x: 50 % of 0.0 MB, 0.80 Gb/s, 1 s left");
+        assert_eq!(meter.line("x", 5_000_000, None, begun), "x: 5.0 MB, 0.80 Gb/s");
     }
 
     #[test]
     fn the_rate_is_that_of_the_last_seconds() {
         let (mut meter, begun) = (Meter::new(), now());
         let at = |s: u64| begun + Duration::from_secs(s);
-        (0..=100).for_each(|s| drop(meter.line("x", s * 1000, Some(1 << 40), at(s), false)));
-        (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, Some(1 << 40), at(100 + s), false)));
+        (0..=100).for_each(|s| drop(meter.line("x", s * 1000, Some(1 << 40), at(s))));
+        (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, Some(1 << 40), at(100 + s))));
         assert!((9.0..12.0).contains(&meter.bytes_per_s.unwrap()), "{meter:?}");
         // The next file begins at nothing.
-        meter.line("y", 0, Some(1 << 40), at(121), false);
+        meter.line("y", 0, Some(1 << 40), at(121));
         assert!(meter.bytes_per_s.unwrap() > 9.0, "{meter:?}");
     }
 

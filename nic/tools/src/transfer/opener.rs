@@ -9,12 +9,10 @@ use super::incoming::Incoming;
 use super::out::{ONE_FILE, Out};
 use super::refusal::Refusal;
 
-/// What it is told.
 #[derive(Debug)]
 pub enum Job {
-    /// Makes the folder, or begins the file. With `anew`, what there is of it is known to be of another; with `further` it
-    /// is not the transfer's first file.
-    Begin { transfer: u32, number: u32, description: Description, anew: bool, further: bool, answer: Sender<Begun> },
+    /// Makes the folder, or begins the file, which with `further` is not the transfer's first.
+    Begin { transfer: u32, number: u32, description: Description, further: bool, answer: Sender<Begun> },
     /// Gives the file up, which waits for the file's own thread.
     GiveUp(Incoming),
 }
@@ -31,16 +29,12 @@ pub struct Opener {
 
 impl Opener {
     /// Starts it for what goes to `out`.
-    ///
-    /// # Errors
-    /// When no thread can be started.
     pub fn start(out: Out) -> std::io::Result<Self> {
         let (jobs, todo) = channel();
         let thread = std::thread::Builder::new().name("spray-folder".into()).spawn(move || run(&out, &todo))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Where jobs for it go.
     pub fn jobs(&self) -> Sender<Job> {
         self.jobs.clone().expect("until it is dropped")
     }
@@ -57,16 +51,14 @@ impl Drop for Opener {
 fn run(out: &Out, todo: &Receiver<Job>) {
     while let Ok(job) = todo.recv() {
         match job {
-            Job::Begin { transfer, number, description, anew, further, answer } => {
+            Job::Begin { transfer, number, description, further, answer } => {
                 let begun = match description.kind {
                     EntryKind::Folder => out.make(&description, transfer).map(|()| None),
                     // Refused before any of it is sent.
                     EntryKind::File { .. } | EntryKind::Stream if further && out.takes_one_file() => {
                         Err(Refusal::new(ONE_FILE))
                     }
-                    EntryKind::File { .. } | EntryKind::Stream => {
-                        Incoming::begin(description, out, transfer, anew).map(Some)
-                    }
+                    EntryKind::File { .. } | EntryKind::Stream => Incoming::begin(description, out, transfer).map(Some),
                 };
                 // Nobody waits for it if the transfer was given up.
                 let _ = answer.send((number, begun));

@@ -5,12 +5,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nix::fcntl::OFlag;
-
-use super::compared::Compared;
-use super::folder::{Folder, is_file};
+use super::folder::Folder;
 use super::format::{Description, shown};
 use super::partial::{Partial, folder_of, is_partial};
 use super::refusal::Refusal;
@@ -18,11 +15,9 @@ use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::session::Wake;
 
-/// Where files go.
 #[derive(Clone, Debug)]
 pub struct Out {
     place: Place,
-    /// The folder that files are written in.
     folder: Arc<Folder>,
     /// Where only one transfer is taken: the number of that which was first to put something there.
     taken: Option<Arc<Mutex<Option<u32>>>>,
@@ -30,7 +25,6 @@ pub struct Out {
     unnamed: Option<Arc<Mutex<Option<File>>>>,
     /// Of the thread that hears of what was written.
     waker: Wake,
-    compared: Arc<Compared>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,14 +70,7 @@ impl Out {
             Place::Stdout => Some(Arc::new(Mutex::new(Some(folder.unnamed().map_err(unusable)?)))),
             Place::Folder | Place::File(_) => None,
         };
-        Ok(Self {
-            place,
-            folder,
-            taken: (!keep).then(Arc::default),
-            unnamed,
-            waker: Wake::default(),
-            compared: Arc::default(),
-        })
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default), unnamed, waker: Wake::default() })
     }
 
     /// The same, where this wakes the thread that hears of what was written.
@@ -96,12 +83,6 @@ impl Out {
         &self.waker
     }
 
-    /// What limits the reading of files that are there.
-    pub fn compared(&self) -> &Arc<Compared> {
-        &self.compared
-    }
-
-    /// The folder that files are written in.
     pub fn folder(&self) -> &Arc<Folder> {
         &self.folder
     }
@@ -118,7 +99,6 @@ impl Out {
         Some(Partial::unnamed(file, &self.folder))
     }
 
-    /// Whether what arrives goes to standard output.
     pub fn is_stdout(&self) -> bool {
         self.place == Place::Stdout
     }
@@ -136,7 +116,6 @@ impl Out {
         }
     }
 
-    /// Whether it is one file, or standard output.
     pub fn takes_one_file(&self) -> bool {
         self.place != Place::Folder
     }
@@ -144,32 +123,30 @@ impl Out {
     /// What is to become of a file of the transfer `transfer`.
     pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
         let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
-        let (folder, name, key, replaces) = match &self.place {
+        let (folder, name, replaces) = match &self.place {
             Place::Stdout => {
-                claim.take()?.set();
-                let stdout = std::io::stdout().as_fd().try_clone_to_owned();
-                let stdout = stdout.map_err(|error| Refusal(format!("cannot write to standard output: {error}")))?;
-                return Ok(Goal::Stdout(stdout.into()));
+                let unwritable = |error| Refusal(format!("cannot write to standard output: {error}"));
+                let stdout = || std::io::stdout().as_fd().try_clone_to_owned().map_err(unwritable);
+                return Ok(Goal::Stdout(claim.put(stdout)?.into()));
             }
             Place::File(name) => {
-                // Asked again when the file gets the name.
-                drop(claim.take()?);
-                (Arc::clone(&self.folder), name.clone(), name.clone(), true)
+                // Checked again when the file gets the name.
+                drop(claim.check()?);
+                (Arc::clone(&self.folder), name.clone(), true)
             }
             Place::Folder => {
                 let (parent, name) = self.place_of(&description.path)?;
-                (Arc::new(parent), name.into(), description.path.clone(), false)
+                (Arc::new(parent), name.into(), false)
             }
         };
-        Ok(Goal::Name { folder, name, key, mode: description.mode, replaces, claim })
+        Ok(Goal::Name { folder, name, mode: description.mode, replaces, claim })
     }
 
-    /// Makes a folder of the transfer `transfer`.
     pub fn make(&self, description: &Description, transfer: u32) -> Result<(), Refusal> {
         if self.place != Place::Folder {
             return Err(Refusal::new("the receiver takes no folder (its --out must be a folder that exists)"));
         }
-        Claim { taken: self.taken.clone(), transfer, only_one: false }.take()?.set();
+        Claim { taken: self.taken.clone(), transfer, only_one: false }.put(|| Ok(()))?;
         self.place_of(&description.path)?;
         self.folder.below(Path::new(&description.path), description.mode).map(drop).map_err(|error| unmade(&error))
     }
@@ -206,66 +183,45 @@ pub struct Claim {
     only_one: bool,
 }
 
-/// That right, held while it is used: of two that end at once, the second must not replace the first.
-struct Held<'a> {
-    taken: Option<std::sync::MutexGuard<'a, Option<u32>>>,
-    transfer: u32,
-}
-
 impl Claim {
-    fn take(&self) -> Result<Held<'_>, Refusal> {
+    /// The transfer that has put something there, if it may be this one.
+    fn check(&self) -> Result<Option<MutexGuard<'_, Option<u32>>>, Refusal> {
         let taken = self.taken.as_ref().map(|taken| taken.lock().unwrap_or_else(PoisonError::into_inner));
         match taken.as_deref() {
             Some(Some(holder)) if *holder != self.transfer => Err(Refusal::new(ONE_TRANSFER)),
             Some(Some(_)) if self.only_one => Err(Refusal::new(ONE_FILE)),
-            _ => Ok(Held { taken, transfer: self.transfer }),
+            _ => Ok(taken),
         }
+    }
+
+    /// Has `put` put something there. Of two that end at once, the second must not replace the first.
+    fn put<T>(&self, put: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let taken = self.check()?;
+        let done = put()?;
+        taken.into_iter().for_each(|mut taken| *taken = Some(self.transfer));
+        Ok(done)
     }
 }
 
-impl Held<'_> {
-    fn set(mut self) {
-        if let Some(taken) = self.taken.as_deref_mut() {
-            *taken = Some(self.transfer);
-        }
-    }
-}
-
-/// What becomes of a file.
 #[derive(Debug)]
 pub enum Goal {
-    /// It gets this name when it is whole, where it may replace an older file. The key is its path below where files go.
-    Name { folder: Arc<Folder>, name: OsString, key: OsString, mode: u16, replaces: bool, claim: Claim },
+    /// It gets this name when it is whole, where it may replace an older file.
+    Name { folder: Arc<Folder>, name: OsString, mode: u16, replaces: bool, claim: Claim },
     /// It goes there while it arrives.
     Stdout(File),
 }
 
 impl Goal {
-    /// Refuses what could not get its name, which is asked again, without a gap, when the file gets it. A file of that name and length
-    /// is what the sender may have sent before; with `anew` it is known to be another.
-    //= docs/specs/endpoint.md#END-23 A file of that name and length
-    pub fn check(&self, bytes: Option<u64>, anew: bool) -> Result<Option<File>, Refusal> {
-        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(None) };
+    /// Refuses what could not get its name. That is checked again, without a gap, when the file gets it.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(()) };
         match folder.look(name) {
-            Ok(None) => Ok(None),
-            Ok(Some(_)) if anew => Err(Refusal(format!("{}, with other content", exists(name).0))),
-            Ok(Some(there)) if is_file(&there) && bytes == Some(there.st_size as u64) => {
-                folder.file(name, OFlag::O_RDONLY, 0).map(Some).map_err(|_| exists(name))
-            }
+            Ok(None) => Ok(()),
             Ok(Some(_)) => Err(exists(name)),
             Err(error) => Err(Refusal(format!("cannot look for {}: {error}", shown(name)))),
         }
     }
 
-    /// What its partial file is found again by, if it is.
-    pub fn key(&self) -> Option<&OsStr> {
-        match self {
-            Self::Name { key, .. } => Some(key),
-            Self::Stdout(_) => None,
-        }
-    }
-
-    /// Takes what comes next in the file.
     pub fn take(&mut self, chunk: &[u8]) -> std::io::Result<()> {
         match self {
             Self::Name { .. } => Ok(()),
@@ -278,30 +234,14 @@ impl Goal {
         matches!(self, Self::Stdout(_))
     }
 
-    /// Ends a file that was there already, and whose SHA-256 is right. Returns where it is.
-    pub fn confirm(self, there: &File) -> Result<PathBuf, Refusal> {
-        let Self::Name { folder, name, claim, .. } = self else { return Err(Refusal::new("it has no name")) };
-        let held = claim.take()?;
-        let path = folder.path.join(name);
-        // Whoever wrote it may not have waited for the disk.
-        let on_disk = there.sync_all().and_then(|()| folder.sync());
-        on_disk.map_err(|error| Refusal(format!("cannot put {} on the disk: {error}", shown(&path))))?;
-        held.set();
-        Ok(path)
-    }
-
     /// Ends a file whose SHA-256 is right. Returns where it is.
     pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
         let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
-        let held = claim.take()?;
-        match partial.give_name(&folder, &name, mode, replaces) {
-            Ok(()) => {
-                held.set();
-                Ok(folder.path.join(name))
-            }
+        claim.put(|| match partial.give_name(&folder, &name, mode, replaces) {
+            Ok(()) => Ok(folder.path.join(&name)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&name)),
-            Err(error) => Err(Refusal(format!("cannot finish {}: {error}", folder.path.join(name).display()))),
-        }
+            Err(error) => Err(Refusal(format!("cannot finish {}: {error}", folder.path.join(&name).display()))),
+        })
     }
 }
 

@@ -16,10 +16,8 @@ use super::format::{Description, EntryKind, HEADER, PIECE_BYTES, Sum, begin_piec
 use super::tree::Entry;
 use crate::session::Wake;
 
-/// Parts that are read ahead.
 const READ_AHEAD: usize = 4;
 
-/// What comes next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
     /// The next entry, which is open and may be described.
@@ -32,32 +30,22 @@ pub enum Item {
     End(u32),
     /// The next piece of a file, as a message.
     Piece { number: u32, message: Bytes },
-    /// The SHA-256 of the first bytes of a file, up to a length.
-    There { number: u32, bytes: u64, sum: Sum },
     /// After the last piece of a file: the SHA-256 and the bytes of all.
     Sum { number: u32, bytes: u64, sum: Sum },
 }
 
-/// What the thread is told.
 enum Order {
-    /// Open the next entry that can be read.
     Open,
-    /// Hash so many first bytes of that file.
-    Compare(u32, u64),
-    /// Read that file, of which the receiver has so many first bytes: none, or those that were hashed.
-    Read(u32, u64),
-    /// Close that file.
+    Read(u32),
     Close(u32),
 }
 
-/// Where a file's bytes come from.
 pub trait Read: io::Read + Seek + Send {}
 
 impl<T: io::Read + Seek + Send> Read for T {}
 
 pub type Source = Box<dyn Read>;
 
-/// Files that are being read.
 #[derive(Debug)]
 pub struct Outgoing {
     orders: Sender<Order>,
@@ -89,28 +77,19 @@ impl Outgoing {
         Ok(Self { orders, parts, dropped })
     }
 
-    /// Asks for one more entry.
     pub fn open(&self) {
         self.order(Order::Open);
     }
 
-    /// Asks for the SHA-256 of a file's first `bytes` bytes, more than before.
-    pub fn compare(&self, number: u32, bytes: u64) {
-        self.order(Order::Compare(number, bytes));
+    pub fn read(&self, number: u32) {
+        self.order(Order::Read(number));
     }
 
-    /// Asks for the pieces of a file after the first `bytes` bytes: 0, or as many as were compared.
-    pub fn read(&self, number: u32, bytes: u64) {
-        self.order(Order::Read(number, bytes));
-    }
-
-    /// That file needs no more reading.
     pub fn drop_file(&self, number: u32) {
         lock(&self.dropped).insert(number);
         self.order(Order::Close(number));
     }
 
-    /// The next part, if it has been read.
     pub fn next(&self) -> Option<Item> {
         self.parts.try_recv().ok()
     }
@@ -161,22 +140,11 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     Ok((EntryKind::Stream, Box::new(file)))
 }
 
-/// A file that is to be read.
-struct Opened {
-    description: Description,
-    source: Source,
-    /// Of what was read of it, and how much that was.
-    hasher: Sha256,
-    hashed: u64,
-}
-
-/// What the thread owns.
 struct Reader<I> {
     entries: I,
-    /// Entries that were opened.
     opened: u32,
-    /// The files that are to be read, by their numbers.
-    files: HashMap<u32, Opened>,
+    /// The files that are to be read, by their numbers, with their lengths where those are known.
+    files: HashMap<u32, (Option<u64>, Source)>,
     parts: SyncSender<Item>,
     /// Of the thread that asks for them.
     waker: Wake,
@@ -186,21 +154,17 @@ struct Reader<I> {
 impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader<I> {
     fn run(&mut self, orders: &Receiver<Order>) {
         for order in orders {
-            let (number, done) = match order {
-                Order::Open => {
-                    self.open_next();
-                    continue;
-                }
+            match order {
+                Order::Open => self.open_next(),
                 Order::Close(number) => {
                     self.files.remove(&number);
                     lock(&self.dropped).remove(&number);
-                    continue;
                 }
-                Order::Compare(number, bytes) => (number, self.compare(number, bytes)),
-                Order::Read(number, bytes) => (number, self.read(number, bytes)),
-            };
-            if let Err(error) = done {
-                self.say(Item::Broken(number, format!("could not be read to its end: {error}")));
+                Order::Read(number) => {
+                    if let Err(error) = self.read(number) {
+                        self.say(Item::Broken(number, format!("could not be read to its end: {error}")));
+                    }
+                }
             }
         }
     }
@@ -217,8 +181,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
                     let number = self.opened;
                     self.opened += 1;
                     if description.kind != EntryKind::Folder {
-                        let (description, hasher) = (description.clone(), Sha256::new());
-                        self.files.insert(number, Opened { description, source, hasher, hashed: 0 });
+                        self.files.insert(number, (description.bytes(), source));
                     }
                     Item::Entry(number, description)
                 }
@@ -228,33 +191,11 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         }
     }
 
-    /// Hashes a file's first bytes, and says their SHA-256.
-    fn compare(&mut self, number: u32, bytes: u64) -> io::Result<()> {
-        let Some(mut opened) = self.files.remove(&number) else { return Ok(()) };
-        let Opened { source, hasher, hashed, .. } = &mut opened;
-        if self.hash(number, source, bytes - *hashed, hasher)? {
-            *hashed = bytes;
-            // The whole file is hashed at the end: the hasher goes on from here.
-            let sum = hasher.clone().finalize().into();
-            self.files.insert(number, opened);
-            self.say(Item::There { number, bytes, sum });
-        }
-        Ok(())
-    }
-
-    /// Reads a file after its first `there` bytes.
-    fn read(&mut self, number: u32, there: u64) -> io::Result<()> {
-        let Some(Opened { description, mut source, mut hasher, .. }) = self.files.remove(&number) else {
-            return Ok(());
-        };
-        // What was compared was of another file. A stream cannot go back, and is never compared.
-        if there == 0 && description.bytes().is_some() {
-            source.rewind()?;
-            hasher = Sha256::new();
-        }
-        let whole = self.pieces(number, description.bytes(), &mut source, there, &mut hasher)?;
-        if let Some(bytes) = whole {
-            if description.bytes().is_some() {
+    fn read(&mut self, number: u32) -> io::Result<()> {
+        let Some((stated, mut source)) = self.files.remove(&number) else { return Ok(()) };
+        let mut hasher = Sha256::new();
+        if let Some(bytes) = self.pieces(number, stated, &mut source, &mut hasher)? {
+            if stated.is_some() {
                 check_end(&mut source, bytes)?;
             }
             self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
@@ -262,40 +203,25 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         Ok(())
     }
 
-    /// Hashes the next `bytes` bytes. Returns false if they are not needed any more.
-    fn hash(&self, number: u32, source: &mut Source, bytes: u64, hasher: &mut Sha256) -> io::Result<bool> {
-        let mut buffer = Vec::new();
-        for index in 0..pieces(bytes) {
-            buffer.clear();
-            if self.is_dropped(number) {
-                return Ok(false);
-            }
-            fill(source, piece_bytes(bytes, index), &mut buffer)?;
-            hasher.update(&buffer);
-        }
-        Ok(true)
-    }
-
-    /// Reads the pieces after the first `there` bytes. Returns the bytes of all, or nothing if they are not needed any more.
+    /// Reads the pieces of a file. Returns the bytes of all, or nothing if they are not needed any more.
     fn pieces(
         &self,
         number: u32,
-        told: Option<u64>,
+        stated: Option<u64>,
         source: &mut Source,
-        there: u64,
         hasher: &mut Sha256,
     ) -> io::Result<Option<u64>> {
-        let mut read = there;
-        for index in pieces(there)..told.map_or(u64::MAX, pieces) {
+        let mut read = 0;
+        for index in 0..stated.map_or(u64::MAX, pieces) {
             if self.is_dropped(number) {
                 return Ok(None);
             }
-            let expected = told.map_or(PIECE_BYTES, |bytes| piece_bytes(bytes, index));
+            let expected = stated.map_or(PIECE_BYTES, |bytes| piece_bytes(bytes, index));
             let mut message = begin_piece(number, index, expected);
-            let length = match told {
-                Some(_) => fill(source, expected, &mut message)?,
-                None => source.take(expected).read_to_end(&mut message)? as u64,
-            };
+            let length = source.take(expected).read_to_end(&mut message)? as u64;
+            if stated.is_some() && length < expected {
+                return Err(io::Error::other("it has become shorter"));
+            }
             hasher.update(&message[HEADER..]);
             read += length;
             if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
@@ -331,12 +257,6 @@ fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads exactly so many bytes.
-fn fill(source: &mut Source, bytes: u64, into: &mut Vec<u8>) -> io::Result<u64> {
-    let length = source.take(bytes).read_to_end(into)? as u64;
-    if length < bytes { Err(io::Error::other("it has become shorter")) } else { Ok(length) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::format::Said;
@@ -362,7 +282,7 @@ mod tests {
         let outgoing = start(content, kind);
         outgoing.open();
         assert!(matches!(next(&outgoing), Item::Entry(0, _)));
-        outgoing.read(0, 0);
+        outgoing.read(0);
         let mut pieces = Vec::new();
         loop {
             match next(&outgoing) {
@@ -416,29 +336,6 @@ mod tests {
         assert!(check_end(&mut file, 5).unwrap_err().to_string().contains("longer than the 5 bytes"));
     }
 
-    #[test]
-    //= docs/specs/endpoint.md#END-23 The sender compares
-    fn only_what_the_receiver_lacks_is_read_if_the_rest_is_the_same() {
-        let content: Vec<u8> = (0..3 * PIECE_BYTES + 9).map(|n| (n >> 10) as u8).collect();
-        let bytes = content.len() as u64;
-        let sum = |bytes: u64| Sha256::digest(&content[..bytes as usize]).into();
-        // It has two pieces that are the same, or other ones, or everything.
-        for (compared, there) in [(2 * PIECE_BYTES, 2 * PIECE_BYTES), (2 * PIECE_BYTES, 0), (bytes, bytes)] {
-            let outgoing = start(content.clone(), EntryKind::File { bytes });
-            outgoing.open();
-            assert!(matches!(next(&outgoing), Item::Entry(0, _)));
-            outgoing.compare(0, compared);
-            assert_eq!(next(&outgoing), Item::There { number: 0, bytes: compared, sum: sum(compared) });
-            outgoing.read(0, there);
-            for index in pieces(there)..pieces(bytes) {
-                let Item::Piece { message, .. } = next(&outgoing) else { panic!("a piece") };
-                let data = &content[(index * PIECE_BYTES) as usize..][..piece_bytes(bytes, index) as usize];
-                assert_eq!(Said::decode(&message), Some(Said::Piece { number: 0, index, data }));
-            }
-            assert_eq!(next(&outgoing), Item::Sum { number: 0, bytes, sum: sum(bytes) });
-        }
-    }
-
     /// Also those that the receiver refuses before they are read: there may be more than a process may have open.
     #[test]
     fn files_that_need_no_reading_are_closed() {
@@ -456,7 +353,7 @@ mod tests {
             assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
         }
         // Those that are to be read, too.
-        (0..10).for_each(|number| outgoing.read(number, 0));
+        (0..10).for_each(|number| outgoing.read(number));
         (0..20).for_each(|number| outgoing.drop_file(number));
         outgoing.open();
         let mut read = 0;

@@ -1,143 +1,66 @@
-//! A file that does not have its name yet, in the folder that files are received in.
+//! A file that does not have its name yet: `.spray-PID-N.partial` in the folder that files are received in.
 //!
-//! `.spray-KEY.partial`, where `KEY` is made of the path that it is to get, is found again by a later transfer of the same file, which goes
-//! on where it ended. `.spray-PID-N.partial` is not: its length was not known, or another process had the lock of the other.
-//!
-//! The process that writes it holds its lock. What a killed process left is stale when nobody holds the lock, and the process is gone or
-//! nothing was written for a week.
+//! The process that writes it holds its lock. What a killed process left is stale: the process is gone, and no other holds the lock.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, renameat, renameat2};
-use nix::unistd::{UnlinkatFlags, Whence, geteuid, linkat, lseek, unlinkat};
-use sha2::{Digest, Sha256};
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
-use super::folder::{Folder, is_file};
-use super::format::{PIECE_BYTES, hex};
+use super::folder::Folder;
 use super::refusal::Refusal;
 
-const PREFIX: &str = ".spray-";
-const SUFFIX: &str = ".partial";
-/// Digits of a key.
-const KEY: usize = 32;
-
-/// A file on its way in. Removed when dropped, unless it was given its name or a later transfer can go on with it.
+/// A file on its way in. Removed when dropped, unless it was given its name.
 #[derive(Debug)]
 pub struct Partial {
     file: File,
-    /// Nothing where the file system has no locks: there nothing is taken for stale.
-    lock: Option<Flock<File>>,
+    /// None where the file system has no locks: nothing there is taken for stale.
+    _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
-    name: OsString,
-    keeps: Arc<AtomicBool>,
-    /// It is in the folder under its own name.
-    listed: bool,
+    /// Its name in the folder; none once it has its own, or where it gets none.
+    name: Option<OsString>,
 }
 
 impl Partial {
     /// A new file in `folder`, with the permissions `mode` as far as the umask allows them.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn create(folder: &Arc<Folder>, mode: u16) -> io::Result<Self> {
+        /// Its owner writes into it while it arrives.
+        const OWNER: u16 = 0o600;
+        /// Opened for reading too: the SHA-256 is taken of what the file holds.
+        const FLAGS: OFlag = OFlag::O_RDWR.union(OFlag::O_CREAT).union(OFlag::O_EXCL);
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
-        let name = OsString::from(format!("{PREFIX}{}-{unique}{SUFFIX}", std::process::id()));
-        let file = folder.file(&name, FLAGS | OFlag::O_CREAT | OFlag::O_EXCL, mode & 0o777 | OWNER)?;
-        Ok(Self::new(file, folder, name, false))
+        loop {
+            let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
+            let name = OsString::from(format!(".spray-{}-{unique}.partial", std::process::id()));
+            match folder.file(&name, FLAGS, mode & 0o777 | OWNER) {
+                // A process of this number was killed earlier, or runs on another machine or in another container.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                file => {
+                    let file = file?;
+                    return Ok(Self { _lock: lock(&file), file, folder: Arc::clone(folder), name: Some(name) });
+                }
+            }
+        }
     }
 
-    /// What there is of the file that is to get `path`, or a new one. What is longer than `bytes` is cut off.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    //= docs/specs/endpoint.md#END-23 A later transfer goes on with it
-    pub fn resume(folder: &Arc<Folder>, path: &OsStr, bytes: u64, mode: u16) -> io::Result<Self> {
-        let key = &hex(&Sha256::digest(path.as_bytes()))[..KEY];
-        let name = OsString::from(format!("{PREFIX}{key}{SUFFIX}"));
-        let file = match folder.file(&name, FLAGS | OFlag::O_CREAT, mode & 0o777 | OWNER) {
-            Ok(file) => file,
-            // A link, a folder, another user's.
-            Err(_) => return Self::create(folder, mode),
-        };
-        let mut partial = Self::new(file, folder, name, true);
-        // Until it is known to be ours.
-        partial.listed = false;
-        if !partial.is_ours()? {
-            return Self::create(folder, mode);
-        }
-        if partial.file.metadata()?.len() > bytes {
-            partial.file.set_len(bytes)?;
-        }
-        partial.listed = true;
-        Ok(partial)
-    }
-
-    /// A file that has no name, and gets none.
     pub fn unnamed(file: File, folder: &Arc<Folder>) -> Self {
-        let mut partial = Self::new(file, folder, OsString::new(), false);
-        partial.listed = false;
-        partial
+        Self { file, _lock: None, folder: Arc::clone(folder), name: None }
     }
 
-    fn new(file: File, folder: &Arc<Folder>, name: OsString, keeps: bool) -> Self {
-        let (folder, keeps) = (Arc::clone(folder), Arc::new(AtomicBool::new(keeps)));
-        Self { lock: lock(&file), file, folder, name, keeps, listed: true }
-    }
-
-    /// Whether we have the lock, and the file is still in its place and nobody else's.
-    fn is_ours(&self) -> io::Result<bool> {
-        let (file, place) = (self.file.metadata()?, self.folder.look(&self.name)?);
-        let in_place =
-            place.is_some_and(|place| is_file(&place) && (place.st_dev, place.st_ino) == (file.dev(), file.ino()));
-        Ok(in_place && self.lock.is_some() && file.nlink() == 1 && file.uid() == geteuid().as_raw())
-    }
-
-    /// How many bytes it has before the first piece that is not whole; at most `bytes`, the length that it is to have. They may be
-    /// wrong.
-    pub fn prefix_bytes(&self, bytes: u64) -> u64 {
-        let written = match lseek(self.file.as_fd(), 0, Whence::SeekHole) {
-            Ok(hole) => hole as u64,
-            // It has none, and no byte.
-            Err(_) => 0,
-        };
-        if written >= bytes { bytes } else { written / PIECE_BYTES * PIECE_BYTES }
-    }
-
-    /// Refuses a length that the file system has no room for, beyond what the file takes already. What others write in the meantime may
-    /// still take the room: nothing is reserved, since that would fill the holes by which a later transfer sees what has arrived.
+    /// Refuses a length that the file system has no room for. What others write in the meantime may still take the room.
     //= docs/specs/endpoint.md#END-28 than the file system has room for
     pub fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
-        const BLOCK: u64 = 512;
-        let has = self.file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(BLOCK));
-        let Some(room) = self.folder.room() else { return Ok(()) };
-        if bytes.saturating_sub(has) <= room {
-            return Ok(());
-        }
+        let Some(room) = self.folder.room().filter(|room| bytes > *room) else { return Ok(()) };
         let folder = self.folder.path.display();
         let why = format!("the file has {bytes} bytes, and the file system of {folder} has room for {room}");
         Err(Refusal(format!("{why}; make room there, and send it again")))
-    }
-
-    /// Whether it stays for a later transfer.
-    pub fn keeps(&self) -> &Arc<AtomicBool> {
-        &self.keeps
-    }
-
-    /// Gives up its name.
-    fn hide(&mut self) -> io::Result<()> {
-        self.listed = false;
-        Ok(unlinkat(&self.folder.fd, &*self.name, UnlinkatFlags::NoRemoveDir)?)
     }
 
     /// The file, to write pieces into and to read them back.
@@ -145,85 +68,61 @@ impl Partial {
         &self.file
     }
 
-    /// Takes the permissions that `mode` does not have, puts the content on the disk, gives it the name `name` in `to`, and puts that
+    /// Takes the permissions that `mode` does not have, puts the content on the disk, gives it the name `to_name` in `to`, and puts that
     /// on the disk too.
     ///
     /// # Errors
     /// `AlreadyExists` when there is such a file and `replaces` is not set, however late it came; otherwise what the disk says.
-    pub fn give_name(mut self, to: &Folder, name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
+    pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
         //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
         if has & !mode != 0 {
             self.file.set_permissions(Permissions::from_mode(has & mode))?;
         }
         self.file.sync_all()?;
+        let name = self.name.clone().ok_or(ErrorKind::NotFound)?;
         match replaces {
-            true => renameat(&self.folder.fd, &*self.name, &to.fd, name)?,
-            false => self.rename_new(to, name)?,
+            true => renameat(&self.folder.fd, &*name, &to.fd, to_name)?,
+            false => match renameat2(&self.folder.fd, &*name, &to.fd, to_name, RenameFlags::RENAME_NOREPLACE) {
+                // File systems without that flag can still refuse a second name.
+                Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                    linkat(&self.folder.fd, &*name, &to.fd, to_name, AtFlags::empty())?;
+                    unlinkat(&self.folder.fd, &*name, UnlinkatFlags::NoRemoveDir)?;
+                }
+                renamed => renamed?,
+            },
         }
-        self.listed = false;
+        self.name = None;
         to.sync()
-    }
-
-    /// Renames, and fails with `AlreadyExists` rather than replace anything.
-    fn rename_new(&mut self, to: &Folder, name: &OsStr) -> io::Result<()> {
-        match renameat2(&self.folder.fd, &*self.name, &to.fd, name, RenameFlags::RENAME_NOREPLACE) {
-            // File systems without that flag can still refuse a second name.
-            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
-                linkat(&self.folder.fd, &*self.name, &to.fd, name, AtFlags::empty())?;
-                self.hide()
-            }
-            other => Ok(other?),
-        }
     }
 }
 
 impl Drop for Partial {
-    //= docs/specs/endpoint.md#END-23 removed when the file is refused
     fn drop(&mut self) {
-        let stays = self.keeps.load(Ordering::Relaxed) && self.prefix_bytes(u64::MAX) > 0;
-        if self.listed && !stays {
-            // Nobody is told if the disk does not let it go.
-            let _ = self.hide();
+        if let Some(name) = &self.name {
+            // An error here has no one to report to.
+            let _ = unlinkat(&self.folder.fd, &**name, UnlinkatFlags::NoRemoveDir);
         }
     }
 }
 
-/// Its owner writes into it while it arrives.
-const OWNER: u16 = 0o600;
-/// Opened for reading too: the SHA-256 is taken of what the file holds.
-const FLAGS: OFlag = OFlag::O_RDWR;
-
-/// The folder that a path lies in.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes what killed processes left in `folder` and nobody goes on with. Returns how many files.
-//= docs/specs/endpoint.md#END-24 nothing was written for a week
+/// Removes what killed processes left in `folder`. Returns the number of files.
+//= docs/specs/endpoint.md#END-24 removes what killed processes left
 pub fn remove_stale(folder: &Path) -> usize {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let stale = entries.map(|entry| entry.path()).filter(|path| is_stale(path));
-    stale.filter(|path| fs::remove_file(path).is_ok()).count()
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| is_stale(path) && fs::remove_file(path).is_ok()).count()
 }
 
 fn is_stale(path: &Path) -> bool {
-    let is_left = match path.file_name().and_then(writer) {
-        None => false,
-        Some(Writer::Process(pid)) => !Path::new("/proc").join(pid.to_string()).exists(),
-        Some(Writer::Any) => is_old(path),
-    };
-    // A process of another machine or container, whose number means nothing here, holds the lock.
-    // A pipe of that name would have its opener wait for the other end.
+    let is_left = path.file_name().and_then(writer).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+    // A process of another machine or container, whose number means nothing here, holds the lock. Opening a pipe of that name must not block.
     let opened = || File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
     let is_free = |file: File| file.metadata().is_ok_and(|it| it.is_file()) && lock(&file).is_some();
     is_left && opened().is_ok_and(is_free)
-}
-
-fn is_old(path: &Path) -> bool {
-    const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
-    let written = path.symlink_metadata().and_then(|metadata| metadata.modified());
-    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > WEEK))
 }
 
 /// Takes the file's lock, unless another open file has it.
@@ -236,28 +135,15 @@ pub fn is_partial(name: &OsStr) -> bool {
     writer(name).is_some()
 }
 
-/// Who may write a partial file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writer {
-    Process(u32),
-    /// Whoever has its lock.
-    Any,
-}
-
-/// Who may write the partial file `name`, if it is one.
-fn writer(name: &OsStr) -> Option<Writer> {
-    let middle = name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-    if middle.len() == KEY && middle.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Some(Writer::Any);
-    }
-    let (pid, unique) = middle.split_once('-')?;
+/// The number of the process that writes the partial file `name`, if it is one.
+fn writer(name: &OsStr) -> Option<u32> {
+    let (pid, unique) = name.to_str()?.strip_prefix(".spray-")?.strip_suffix(".partial")?.split_once('-')?;
     unique.parse::<u32>().ok()?;
-    pid.parse().ok().map(Writer::Process)
+    pid.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
     use std::os::unix::fs::FileExt;
 
     use spray_test_support::Folder as Temporary;
@@ -317,6 +203,7 @@ mod tests {
     }
 
     #[test]
+    //= docs/specs/endpoint.md#END-24 removes what killed processes left
     fn only_what_a_dead_process_left_is_removed() {
         // No process has this number: it is above the largest that Linux gives.
         const DEAD: u32 = 1 << 30;
@@ -331,88 +218,21 @@ mod tests {
         File::create(&stale).unwrap();
         let pipe = dir.path().join(format!(".spray-{DEAD}-3.partial"));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(remove_stale(dir.path()), 1, "a pipe is none, and keeps nobody waiting");
-        assert!(!stale.exists() && dir.path().join(&live.name).exists() && locked.exists());
+        assert_eq!(remove_stale(dir.path()), 1, "a pipe is none, and is not waited for");
+        assert!(!stale.exists() && dir.path().join(live.name.as_ref().unwrap()).exists() && locked.exists());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3 + others.len());
     }
 
-    fn resume(dir: &Temporary, bytes: u64) -> Partial {
-        Partial::resume(&Arc::new(Folder::open(dir.path()).unwrap()), OsStr::new("x"), bytes, 0o666).unwrap()
-    }
-
+    /// A process may have the number of one that was killed.
     #[test]
-    //= docs/specs/endpoint.md#END-23 A later transfer goes on with it
-    fn the_whole_pieces_before_the_first_hole_are_found_again() {
-        let (dir, piece) = (Temporary::new(), vec![7; PIECE_BYTES as usize]);
-        let first = resume(&dir, 10 * PIECE_BYTES);
-        assert_eq!(first.prefix_bytes(10 * PIECE_BYTES), 0);
-        for index in [0, 1, 5] {
-            first.file().write_all_at(&piece, index * PIECE_BYTES).unwrap();
-        }
-        drop(first);
-        let again = resume(&dir, 10 * PIECE_BYTES);
-        assert_eq!(again.prefix_bytes(10 * PIECE_BYTES), 2 * PIECE_BYTES);
-        drop(again);
-        let shorter = resume(&dir, PIECE_BYTES + 5);
-        assert_eq!(shorter.prefix_bytes(PIECE_BYTES + 5), PIECE_BYTES + 5);
-        assert_eq!(shorter.file().metadata().unwrap().len(), PIECE_BYTES + 5);
-        give_name(shorter, false).unwrap();
+    fn a_name_that_is_taken_is_left_alone() {
+        let dir = Temporary::new();
+        let first = create(&dir).name.clone().unwrap().into_string().unwrap();
+        let number: u32 = first.rsplit(['-', '.']).nth(1).unwrap().parse().unwrap();
+        let taken = dir.path().join(format!(".spray-{}-{}.partial", std::process::id(), number + 1));
+        fs::write(&taken, "left").unwrap();
+        drop((create(&dir), create(&dir)));
+        assert_eq!(fs::read(&taken).unwrap(), b"left");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert_eq!(resume(&dir, 5).prefix_bytes(5), 0, "it has its name");
-    }
-
-    #[test]
-    fn what_has_no_whole_piece_or_is_refused_is_removed() {
-        let dir = Temporary::new();
-        let short = resume(&dir, 10);
-        short.file().write_all_at(b"12345", 0).unwrap();
-        drop(short);
-        let refused = resume(&dir, PIECE_BYTES);
-        refused.file().write_all_at(&vec![7; PIECE_BYTES as usize], 0).unwrap();
-        refused.keeps().store(false, Ordering::Relaxed);
-        drop(refused);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn nobody_goes_on_with_what_another_writes_or_somebody_else_put_there() {
-        let dir = Temporary::new();
-        let first = resume(&dir, 5);
-        let second = resume(&dir, 5);
-        assert_ne!(first.name, second.name);
-        let place = dir.path().join(&first.name);
-        drop((first, second));
-        let other = dir.path().join("other");
-        fs::write(&other, "theirs").unwrap();
-        let put: [&dyn Fn(); 3] = [
-            &|| fs::hard_link(&other, &place).unwrap(),
-            &|| std::os::unix::fs::symlink(&other, &place).unwrap(),
-            &|| nix::unistd::mkfifo(&place, nix::sys::stat::Mode::S_IRWXU).unwrap(),
-        ];
-        for put in put {
-            put();
-            assert_ne!(resume(&dir, 5).name, place.file_name().unwrap());
-            assert!(place.symlink_metadata().is_ok(), "it is not ours to remove");
-            fs::remove_file(&place).unwrap();
-        }
-        assert_eq!(fs::read(&other).unwrap(), b"theirs");
-    }
-
-    #[test]
-    //= docs/specs/endpoint.md#END-24 nothing was written for a week
-    fn what_nobody_went_on_with_for_a_week_is_removed() {
-        let dir = Temporary::new();
-        let partial = |days: u64, digit: &str| {
-            let file = File::create(dir.path().join(format!("{PREFIX}{}{SUFFIX}", digit.repeat(KEY)))).unwrap();
-            let written = file.metadata().unwrap().modified().unwrap();
-            file.set_modified(written - Duration::from_secs(days * 24 * 3600)).unwrap();
-            file
-        };
-        drop((partial(6, "a"), partial(8, "b")));
-        let held = partial(8, "c");
-        let _held = lock(&held).unwrap();
-        assert_eq!(remove_stale(dir.path()), 1);
-        assert!(!dir.path().join(format!("{PREFIX}{}{SUFFIX}", "b".repeat(KEY))).exists());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

@@ -9,9 +9,7 @@ use crate::places::Pace;
 /// The limits of all transfers of a receiver, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Until the first message.
     pub first_ps: u64,
-    /// Between two bytes.
     pub bytes_ps: u64,
 }
 
@@ -27,23 +25,19 @@ impl Limits {
 const MESSAGE_PS: u64 = 300 * PS_PER_S;
 /// Its writer may have nothing to write.
 const STREAM_PS: u64 = 3600 * PS_PER_S;
-/// At which a sender compares what the receiver has with its own file: a slow disk's rate.
-const COMPARED_BYTES_PER_S: u64 = 50_000_000;
 
 /// What a receiver that has nothing to do waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Awaited {
-    /// Bytes that the sender compares before it sends any.
-    pub compared_bytes: u64,
-    /// More of a stream.
-    pub is_stream: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// Bytes that the sender has.
+    Bytes,
+    /// More of a stream, which its writer may not have written yet.
+    Stream,
 }
 
-/// The patience with one sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     limits: Limits,
-    /// Whether anything was said.
     pub has_spoken: bool,
     /// Payload bytes that had arrived at the last look, and when the last of them came, or there was no need to wait.
     bytes: u64,
@@ -58,20 +52,16 @@ impl Patience {
         Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
     }
 
-    /// A message came that was of use.
     pub fn on_message(&mut self, now: Time) {
         (self.has_spoken, self.message_at) = (true, now);
     }
 
     /// Looks at the payload bytes that have arrived in all, and at what is awaited, if the sender is waited for.
-    ///
-    /// # Errors
-    /// When it took too long.
     pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
             (self.bytes, self.bytes_at) = (bytes, now);
         }
-        let Some(Awaited { compared_bytes, is_stream }) = awaited else {
+        let Some(awaited) = awaited else {
             (self.bytes_at, self.message_at) = (now, now);
             self.pace.restart(bytes, now);
             return Ok(());
@@ -83,8 +73,7 @@ impl Patience {
             return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
         //= docs/specs/endpoint.md#END-26 bytes within the timeout
-        let compare_ps = (compared_bytes / COMPARED_BYTES_PER_S).saturating_mul(PS_PER_S);
-        let more_ps = if is_stream { STREAM_PS } else { compare_ps };
+        let more_ps = if awaited == Awaited::Stream { STREAM_PS } else { 0 };
         within(quiet_ps, self.limits.bytes_ps.saturating_add(more_ps), "nothing of use arrived")?;
         within(unsaid_ps, MESSAGE_PS.saturating_add(more_ps), "no whole message arrived")
     }
@@ -130,24 +119,21 @@ mod tests {
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     fn who_says_nothing_is_waited_for_ten_seconds() {
         let mut patience = Patience::new(Limits::new(60), at(1));
-        assert!(patience.check(5, Some(Awaited::default()), at(11)).is_ok());
-        assert!(patience.check(9, Some(Awaited::default()), at(11).next()).is_err(), "half a message is none");
+        assert!(patience.check(5, Some(Awaited::Bytes), at(11)).is_ok());
+        assert!(patience.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
         patience.on_message(at(11));
-        assert!(patience.check(9, Some(Awaited::default()), at(12)).is_ok());
+        assert!(patience.check(9, Some(Awaited::Bytes), at(12)).is_ok());
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-26 bytes within the timeout
     fn bytes_must_come_within_the_timeout_and_messages_within_minutes() {
-        assert!(waiting(Awaited::default(), 5) && !waiting(Awaited::default(), 6));
-        let compares = Awaited { compared_bytes: 500_000_000, is_stream: false };
-        assert!(waiting(compares, 15) && !waiting(compares, 16));
-        let stream = Awaited { compared_bytes: 0, is_stream: true };
-        assert!(waiting(stream, 3605) && !waiting(stream, 3606));
+        assert!(waiting(Awaited::Bytes, 5) && !waiting(Awaited::Bytes, 6));
+        assert!(waiting(Awaited::Stream, 3605) && !waiting(Awaited::Stream, 3606));
         // A byte a second is a sign of life for so long.
         let mut patience = Patience::new(Limits::new(5), Time::ZERO);
         patience.on_message(Time::ZERO);
-        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::default()), at(s)).is_err());
+        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::Bytes), at(s)).is_err());
         assert_eq!(ended, Some(301));
     }
 
@@ -156,8 +142,8 @@ mod tests {
         let mut patience = Patience::new(Limits::new(5), Time::ZERO);
         patience.on_message(Time::ZERO);
         patience.check(7, None, at(1000)).unwrap();
-        assert!(patience.check(7, Some(Awaited::default()), at(1005)).is_ok());
-        assert!(patience.check(7, Some(Awaited::default()), at(1006)).is_err());
+        assert!(patience.check(7, Some(Awaited::Bytes), at(1005)).is_ok());
+        assert!(patience.check(7, Some(Awaited::Bytes), at(1006)).is_err());
     }
 
     #[test]

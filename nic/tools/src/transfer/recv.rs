@@ -38,20 +38,12 @@ const TRANSFERS: usize = 16;
 //= docs/specs/endpoint.md#END-27 3 of an address
 const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
-/// Connections that wait until it is known whether an older one of their address is alive.
-//= docs/specs/endpoint.md#END-27 8 wait for that
-const CONTESTED: usize = 8;
-/// Connections that the endpoint has room for: those that transfer, those that have, those that wait or are refused, and those that are not open yet.
-const CONNECTIONS: u32 = (2 * TRANSFERS + CONTESTED + REFUSED + HALF_OPEN) as u32;
+/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and those that are not open yet.
+const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + HALF_OPEN) as u32;
 /// Of how many files of a transfer the user is told why they were refused.
 const TOLD: u32 = 64;
 /// How often senders are looked at that keep the receiver waiting.
 const CHECK_PS: u64 = 100_000_000_000;
-/// How long a sender may take to answer probes when its address connects again, and how long frames of a dead one may still be on their way.
-//= docs/specs/endpoint.md#END-27 within a second
-const ANSWER_PS: u64 = 1_000_000_000_000;
-const IN_FLIGHT_PS: u64 = 200_000_000_000;
-
 /// Receives one transfer, or with `--keep` one after the other until Ctrl-C.
 ///
 /// # Errors
@@ -69,14 +61,14 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     // One transfer comes by one connection.
     let most = if arguments.keep { Shard::MOST } else { 1 };
     let own = arguments.interface.steered.from;
-    let mut session = Session::open_shards(&arguments.interface, own, &path, most, has_room)?;
+    let mut session = Session::open(&arguments.interface, own, &path, most, has_room)?;
     if arguments.keep {
         session.outlast_outages();
     }
     let stop = Stop::on_signals()?;
     let stale = if out.is_stdout() { 0 } else { remove_stale(&out.folder().path) };
     if stale > 0 {
-        note!("spray: removed {stale} unfinished files that nobody goes on with from {}", out.folder().path.display());
+        note!("spray: removed {stale} unfinished files of killed receivers from {}", out.folder().path.display());
     }
     session.confine(&out.reach())?;
     let limits = Limits::new(arguments.interface.timeout);
@@ -96,28 +88,12 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     receivers.into_iter().fold(outcome, |outcome, receiving| receiving.end(outcome))
 }
 
-/// A connection, and what has come by it.
 struct Transfer {
     peer: IpAddr,
     arrivals: Arrivals,
     patience: Patience,
     /// Every entry has its verdict, or the whole transfer is refused: the sender is being told.
     over: bool,
-    /// An older transfer of its address is being probed.
-    contested: Option<Contested>,
-}
-
-/// A transfer that begins if the older one of its address does not answer.
-struct Contested {
-    since: Time,
-    messages: Vec<Bytes>,
-}
-
-impl Transfer {
-    /// Whether it has begun and is not over.
-    fn is_under_way(&self) -> bool {
-        !self.over && self.contested.is_none()
-    }
 }
 
 /// The receiver, or one of its threads.
@@ -147,8 +123,6 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// # Errors
-    /// 1 when no thread can be started.
     pub(super) fn new(out: Out, keep: bool, limits: Limits, progress: Progress) -> Outcome<Self> {
         let failed = |error| Failure::failed(format!("cannot start a thread for the folder: {error}"));
         let opener = Opener::start(out.clone()).map_err(failed)?;
@@ -180,11 +154,10 @@ impl Receiving {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check_patience(endpoint, now);
-            self.check_contested(endpoint, now);
         }
         if self.transfers.values().any(|transfer| transfer.arrivals.arriving().next().is_some()) {
-            let (transfers, meter, terminal) = (&self.transfers, &mut self.meter, self.progress.is_on_terminal());
-            self.progress.update(|| state(transfers, meter, terminal));
+            let (transfers, meter) = (&self.transfers, &mut self.meter);
+            self.progress.update(|| state(transfers, meter));
         }
         if self.keep { Ok(()) } else { self.check_end(ended, endpoint) }
     }
@@ -208,7 +181,6 @@ impl Receiving {
         }
     }
 
-    /// Takes an event. Returns whether a transfer has ended.
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> bool {
         match event {
             EndpointEvent::Accepted { connection, peer, .. } => {
@@ -228,10 +200,6 @@ impl Receiving {
     fn on_message<D: Device>(&mut self, connection: ConnectionId, data: Bytes, endpoint: &mut Endpoint<D>, now: Time) {
         let mut answers = Vec::new();
         let taken = match self.transfers.get_mut(&connection) {
-            Some(Transfer { contested: Some(contested), over: false, .. }) => {
-                contested.messages.push(data);
-                Ok(())
-            }
             Some(transfer) if !transfer.over => {
                 transfer.patience.on_message(now);
                 transfer.arrivals.on_message(data, &mut answers)
@@ -257,70 +225,10 @@ impl Receiving {
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
         self.begun += 1;
-        let transfer = Transfer { peer, arrivals, patience, over: false, contested: None };
-        let contested = |transfer: &&Transfer| transfer.contested.is_some() && !transfer.over;
-        let waiting = self.transfers.values().filter(contested);
-        let refused = if self.rivals(peer).is_empty() {
-            self.make_room(new, peer, endpoint, now)
-        } else if waiting.clone().any(|other| other.peer == peer) || waiting.count() >= CONTESTED {
-            Some(Refusal::new("another transfer of this address is about to begin: try later"))
-        } else {
-            let contested = Some(Contested { since: now, messages: Vec::new() });
-            self.transfers.insert(new, Transfer { contested, ..transfer });
-            return self.probe_rivals(peer, endpoint);
-        };
-        self.transfers.insert(new, transfer);
+        let refused = self.make_room(new, peer, endpoint, now);
+        self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
         refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
         self.limit_ended(peer, endpoint);
-    }
-
-    /// The transfers of an address that are under way: one at most, but for one that begins.
-    fn rivals(&self, peer: IpAddr) -> Vec<ConnectionId> {
-        let rivals = self.transfers.iter().filter(|(_, other)| other.peer == peer && other.is_under_way());
-        rivals.map(|(&id, _)| id).collect()
-    }
-
-    fn probe_rivals<D: Device>(&self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
-        self.rivals(peer).into_iter().for_each(|rival| endpoint.probe(rival));
-    }
-
-    /// Decides about the transfers that contend with an older one of their address: the older one ends if its sender is dead.
-    //= docs/specs/endpoint.md#END-27 within a second
-    fn check_contested<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
-        let contested = |(&id, transfer): (&ConnectionId, &Transfer)| {
-            transfer.contested.as_ref().filter(|_| !transfer.over).map(|contested| (id, transfer.peer, contested.since))
-        };
-        for (id, peer, since) in self.transfers.iter().filter_map(contested).collect::<Vec<_>>() {
-            let rivals = self.rivals(peer);
-            let is_alive = |&rival: &ConnectionId| {
-                endpoint.last_frame_at(rival).is_some_and(|last_frame_at| last_frame_at >= since.after(IN_FLIGHT_PS))
-            };
-            if rivals.iter().any(is_alive) {
-                self.refuse(id, &Refusal::new("another transfer of this address is under way: try later"), endpoint);
-                self.limit_ended(peer, endpoint);
-            } else if rivals.is_empty() || now.since(since) >= ANSWER_PS {
-                for old in rivals {
-                    endpoint.abort(old);
-                    self.transfers.remove(&old).map(|transfer| self.on_gone(transfer, "the sender began anew"));
-                }
-                self.begin(id, endpoint, now);
-            } else {
-                self.probe_rivals(peer, endpoint);
-            }
-        }
-    }
-
-    /// Begins a transfer that has waited, with the messages that have come by then.
-    fn begin<D: Device>(&mut self, id: ConnectionId, endpoint: &mut Endpoint<D>, now: Time) {
-        let Some(peer) = self.transfers.get(&id).map(|transfer| transfer.peer) else { return };
-        let refused = self.make_room(id, peer, endpoint, now);
-        let Some(transfer) = self.transfers.get_mut(&id) else { return };
-        transfer.patience = Patience::new(self.limits, now);
-        let messages = transfer.contested.take().map_or_else(Vec::new, |contested| contested.messages);
-        match refused {
-            Some(refusal) => self.refuse(id, &refusal, endpoint),
-            None => messages.into_iter().for_each(|message| self.on_message(id, message, endpoint, now)),
-        }
     }
 
     /// Makes room for the transfer of `new`, for which another may have to end; returns why there is none otherwise.
@@ -332,17 +240,15 @@ impl Receiving {
         now: Time,
     ) -> Option<Refusal> {
         // Those whose senders have left have threads and files, too.
-        let under_way = self.transfers.values().filter(|transfer| transfer.is_under_way()).count() + self.orphans.len();
+        let under_way = self.transfers.values().filter(|transfer| !transfer.over).count() + self.orphans.len();
         if under_way < TRANSFERS {
             return None;
         }
-        let taken = self.transfers.iter().filter(|(_, transfer)| transfer.is_under_way()).map(|(&id, transfer)| {
-            places::Taken {
-                id,
-                party: Party::of(endpoint, id, transfer.peer),
-                pace: transfer.patience.pace,
-                overdue_ps: transfer.patience.overdue_ps(now),
-            }
+        let taken = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, transfer)| places::Taken {
+            id,
+            party: Party::of(endpoint, id, transfer.peer),
+            pace: transfer.patience.pace,
+            overdue_ps: transfer.patience.overdue_ps(now),
         });
         match places::gives_way(&taken.collect::<Vec<_>>(), &Party::of(endpoint, new, peer)) {
             Some(id) => {
@@ -375,7 +281,7 @@ impl Receiving {
     /// Ends the transfers whose sender keeps the receiver waiting for too long.
     fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let mut tired = Vec::new();
-        for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| transfer.is_under_way()) {
+        for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
             let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
             let checked = transfer.patience.check(bytes, transfer.arrivals.awaited(), now);
             tired.extend(checked.err().map(|refusal| (connection, refusal)));
@@ -385,12 +291,12 @@ impl Receiving {
         }
     }
 
-    /// Ends a transfer and tells its sender why. What has arrived of it stays, as when it breaks off.
+    /// Ends a transfer and tells its sender why. Files that have their names stay, as when it breaks off.
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;
         let arrivals = Arrivals::new(transfer.arrivals.transfer(), &self.opener);
-        let ended = Transfer { peer, patience, arrivals, over: true, contested: None };
+        let ended = Transfer { peer, patience, arrivals, over: true };
         let answer = Answer::Ended { reason: refusal.0.clone() };
         // If the connection is gone, there is nobody to tell.
         let _ = endpoint.send(connection, answer.encode().into());
@@ -464,7 +370,6 @@ impl Receiving {
         ended
     }
 
-    /// Every entry has its verdict.
     fn on_complete(&mut self, peer: IpAddr, tally: &Tally) {
         self.progress.clear();
         if tally.kept() == 0 {
@@ -485,7 +390,6 @@ impl Receiving {
         self.taken.get_or_insert(outcome);
     }
 
-    /// What was received, as JSON.
     fn object(&self, peer: IpAddr, tally: &Tally, seconds: f64) -> serde_json::Value {
         let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
         let path = one.map_or_else(|| self.out.folder().path.clone(), |kept| kept.path.clone());
@@ -496,7 +400,6 @@ impl Receiving {
             "folders": tally.folders,
             "refused": tally.refused,
             "bytes": tally.bytes,
-            "there_bytes": tally.there_bytes,
             "seconds": seconds,
             "goodput_gbps": gbps(tally.bytes, seconds),
             "sha256": one.map(|kept| hex(&kept.sum)),
@@ -526,7 +429,6 @@ impl Receiving {
         self.answer(connection, &[Answer::Ended { reason: refusal.0.clone() }], endpoint);
         if let Some(transfer) = self.transfers.get_mut(&connection) {
             transfer.over = true;
-            transfer.contested = None;
             transfer.arrivals.discard();
             self.out.release(transfer.arrivals.transfer());
         }
@@ -555,52 +457,42 @@ impl Receiving {
     }
 }
 
-/// Names the files that a transfer has lost.
 fn report_lost(lost: &[Incoming]) {
     for file in lost {
         let name = shown(&file.description.path);
         let all = file.description.bytes().map_or(String::new(), |all| format!(" of {all}"));
-        let end = match file.kept_bytes() {
-            0 => "and were removed".into(),
-            kept => format!("and the first {kept} are kept: who sends it again goes on there"),
-        };
-        note!("spray: {}{all} bytes of {name} had arrived, {end}", file.there_bytes + file.arrived_bytes);
+        note!("spray: {}{all} bytes of {name} had arrived, and were removed", file.arrived_bytes);
     }
 }
 
-/// What was received.
 fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
     let (bytes, rate) = (tally.bytes, gbps(tally.bytes, seconds));
     let line =
         |what: String, path: String| format!("received {what} into {path} in {seconds:.3} s: {rate:.2} Gb/s goodput");
-    let there = match tally.there_bytes {
-        0 => String::new(),
-        there => format!("\n{there} bytes were there already, from an earlier transfer"),
-    };
     match &tally.last {
         Some(kept) if tally.kept() == 1 => {
             let told = line(format!("{bytes} bytes"), shown(&kept.path));
-            format!("{told}{there}\nSHA-256 {}, as the sender's", hex(&kept.sum))
+            format!("{told}\nSHA-256 {}, as the sender's", hex(&kept.sum))
         }
         _ => {
             let what = format!("{} files and {} folders, {bytes} bytes,", tally.files, tally.folders);
             let told = line(what, out.folder().path.display().to_string());
-            format!("{told}{there}\neach file has the sender's SHA-256")
+            format!("{told}\neach file has the sender's SHA-256")
         }
     }
 }
 
 /// What is under way: one file, or all of them together.
-fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter, terminal: bool) -> String {
+fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> String {
     let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
     let name = match &files[..] {
         [file] => shown(&file.description.path),
         files => format!("{} files", files.len()),
     };
-    let done = files.iter().map(|file| file.there_bytes + file.arrived_bytes).sum();
+    let done = files.iter().map(|file| file.arrived_bytes).sum();
     // What a sender says of its files is not to be trusted with a sum.
     let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
-    meter.line(&name, done, total, now(), terminal)
+    meter.line(&name, done, total, now())
 }
 
 #[cfg(test)]
@@ -635,9 +527,7 @@ mod tests {
                 let mut arrivals = Arrivals::new(number, &receiving.opener);
                 arrivals.tally.files = kept;
                 let patience = Patience::new(limits, Time::ZERO);
-                receiving
-                    .transfers
-                    .insert(id, Transfer { peer: address, arrivals, patience, over: true, contested: None });
+                receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
                 receiving.limit_ended(address, &mut endpoint);
             }
             let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer()).collect();

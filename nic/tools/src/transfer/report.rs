@@ -1,9 +1,10 @@
 //! What `spray send` says at its end: the file, and what the network did with it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use spray_core::flow::{Limit, Limits};
+use spray_core::flow::{Limit, Limits, SenderStats};
 use spray_core::link::PS_PER_S;
 use spray_nic::endpoint::ConnectionStats;
 
@@ -11,7 +12,6 @@ use super::format::{Sum, hex};
 use super::gbps;
 use crate::session::{Freezes, Taken, strays_line};
 
-/// What the sender measured.
 pub struct Measured {
     /// From the connection's beginning to the last acknowledgement.
     pub seconds: f64,
@@ -22,10 +22,7 @@ pub struct Measured {
     pub interface: Option<Taken>,
     /// Frames that came by a queue without a socket.
     pub strays: u64,
-    /// Bytes of files that the receiver got.
     pub sent_bytes: u64,
-    /// Bytes that it had before.
-    pub there_bytes: u64,
 }
 
 /// What became of a file, or of a folder that was not taken.
@@ -38,7 +35,6 @@ pub struct FileReport {
     verified: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
-    /// Why it is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -58,177 +54,124 @@ impl FileReport {
     }
 }
 
-/// A transfer in which every file has its verdict. The fields are those of `--json`; times are microseconds, as in all results.
-#[derive(Debug, Serialize)]
 pub struct Report {
-    #[serde(skip)]
     name: String,
     files: Vec<FileReport>,
-    files_verified: usize,
-    /// Files and folders that are not there.
-    failed: usize,
     folders: u32,
     /// Symbolic links and special files, which are not sent.
     skipped: usize,
-    /// Of files that were verified.
-    bytes: u64,
-    sent_bytes: u64,
-    /// What the receiver had already, from an earlier transfer.
-    there_bytes: u64,
-    seconds: f64,
-    goodput_gbps: f64,
-    /// Payload of a full packet, within the MTUs of both sides.
-    payload_bytes: u32,
-    /// What the sender's own MTU would take.
-    own_payload_bytes: u32,
-    packets_sent: u64,
-    packets_sent_again: u64,
-    lost_by_timeout: u64,
-    /// Later packets arrived, by the count or on the same path.
-    lost_by_gap: u64,
-    lost_by_trim: u64,
-    /// Declared lost, and acknowledged after all.
-    not_lost: u64,
-    rtt_least_us: f64,
-    /// Within a thirtieth, as the 99th percentile.
-    rtt_p50_us: f64,
-    rtt_p99_us: f64,
-    rtt_smoothed_us: f64,
-    acks: u64,
-    acks_marked: u64,
-    /// ACKs of packets that took long, on a network that does not mark.
-    acks_late: u64,
-    /// Those taken while others filled the queues, so that losses governed in place of marks.
-    acks_contended: u64,
-    freezes: u64,
-    /// The loss that it took for a failed path was found by a timeout.
-    freezes_by_timeout: u64,
-    freezes_by_gap: u64,
-    freezes_by_probes: u64,
-    drains: u64,
-    drained_us: f64,
-    limited_by: Shares,
-    /// Arrived by a queue of the interface that no socket has, and were lost.
-    frames_without_socket: u64,
-    interface: Option<Taken>,
+    measured: Measured,
+    limited_by: [(&'static str, f64); 6],
 }
 
-/// What limited the sender: shares of the time, which add up to 1.
-#[derive(Debug, Serialize)]
-struct Shares {
-    /// The congestion window, or the packet window.
-    window: f64,
-    pacing: f64,
-    /// The receiver had granted no more.
-    receiver: f64,
-    /// Nothing was there to be sent: the file was not read yet, or only described.
-    application: f64,
-    /// The balancer drained a path, or its own windows were full.
-    balancer: f64,
-    /// None of these: this machine sent as fast as it could.
-    machine: f64,
+/// What limited the sender, by the names of `--json`: shares of the time, which add up to 1.
+///
+/// `application`: the file was not read yet, or only described. `machine`: none of the others, it sent as fast as it could.
+fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
+    let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
+    let [window, pacing, receiver, application, balancer] =
+        [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
+    let waited = window + pacing + receiver + application + balancer;
+    // The sender's clock began a moment before the measured time.
+    let all = seconds.max(waited).max(1e-9);
+    let machine = all - waited;
+    [
+        ("window", window),
+        ("pacing", pacing),
+        ("receiver", receiver),
+        ("application", application),
+        ("balancer", balancer),
+        ("machine", machine),
+    ]
+    .map(|(name, time)| (name, time / all))
 }
-
-impl Shares {
-    fn new(limits: &Limits, seconds: f64) -> Self {
-        let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
-        let [window, pacing, receiver, application, balancer] =
-            [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
-        let waited = window + pacing + receiver + application + balancer;
-        // The sender's clock began a moment before the measured time.
-        let all = seconds.max(waited).max(1e-9);
-        Self {
-            window: window / all,
-            pacing: pacing / all,
-            receiver: receiver / all,
-            application: application / all,
-            balancer: balancer / all,
-            machine: 1.0 - waited / all,
-        }
-    }
-}
-
-impl fmt::Display for Shares {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { window, pacing, receiver, application, balancer, machine } = self;
-        let parts =
-            [window, pacing, receiver, application, balancer, machine].map(|share| format!("{:.0} %", share * 100.0));
-        let [window, pacing, receiver, application, balancer, machine] = parts;
-        write!(
-            f,
-            "limited by: window {window}, pacing {pacing}, receiver {receiver}, nothing to send {application}, balancer {balancer}, \
-             this machine {machine}"
-        )
-    }
-}
-
-const PS_PER_US: f64 = 1e6;
 
 impl Report {
-    /// `name` is what the user knows the transfer by.
     pub fn new(name: String, files: Vec<FileReport>, folders: u32, skipped: usize, measured: Measured) -> Self {
-        let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes, there_bytes } =
-            measured;
-        let sender = &counted.sender;
-        let verified = || files.iter().filter(|file| file.verified);
-        let us = |ps: u64| ps as f64 / PS_PER_US;
-        Self {
-            files_verified: verified().count(),
-            failed: files.len() - verified().count(),
-            bytes: verified().map(|file| file.bytes).sum(),
-            name,
-            files,
-            folders,
-            skipped,
-            sent_bytes,
-            there_bytes,
-            seconds,
-            goodput_gbps: gbps(sent_bytes, seconds),
-            payload_bytes: counted.payload_bytes,
-            own_payload_bytes,
-            packets_sent: sender.packets_sent,
-            packets_sent_again: sender.retransmits,
-            lost_by_timeout: sender.timeouts,
-            lost_by_gap: sender.sack_gaps + sender.missing,
-            lost_by_trim: sender.nacks,
-            not_lost: sender.late_acks + sender.spurious_retransmits,
-            rtt_least_us: us(counted.rtt_min_ps),
-            rtt_p50_us: us(counted.rtt_p50_ps),
-            rtt_p99_us: us(counted.rtt_p99_ps),
-            rtt_smoothed_us: us(counted.rtt_smoothed_ps),
-            acks: sender.acks,
-            acks_marked: sender.marked_acks,
-            acks_late: sender.overdue_acks,
-            acks_contended: sender.contended_acks,
-            freezes: freezes.all,
-            freezes_by_timeout: freezes.by_timeout,
-            freezes_by_gap: freezes.by_gap,
-            freezes_by_probes: freezes.by_probes,
-            drains: sender.drains,
-            drained_us: us(sender.drained_ps),
-            limited_by: Shares::new(&counted.limits, seconds),
-            frames_without_socket: strays,
-            interface,
-        }
+        let limited_by = limited_by(&measured.counted.limits, measured.seconds);
+        Self { name, files, folders, skipped, measured, limited_by }
     }
 
-    /// Whether anything was taken.
-    pub fn has_files(&self) -> bool {
-        self.files_verified > 0 || self.folders > 0
+    fn verified(&self) -> impl Iterator<Item = &FileReport> {
+        self.files.iter().filter(|file| file.verified)
     }
+
+    pub fn has_files(&self) -> bool {
+        self.folders > 0 || self.verified().next().is_some()
+    }
+
+    fn goodput_gbps(&self) -> f64 {
+        gbps(self.measured.sent_bytes, self.measured.seconds)
+    }
+
+    /// The fields of `--json`; times are microseconds, as in all results.
+    pub fn json(&self) -> serde_json::Value {
+        let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes } = &self.measured;
+        let (sender, verified) = (&counted.sender, self.verified().count());
+        serde_json::json!({
+            "files": self.files,
+            "files_verified": verified,
+            "failed": self.files.len() - verified,
+            "folders": self.folders,
+            "skipped": self.skipped,
+            "bytes": self.verified().map(|file| file.bytes).sum::<u64>(),
+            "sent_bytes": sent_bytes,
+            "seconds": seconds,
+            "goodput_gbps": self.goodput_gbps(),
+            "payload_bytes": counted.payload_bytes,
+            "own_payload_bytes": own_payload_bytes,
+            "packets_sent": sender.packets_sent,
+            "packets_sent_again": sender.retransmits,
+            "lost_by_timeout": sender.timeouts,
+            "lost_by_gap": lost_by_gap(sender),
+            "lost_by_trim": sender.nacks,
+            "not_lost": not_lost(sender),
+            "rtt_least_us": us(counted.rtt_min_ps),
+            "rtt_p50_us": us(counted.rtt_p50_ps),
+            "rtt_p99_us": us(counted.rtt_p99_ps),
+            "rtt_smoothed_us": us(counted.rtt_smoothed_ps),
+            "acks": sender.acks,
+            "acks_marked": sender.marked_acks,
+            "acks_late": sender.overdue_acks,
+            "acks_contended": sender.contended_acks,
+            "freezes": freezes.all,
+            "freezes_by_timeout": freezes.by_timeout,
+            "freezes_by_gap": freezes.by_gap,
+            "freezes_by_probes": freezes.by_probes,
+            "drains": sender.drains,
+            "drained_us": us(sender.drained_ps),
+            "limited_by": BTreeMap::from(self.limited_by),
+            "frames_without_socket": strays,
+            "interface": interface,
+        })
+    }
+}
+
+fn us(ps: u64) -> f64 {
+    ps as f64 / 1e6
+}
+
+/// Packets declared lost since later ones arrived, by the count or on the same path.
+fn lost_by_gap(sender: &SenderStats) -> u64 {
+    sender.sack_gaps + sender.missing
+}
+
+/// Packets declared lost that were acknowledged after all.
+fn not_lost(sender: &SenderStats) -> u64 {
+    sender.late_acks + sender.spurious_retransmits
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, sent_bytes, seconds, goodput_gbps, payload_bytes, own_payload_bytes, .. } = self;
+        let Measured { seconds, counted, own_payload_bytes, freezes, strays, sent_bytes, .. } = &self.measured;
+        let (sender, payload_bytes) = (&counted.sender, counted.payload_bytes);
         writeln!(
             f,
-            "sent {sent_bytes} bytes of {name} in {seconds:.3} s: {goodput_gbps:.2} Gb/s goodput, {payload_bytes} byte payloads"
+            "sent {sent_bytes} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {payload_bytes} byte payloads",
+            self.name,
+            self.goodput_gbps()
         )?;
-        if self.there_bytes > 0 {
-            writeln!(f, "{} bytes were there already, from an earlier transfer", self.there_bytes)?;
-        }
-        if payload_bytes < own_payload_bytes {
+        if payload_bytes < *own_payload_bytes {
             writeln!(
                 f,
                 "the receiver's MTU or --payload is smaller: {own_payload_bytes} byte payloads would fit here"
@@ -236,40 +179,36 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "{} packets, {} of them sent again; taken for lost: {} by timeout, {} by gaps, {} trimmed; {} of these were not",
-            self.packets_sent,
-            self.packets_sent_again,
-            self.lost_by_timeout,
-            self.lost_by_gap,
-            self.lost_by_trim,
-            self.not_lost,
+            "{} packets, {} of them sent again; declared lost: {} by timeout, {} by gaps, {} trimmed; {} of these were not",
+            sender.packets_sent,
+            sender.retransmits,
+            sender.timeouts,
+            lost_by_gap(sender),
+            sender.nacks,
+            not_lost(sender),
         )?;
-        writeln!(
-            f,
-            "round trip: least {:.0} us, median {:.0} us, 99 % within {:.0} us",
-            self.rtt_least_us, self.rtt_p50_us, self.rtt_p99_us,
-        )?;
-        writeln!(
-            f,
-            "{} of {} ACKs marked (ECN), {} late where nothing marks",
-            self.acks_marked, self.acks, self.acks_late
-        )?;
-        if self.acks_contended > 0 {
-            let share = self.acks_contended as f64 / self.acks.max(1) as f64;
-            writeln!(f, "others filled the queues for {:.0} % of the ACKs: losses governed, not marks", share * 100.0)?;
+        let [least, median, p99] = [counted.rtt_min_ps, counted.rtt_p50_ps, counted.rtt_p99_ps].map(us);
+        writeln!(f, "round trip: least {least:.0} us, median {median:.0} us, 99 % within {p99:.0} us")?;
+        let (marked, acks) = (sender.marked_acks, sender.acks);
+        writeln!(f, "{marked} of {acks} ACKs marked (ECN), {} late where nothing marks", sender.overdue_acks)?;
+        if sender.contended_acks > 0 {
+            let share = 100.0 * sender.contended_acks as f64 / acks.max(1) as f64;
+            writeln!(f, "cross traffic filled the queues ({share:.0} % of ACKs): fell back to loss-based control")?;
         }
-        writeln!(
-            f,
-            "{} freezes: after {} timeouts, {} gaps, {} times unanswered probes; {} drains, {:.0} us in all",
-            self.freezes,
-            self.freezes_by_timeout,
-            self.freezes_by_gap,
-            self.freezes_by_probes,
-            self.drains,
-            self.drained_us,
-        )?;
-        writeln!(f, "{}", self.limited_by)?;
-        if let Some(line) = strays_line(self.frames_without_socket) {
+        let (all, drained_us) = (freezes.all, us(sender.drained_ps));
+        let [timeouts, gaps, probes] = [freezes.by_timeout, freezes.by_gap, freezes.by_probes];
+        write!(f, "{all} freezes: after {timeouts} timeouts, {gaps} gaps, {probes} times unanswered probes; ")?;
+        writeln!(f, "{} drains, {drained_us:.0} us in all", sender.drains)?;
+        let limits = self.limited_by.map(|(name, share)| {
+            let name = match name {
+                "application" => "nothing to send",
+                "machine" => "this machine",
+                name => name,
+            };
+            format!("{name} {:.0} %", 100.0 * share)
+        });
+        writeln!(f, "limited by: {}", limits.join(", "))?;
+        if let Some(line) = strays_line(*strays) {
             writeln!(f, "{line}")?;
         }
         if let [FileReport { sha256: Some(sum), .. }] = &self.files[..]
@@ -277,9 +216,12 @@ impl fmt::Display for Report {
         {
             return write!(f, "SHA-256 {sum}, confirmed by the receiver");
         }
-        let Self { files_verified, folders, failed, skipped, .. } = self;
-        write!(f, "{files_verified} files, their SHA-256 confirmed by the receiver, and {folders} folders")?;
-        write!(f, "; {failed} not sent, {skipped} skipped")
+        let (verified, folders, skipped) = (self.verified().count(), self.folders, self.skipped);
+        let failed = self.files.len() - verified;
+        write!(
+            f,
+            "{verified} files and {folders} folders, SHA-256 verified by the receiver; {failed} not sent, {skipped} skipped"
+        )
     }
 }
 
@@ -313,7 +255,6 @@ mod tests {
             interface: None,
             strays: 0,
             sent_bytes: 1_000_000,
-            there_bytes: 0,
         };
         Report::new("x".into(), vec![FileReport::verified("x".into(), 1_000_000, [0xab; 32])], 0, 0, measured)
     }
@@ -334,14 +275,14 @@ mod tests {
             "99 % within 2000 us",
             "4 by gaps",
             "0 of 10 ACKs marked (ECN), 2 late",
-            "for 90 % of the ACKs",
+            "90 % of ACKs",
             "4 freezes: after 1 timeouts, 1 gaps, 1 times unanswered probes",
             "this machine 100 %",
             &"ab".repeat(32),
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let json: serde_json::Value = serde_json::to_value(&report).unwrap();
+        let json = report.json();
         assert_eq!((&json["goodput_gbps"], &json["rtt_least_us"]), (&0.016.into(), &842.0.into()));
         assert_eq!((&json["lost_by_gap"], &json["freezes"]), (&4.into(), &4.into()));
     }

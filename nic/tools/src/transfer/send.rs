@@ -8,7 +8,7 @@ use spray_nic::device::Device;
 use spray_nic::endpoint::{ConnectionError, ConnectionStats};
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
-use super::format::{Answer, Description, EntryKind, HEADER, PIECE_BYTES, Said, Sum, WINDOW, next_compared, shown};
+use super::format::{Answer, Description, EntryKind, HEADER, Said, Sum, WINDOW, shown};
 use super::meter::Meter;
 use super::outgoing::{Item, Outgoing};
 use super::report::{FileReport, Measured, Report};
@@ -48,7 +48,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
         return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
     }
     let tree = Tree::of(&arguments.paths)?;
-    let mut session = Session::open(&arguments.interface, Some(arguments.to), &path)?;
+    let mut session = Session::open(&arguments.interface, Some(arguments.to), &path, 1, |_| {})?;
     let peer = session.peer(arguments.to)?;
     let stop = Stop::on_signals()?;
     session.confine(&tree.reach())?;
@@ -58,14 +58,8 @@ pub fn send(arguments: &args::Send) -> Outcome {
     let outgoing = Outgoing::start(tree.entries.clone(), session.waker(0)).map_err(Failure::failed)?;
     let mut sending = Sending::new(tree, outgoing, peer, Duration::from_secs(arguments.interface.timeout + 1));
     let outcome = session.run(&stop, |endpoint, now| {
-        let terminal = progress.is_on_terminal();
-        progress.update(|| sending.progress(terminal));
-        let step = sending.step(endpoint, now);
-        for told in sending.notes.drain(..) {
-            progress.clear();
-            note!("spray: {told}");
-        }
-        step
+        progress.update(|| sending.progress());
+        sending.step(endpoint, now)
     });
     progress.clear();
     let strays = session.strays();
@@ -81,7 +75,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     }
     let outcome = sending.outcome();
     let report = sending.report(&session, strays);
-    say::object(&report)?;
+    say::object(&report.json())?;
     if report.has_files() {
         say!("{report}");
     }
@@ -92,10 +86,6 @@ pub fn send(arguments: &args::Send) -> Outcome {
 struct Pending {
     description: Description,
     stage: Stage,
-    /// Bytes that the receiver may have, and that it has.
-    told: u64,
-    there: u64,
-    /// Bytes of it that were delivered.
     delivered: u64,
 }
 
@@ -103,23 +93,12 @@ struct Pending {
 enum Stage {
     /// The receiver has not said whether it takes it.
     Described,
-    /// The SHA-256 of so many first bytes is being computed, of those that the receiver perhaps has.
-    Comparing(u64),
-    /// It was told, and the receiver has not said whether that is right.
-    Compared(u64),
     /// It is read, and goes into the connection.
     Reading,
     /// All of it has gone into the connection, and this is its SHA-256.
     Sent(Sum),
     /// It could not be read to its end, and the receiver was asked to forget it.
     Withdrawn,
-}
-
-/// Has the next first bytes of a file hashed, of which `agreed` are those that the receiver has.
-fn compare(pending: &mut Pending, number: u32, agreed: u64, outgoing: &Outgoing) {
-    let bytes = next_compared(agreed, pending.told);
-    pending.stage = Stage::Comparing(bytes);
-    outgoing.compare(number, bytes);
 }
 
 /// Files and folders on their way.
@@ -146,17 +125,12 @@ pub(super) struct Sending {
     pub(super) delivered_bytes: u64,
     /// Of files that the receiver does not take.
     refused_bytes: u64,
-    /// Bytes that the receiver had already.
-    pub(super) there_bytes: u64,
-    /// What the user is to be told.
-    pub(super) notes: Vec<String>,
     started: Instant,
     delivered_at: Instant,
     /// When the receiver last said anything, or got anything.
     heard_at: Instant,
     /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
     acked: (u64, Time),
-    /// When that is next looked at.
     check_at: Time,
     /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
     counted: ConnectionStats,
@@ -190,8 +164,6 @@ impl Sending {
             queued: HashMap::new(),
             delivered_bytes: 0,
             refused_bytes: 0,
-            there_bytes: 0,
-            notes: Vec::new(),
             started: now,
             delivered_at: now,
             heard_at: now,
@@ -233,7 +205,6 @@ impl Sending {
         Err(Failure::failed(why))
     }
 
-    /// What was not sent, and why.
     fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(FileReport::failure)
     }
@@ -285,8 +256,7 @@ impl Sending {
         const STRANGE: &str = "the receiver's answer is not understood; does it run the same version of spray?";
         let number = match answer {
             Some(Answer::Ended { reason }) => {
-                let again = self.again().unwrap_or("; the same command tries again");
-                return Err(Failure::failed(format!("the receiver refused: {reason}{again}")));
+                return Err(Failure::failed(format!("the receiver refused: {reason}")));
             }
             Some(
                 Answer::Ready { number, .. }
@@ -298,29 +268,9 @@ impl Sending {
         };
         let Some(pending) = self.pending.get_mut(&number) else { return Err(Failure::failed(STRANGE)) };
         match (answer, pending.stage, pending.description.kind) {
-            (Some(Answer::Ready { bytes: 0, .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
+            (Some(Answer::Ready { .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
                 pending.stage = Stage::Reading;
-                self.outgoing.read(number, 0);
-            }
-            (Some(Answer::Ready { bytes, .. }), Stage::Described, EntryKind::File { bytes: all })
-                if bytes == all || bytes < all && bytes % PIECE_BYTES == 0 =>
-            {
-                pending.told = bytes;
-                compare(pending, number, 0, &self.outgoing);
-            }
-            (Some(Answer::Ready { bytes, .. }), Stage::Compared(told), _) if bytes == told && bytes < pending.told => {
-                compare(pending, number, bytes, &self.outgoing);
-            }
-            (Some(Answer::Ready { bytes, .. }), Stage::Compared(told), _) if bytes == told || bytes == 0 => {
-                if bytes == 0 {
-                    let path = shown(&pending.description.path);
-                    self.notes.push(format!(
-                        "what the receiver had of {path} was other content; it is sent from the beginning"
-                    ));
-                }
-                (pending.stage, pending.there) = (Stage::Reading, bytes);
-                self.there_bytes += bytes;
-                self.outgoing.read(number, bytes);
+                self.outgoing.read(number);
             }
             (Some(Answer::Made { .. }), Stage::Described, EntryKind::Folder) => {
                 self.folders += 1;
@@ -334,7 +284,7 @@ impl Sending {
                 }
                 let bytes = pending.description.bytes().unwrap_or_default();
                 // The last acknowledgements may come after the verdict.
-                self.delivered_bytes += bytes - pending.there - pending.delivered;
+                self.delivered_bytes += bytes - pending.delivered;
                 self.files.push(FileReport::verified(path, bytes, sum));
                 self.pending.remove(&number);
             }
@@ -352,12 +302,10 @@ impl Sending {
         Ok(())
     }
 
-    /// Notes that a file is not sent.
     fn fail(&mut self, number: u32, why: String) {
         let Some(pending) = self.pending.get_mut(&number) else { return };
         let (path, bytes) = (shown(&pending.description.path), pending.description.bytes().unwrap_or_default());
         self.refused_bytes += bytes;
-        self.there_bytes -= std::mem::take(&mut pending.there);
         self.delivered_bytes -= std::mem::take(&mut pending.delivered);
         self.files.push(FileReport::failed(path, bytes, why));
     }
@@ -386,8 +334,7 @@ impl Sending {
             Item::Entry(number, description) => {
                 self.asked -= 1;
                 let message = Said::Entry(number, description.clone()).encode();
-                self.pending
-                    .insert(number, Pending { description, stage: Stage::Described, told: 0, there: 0, delivered: 0 });
+                self.pending.insert(number, Pending { description, stage: Stage::Described, delivered: 0 });
                 Some((message.into(), (number, 0)))
             }
             Item::Failed(path, why) => {
@@ -408,10 +355,6 @@ impl Sending {
                 let bytes = (message.len() - HEADER) as u64;
                 // It may have been refused in the meantime.
                 self.pending.contains_key(&number).then_some((message, (number, bytes)))
-            }
-            Item::There { number, bytes, sum } => {
-                self.pending.get_mut(&number)?.stage = Stage::Compared(bytes);
-                Some((Said::There { number, bytes, sum }.encode().into(), (number, 0)))
             }
             Item::Sum { number, bytes, sum } => {
                 let pending = self.pending.get_mut(&number)?;
@@ -437,17 +380,14 @@ impl Sending {
         if self.queued.is_empty() || acked > before {
             self.acked = (acked, now);
         } else if u128::from(now.since(since)) > limit.as_nanos() * 1000 {
-            return Err(Failure::failed(
-                "the receiver takes nothing more, though it is there; the same command goes on from what has arrived",
-            ));
+            return Err(Failure::failed("the receiver takes nothing more, though it is there"));
         }
         Ok(())
     }
 
     /// Ends the transfer when the receiver owes an answer for too long.
     fn check_patience(&self) -> Outcome {
-        let ours = |stage: Stage| matches!(stage, Stage::Comparing(_) | Stage::Reading);
-        let is_reading = self.pending.values().any(|pending| ours(pending.stage));
+        let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
             return Ok(());
         }
@@ -480,26 +420,19 @@ impl Sending {
             }
             _ => "",
         };
-        let again = self.again().unwrap_or_default();
         let failed = self.files.iter().find_map(FileReport::failure);
         let failed = failed.map_or(String::new(), |(file, why)| format!("; {file}: {why}"));
-        Failure::failed(format!("the transfer failed: {error}{failed}{hint}{again}"))
+        Failure::failed(format!("the transfer failed: {error}{failed}{hint}"))
     }
 
-    /// What the user may do about a transfer of which something has arrived.
-    fn again(&self) -> Option<&'static str> {
-        (self.delivered_bytes >= PIECE_BYTES).then_some("; the same command goes on from what has arrived")
-    }
-
-    fn progress(&mut self, terminal: bool) -> String {
+    fn progress(&mut self) -> String {
         if !self.connected {
             return "connecting".into();
         }
-        let done = self.delivered_bytes + self.refused_bytes + self.there_bytes;
-        self.meter.line(&self.name, done, self.bytes, now(), terminal)
+        let done = self.delivered_bytes + self.refused_bytes;
+        self.meter.line(&self.name, done, self.bytes, now())
     }
 
-    /// What was sent, and how.
     pub(super) fn report(self, session: &Session, strays: u64) -> Report {
         let measured = Measured {
             seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
@@ -509,7 +442,6 @@ impl Sending {
             interface: Some(session.taken()),
             strays,
             sent_bytes: self.delivered_bytes,
-            there_bytes: self.there_bytes,
         };
         Report::new(self.name, self.files, self.folders, self.skipped, measured)
     }

@@ -13,14 +13,12 @@ use super::format::{EntryKind, is_harmless, shown};
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 
-/// A file or folder to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The path that the receiver is told.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
-    /// Where it is here.
     pub source: PathBuf,
     /// Whether the user named it, so that a link is followed.
     pub named: bool,
@@ -78,7 +76,6 @@ impl Tree {
         }
     }
 
-    /// Bytes of all files.
     pub fn bytes(&self) -> Option<u64> {
         let bytes = |entry: &Entry| match entry.kind {
             EntryKind::File { bytes } => Some(bytes),

@@ -12,7 +12,6 @@ const MOST: usize = 128;
 /// Bytes of a flow's turn: some packets of a program that asks and answers.
 const QUANTUM: i64 = 3000;
 
-/// A queue for each lane.
 #[derive(Debug)]
 pub struct FairQueue {
     flows: Box<[Flow]>,
@@ -61,7 +60,6 @@ impl FairQueue {
         is_full
     }
 
-    /// The next packet, with its lane.
     pub fn pop(&mut self) -> Option<(u16, &[u8])> {
         loop {
             let is_new = !self.new.is_empty();
@@ -88,7 +86,6 @@ impl FairQueue {
         }
     }
 
-    /// Forgets what waits.
     pub fn clear(&mut self) {
         while self.pop().is_some() {}
     }

@@ -15,20 +15,16 @@ use super::remote::behind;
 //= docs/specs/endpoint.md#END-43 eight at most
 pub const THREADS: usize = 8;
 
-/// The connections of one thread.
 #[derive(Debug)]
 pub struct Inbound {
     connections: HashMap<ConnectionId, From>,
-    /// Connections that have begun.
     begun: u64,
     /// How many of a machine there may be.
     most: usize,
 }
 
-/// A connection of another machine's.
 #[derive(Debug)]
 struct From {
-    /// The machine's place.
     at: usize,
     begun: u64,
     lanes: Lanes,
@@ -56,7 +52,6 @@ impl Inbound {
         gone.inspect(|id| self.end(*id))
     }
 
-    /// A connection has ended.
     pub fn end(&mut self, connection: ConnectionId) {
         self.connections.remove(&connection);
     }

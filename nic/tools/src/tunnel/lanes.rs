@@ -22,7 +22,6 @@ impl Numbers {
         Self(vec![0; usize::from(LANES)].into())
     }
 
-    /// The next place in a lane.
     pub fn next(&mut self, lane: u16) -> Place {
         let next = &mut self.0[usize::from(lane)];
         let number = *next;
@@ -31,7 +30,6 @@ impl Numbers {
     }
 }
 
-/// What one side receives.
 #[derive(Debug)]
 pub struct Lanes {
     lanes: Box<[Lane]>,
@@ -55,9 +53,6 @@ impl Lanes {
     }
 
     /// Takes a packet, and hands `out` what its lane can go on with.
-    ///
-    /// # Errors
-    /// [`Disorder`]
     //= docs/specs/endpoint.md#END-41 packets leave it in their order
     pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
         let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;

@@ -21,12 +21,10 @@ const RETRY_PS: [u64; 2] = [100_000_000_000, 2_000_000_000_000];
 const LOOK_PS: u64 = 1_000_000_000;
 /// What may wait in a connection besides what is in flight: two of TCP's super-packets, so that it always has something to send.
 const AHEAD_BYTES: u64 = 128 << 10;
-/// Most bytes in a connection.
 const ROOM_BYTES: u64 = 8 << 20;
 /// Messages that may wait; the connection takes 1,024.
 const ROOM_MESSAGES: usize = 1000;
 
-/// One other machine.
 #[derive(Debug)]
 pub struct Gateway {
     pub remote: Remote,
@@ -37,7 +35,6 @@ pub struct Gateway {
     numbers: Numbers,
     /// Packets that wait for room.
     queue: FairQueue,
-    /// Packets of the next message.
     packer: Packer,
     /// Bytes of each message that is not delivered, and of all.
     queued: HashMap<MessageId, u32>,

@@ -37,7 +37,6 @@ const MIN_TCP_SEGMENT: usize = 48;
 /// Most segments of a UDP packet, as Linux takes from its own sockets.
 const MAX_UDP_SEGMENTS: usize = 128;
 
-/// The flow of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     pub source: IpAddr,
@@ -55,7 +54,6 @@ impl Flow {
     }
 }
 
-/// A packet's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub lane: u16,
@@ -70,7 +68,6 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Bytes that wait.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -103,7 +100,6 @@ impl Packer {
         (std::mem::take(&mut self.packets) > 0).then(|| self.bytes.split().freeze())
     }
 
-    /// Forgets what waits.
     pub fn clear(&mut self) {
         drop(self.take());
     }

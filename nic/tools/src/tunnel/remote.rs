@@ -11,7 +11,6 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Whether the address is of this network.
     pub fn contains(&self, address: IpAddr) -> bool {
         let shift = |all: u32| all.saturating_sub(self.bits.into());
         match (self.address, address) {
