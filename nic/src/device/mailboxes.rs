@@ -19,7 +19,7 @@ use crate::waker::Waker;
 
 /// The inboxes of a host's shards.
 #[derive(Debug)]
-pub(super) struct Exchange<P> {
+pub(super) struct ShardMailboxes<P> {
     inboxes: Box<[Inbox<P>]>,
 }
 
@@ -36,7 +36,7 @@ struct Inbox<P> {
     is_closed: AtomicBool,
 }
 
-impl<P> Exchange<P> {
+impl<P> ShardMailboxes<P> {
     /// For so many shards, each of whose inboxes holds `room` frames.
     pub(super) fn new(shards: usize, room: usize) -> io::Result<Self> {
         let inbox = |_| {
@@ -57,7 +57,7 @@ impl<P> Exchange<P> {
 pub(super) struct Mailbox<P> {
     shard: Shard,
     ports: Ports,
-    exchange: Arc<Exchange<P>>,
+    exchange: Arc<ShardMailboxes<P>>,
     /// Looks into the inbox in a row that found nothing.
     quiet: u32,
     /// Shards that have been handed something since they were woken last, a bit each.
@@ -68,14 +68,14 @@ pub(super) struct Mailbox<P> {
 const QUIET_LOOKS: u32 = 64;
 
 impl<P> Mailbox<P> {
-    pub(super) fn new(shard: Shard, ports: Ports, exchange: Arc<Exchange<P>>) -> Self {
+    pub(super) fn new(shard: Shard, ports: Ports, exchange: Arc<ShardMailboxes<P>>) -> Self {
         Self { shard, ports, exchange, quiet: 0, to_wake: 0 }
     }
 
     /// The other shard that a frame is for; `None` if it is ours, or no frame of the transport.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
-    pub(super) fn whose(&self, frame: &[u8]) -> Option<u8> {
+    pub(super) fn owner_of(&self, frame: &[u8]) -> Option<u8> {
         let port = self.ports.number(switch_view::udp_port(frame)?.1)?;
         Some(self.shard.taking(port)).filter(|shard| *shard != self.shard.number())
     }
@@ -162,7 +162,7 @@ mod tests {
     const EACH: u32 = 3;
 
     fn mailboxes(room: usize) -> Vec<Mailbox<u32>> {
-        let exchange = Arc::new(Exchange::new(3, room).unwrap());
+        let exchange = Arc::new(ShardMailboxes::new(3, room).unwrap());
         Shard::all(3).map(|shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&exchange))).collect()
     }
 
