@@ -72,8 +72,8 @@ impl MemoryNetwork {
     /// When the operating system gives no pipes to wake sleepers by.
     pub fn attach_shards(&self, mac: [u8; 6]) -> io::Result<Vec<MemoryDevice>> {
         let (port, queues) = (self.add(mac), self.shared.len());
-        let exchange = Arc::new(ShardMailboxes::new(queues, queues * self.config.frames as usize)?);
-        let mailbox = |shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&exchange));
+        let mailboxes = Arc::new(ShardMailboxes::new(queues, queues * self.config.frames as usize)?);
+        let mailbox = |shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&mailboxes));
         Ok(Shard::all(queues)
             .enumerate()
             .map(|(queue, shard)| self.device(port, queue, Some(mailbox(shard))))

@@ -95,7 +95,7 @@ impl XskQueues {
     fn deal(devices: Vec<XskDevice>, shards: usize, ports: Ports) -> io::Result<Vec<Self>> {
         let frames = devices.iter().map(|device| device.config.frames).max().unwrap_or(1);
         let memories: Arc<[_]> = devices.iter().map(|device| Arc::clone(&device.umem)).collect();
-        let exchange = match shards {
+        let mailboxes = match shards {
             1 => None,
             // Every frame is in one inbox at most, so none is ever full.
             _ => Some(Arc::new(ShardMailboxes::new(shards, memories.len() * frames as usize)?)),
@@ -108,8 +108,8 @@ impl XskQueues {
         hands
             .into_iter()
             .map(|(shard, queues)| {
-                let sharing = exchange.as_ref().map(|exchange| {
-                    let mailbox = Mailbox::new(shard, ports, Arc::clone(exchange));
+                let sharing = mailboxes.as_ref().map(|mailboxes| {
+                    let mailbox = Mailbox::new(shard, ports, Arc::clone(mailboxes));
                     Sharing::new(mailbox, Arc::clone(&memories), frames)
                 });
                 let wakers = queues.iter().map(XskDevice::fd).chain(sharing.as_ref().map(Sharing::wake_fd));
