@@ -47,7 +47,7 @@ impl Shows<'_> {
         match self {
             Self::Nothing => message.to_vec(),
             Self::Key(peers, victim) => {
-                peers.payload(victim, (from, to), connect, message).expect("the victim's key is among them")
+                peers.payload(victim, from, to, connect, message).expect("the victim's key is among them")
             }
             Self::Tag(tag) => {
                 let proof = &[9; PROOF_BYTES][..if message.is_empty() { 0 } else { PROOF_BYTES }];

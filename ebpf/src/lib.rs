@@ -69,20 +69,6 @@ impl Word for CpuWord {
         // SAFETY: as above.
         unsafe { self.0.get().write_volatile(value) }
     }
-    #[inline(always)]
-    fn add(&self, value: u64) {
-        self.store(self.load().wrapping_add(value));
-    }
-    #[inline(always)]
-    fn exchange(&self, _seen: u64, value: u64) {
-        self.store(value);
-    }
-    #[inline(always)]
-    fn next(&self) -> u64 {
-        let value = self.load();
-        self.store(value.wrapping_add(1));
-        value
-    }
 }
 
 /// Index of the interface that the frame came in by.

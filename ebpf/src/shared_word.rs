@@ -27,7 +27,7 @@ impl Word for SharedWord {
         unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(self.0.get(), value) };
     }
     #[inline(always)]
-    fn exchange(&self, seen: u64, value: u64) {
+    fn compare_set(&self, seen: u64, value: u64) {
         const SEQ_CST: AtomicOrdering = AtomicOrdering::SeqCst;
         // SAFETY: as above.
         unsafe { atomic_cxchg::<u64, SEQ_CST, SEQ_CST>(self.0.get(), seen, value) };

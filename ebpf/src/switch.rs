@@ -126,7 +126,7 @@ struct Maps;
 impl Tables for Maps {
     type Word = SharedWord;
     type Count = CpuWord;
-    type Note = CpuWord;
+    type TrailWord = CpuWord;
 
     #[inline(always)]
     fn globals(&self) -> Option<&Globals> {
@@ -575,8 +575,12 @@ fn run(context: &XdpContext) -> u32 {
         Verdict::Pass => XDP_PASS,
         Verdict::Drop(_) | Verdict::Expired { .. } => XDP_DROP,
         Verdict::Redirect { port, trimmed_len } => redirect(context, port, trimmed_len),
-        Verdict::Return { trimmed_len } if trimmed_len != 0 && !cut(context, trimmed_len) => XDP_ABORTED,
-        Verdict::Return { .. } => XDP_TX,
+        Verdict::Return { trimmed_len } => {
+            if trimmed_len != 0 && !cut(context, trimmed_len) {
+                return XDP_ABORTED;
+            }
+            XDP_TX
+        }
     }
 }
 

@@ -43,8 +43,8 @@ macro_rules! forward {
 }
 
 mod bare;
-mod exchange;
 mod frames;
+mod mailboxes;
 pub mod memory;
 #[cfg(all(feature = "udp", feature = "xdp"))]
 mod nic;

@@ -68,6 +68,8 @@ use crate::sys;
 /// Many connections over one device.
 ///
 /// The project's README has a whole example, which runs as a test. `nic/examples/` has longer ones.
+///
+/// Its methods by file: here, the calls of the user; in `endpoint/`: `event_loop` (polling), `transmit/prefetch` (cache), `lab`, `bare`.
 #[derive(Debug)]
 pub struct Endpoint<D> {
     machine: Machine,

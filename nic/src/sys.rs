@@ -114,7 +114,7 @@ pub fn readable(fd: RawFd) -> libc::pollfd {
 
 /// Sets an option of a socket, whose value is a C structure or a number.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, (level, name): (c_int, c_int), value: T) -> io::Result<()> {
+pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_int, value: T) -> io::Result<()> {
     let (socket, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
     // SAFETY: the pointer and length describe a live value, which the call only reads.
     check(unsafe { libc::setsockopt(socket, level, name, (&raw const value).cast(), length) })
@@ -125,7 +125,7 @@ pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, (level, name): (c_int, 
 /// # Safety
 /// Any bytes are a value of `T`.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, (level, name): (c_int, c_int)) -> io::Result<T> {
+pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_int) -> io::Result<T> {
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointers describe the value's space and its length, both writable.

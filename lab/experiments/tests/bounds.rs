@@ -43,7 +43,7 @@ action = "silent-drop"
 "#;
 
 /// Other kinds of tables, so that every number of the schema is in a document.
-const OTHERS: [(&str, &str); 22] = [
+const OTHERS: [(&str, &str); 20] = [
     ("topology", r#"{kind = "fat-tree", pods = 2, tors_per_pod = 2, aggs_per_pod = 2, cores = 2, hosts_per_tor = 1}"#),
     ("topology", r#"{kind = "dragonfly", groups = 3, routers_per_group = 2, hosts_per_router = 2, global_cables = 1}"#),
     ("topology", GRAPH),
@@ -62,8 +62,6 @@ const OTHERS: [(&str, &str); 22] = [
     ("transport.balancer", r#""mptcp""#),
     ("transport.balancer", r#""subflow""#),
     ("transport.balancer", r#""ordered-chaos""#),
-    ("transport.balancer", r#""power-of-two""#),
-    ("transport.balancer", r#""least-recently-marked""#),
     ("transport.balancer", r#""host-dr""#),
     ("transport.balancer", r#""reps""#),
 ];

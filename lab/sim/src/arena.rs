@@ -63,7 +63,6 @@ pub(super) const fn is_arrival(key: u64) -> bool {
     key & 3 == Turn::Arrival as u64
 }
 
-/// Time of a key.
 #[inline]
 pub(super) const fn time_ps(key: u64) -> u64 {
     key >> 2
@@ -214,7 +213,6 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Takes a slot.
     #[inline]
     pub(super) fn take(&mut self, slot: &Slot) -> u32 {
         let Some(index) = self.free.pop() else { return self.grow(slot) };

@@ -11,7 +11,6 @@ use super::partition::Partition;
 use super::shared::Shared;
 use super::spec::SimSpec;
 
-/// What all parts of a run share.
 pub(super) struct Common<'a> {
     pub spec: &'a SimSpec<'a>,
     pub partition: Partition,
@@ -58,7 +57,6 @@ impl<'a> Common<'a> {
         let (port_of_link, first_port) = number_ports(spec, &partition);
         let queues = spec.queues();
         let routes = RouteTable::new(network, spec.events, spec.seed, |link| port_of_link[link]);
-        let times_ps = (spec.sample_ps, spec.until_ps);
         let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
         Self {
             spec,
@@ -72,8 +70,8 @@ impl<'a> Common<'a> {
             ancestors: OnceLock::new(),
             partition,
             routes,
-            bins: Scale::new(0, times_ps, (network.links.len() - network.hosts.len(), BINS_BYTES)),
-            arrived: Scale::single(0, times_ps),
+            bins: Scale::new(0, spec.sample_ps, spec.until_ps, network.links.len() - network.hosts.len(), BINS_BYTES),
+            arrived: Scale::single(0, spec.sample_ps, spec.until_ps),
             port_of_link,
             first_port,
         }
@@ -84,7 +82,6 @@ impl<'a> Common<'a> {
         self.partition.of_switch[self.spec.network.leaf_of(host)]
     }
 
-    /// Where the port of a link is.
     pub(super) fn locate(&self, link: usize) -> PortPlace {
         match self.spec.network.links[link].from {
             Node::Switch(switch) => {
@@ -148,19 +145,5 @@ impl Word for OwnWord {
     #[inline]
     fn store(&self, value: u64) {
         self.0.store(value, Relaxed);
-    }
-    #[inline]
-    fn add(&self, value: u64) {
-        self.store(self.load().wrapping_add(value));
-    }
-    #[inline]
-    fn exchange(&self, _seen: u64, value: u64) {
-        self.store(value);
-    }
-    #[inline]
-    fn next(&self) -> u64 {
-        let value = self.load();
-        self.store(value.wrapping_add(1));
-        value
     }
 }

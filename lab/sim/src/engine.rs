@@ -14,7 +14,7 @@ use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
-use super::exchange::{Exchange, Meeting};
+use super::handover::{Handover, Meeting};
 use super::hosts::End;
 use super::live::Controls;
 use super::net::Net;
@@ -23,12 +23,11 @@ use super::spec::{FlowOutcome, SimOutcome};
 use super::tables::Switches;
 use super::watch::{Catalogue, Eyes, Watch};
 
-/// A run under way.
 pub(super) struct Engine<'a, W> {
     common: &'a Common<'a>,
     threads: usize,
     parts: Vec<Part<'a, W>>,
-    exchange: Exchange,
+    handover: Handover,
     controls: Option<Controls<'a>>,
     watched: Vec<(u32, EvWatch)>,
     /// Changes of links, the next one last: (time, link, state).
@@ -58,7 +57,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::empty() });
         let part = |(number, (links, ends)): (usize, (&Vec<usize>, Vec<End>))| {
             let eyes = Eyes::new(watch.clone(), &catalogue, common.partition.len() == 1);
-            Part::new(common, number, (Switches::new(common, number, links), eyes), ends)
+            Part::new(common, number, Switches::new(common, number, links), eyes, ends)
         };
         let mut changes: Vec<_> = (0..)
             .zip(changes(spec.events, spec.network.links.len()))
@@ -73,7 +72,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             common,
             threads: threads.clamp(1, common.partition.len()),
             parts,
-            exchange: Exchange::new(&common.partition),
+            handover: Handover::new(&common.partition),
             watched,
             controls: operator.map(|operator| Controls::new(common, operator)),
             changes,
@@ -85,7 +84,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         }
     }
 
-    /// Runs to the end, and says what was found.
     pub(super) fn run(mut self) -> SimOutcome {
         self.special(0);
         loop {
@@ -121,7 +119,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             begin_ps: self.begin_ps,
             lookahead_ps: if self.parts.len() == 1 { NEVER } else { self.common.partition.lookahead_ps },
             end_ps: self.next_special_ps,
-            exchange: &self.exchange,
+            handover: &self.handover,
             meeting: Meeting::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
@@ -172,7 +170,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         true
     }
 
-    /// Does what is due at `at_ps`.
     fn special(&mut self, at_ps: u64) {
         self.change_links(at_ps);
         self.common.routes.advance(at_ps);
@@ -281,7 +278,7 @@ struct Windows<'a> {
     lookahead_ps: u64,
     /// No event from here on.
     end_ps: u64,
-    exchange: &'a Exchange,
+    handover: &'a Handover,
     meeting: Meeting,
 }
 
@@ -289,7 +286,7 @@ impl Windows<'_> {
     /// Runs the parts of a thread, from number `first` on; returns when the next event of any part may come, and how many flows there are.
     fn run<W: Watch>(&self, thread: usize, first: usize, parts: &mut [Part<'_, W>]) -> (u64, usize) {
         let _attendance = self.meeting.attend();
-        let Self { exchange, end_ps, .. } = *self;
+        let Self { handover, end_ps, .. } = *self;
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
         for window in self.window.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
@@ -300,17 +297,17 @@ impl Windows<'_> {
             }
             let numbered = (first..).zip(parts.iter_mut());
             if open == 0 || start_ps >= end_ps || window == self.most {
-                numbered.for_each(|(number, part)| exchange.take_in(window + 1, number, &mut part.net, &mut spare));
+                numbered.for_each(|(number, part)| handover.take_in(window + 1, number, &mut part.net, &mut spare));
                 return (start_ps, open);
             }
             let end_ps = start_ps.saturating_add(self.lookahead_ps).min(end_ps);
             out_ps = NEVER;
             for (number, part) in numbered {
-                exchange.take_in(window + 1, number, &mut part.net, &mut spare);
+                handover.take_in(window + 1, number, &mut part.net, &mut spare);
                 if part.net.next_ps() < end_ps {
                     part.net.outbox.iter_mut().for_each(|mail| *mail = spare.pop().unwrap_or_default());
                     part.run(end_ps);
-                    out_ps = out_ps.min(exchange.hand_over(window, number, &mut part.net, &mut spare));
+                    out_ps = out_ps.min(handover.hand_over(window, number, &mut part.net, &mut spare));
                 }
             }
         }

@@ -128,13 +128,11 @@ impl End {
         }
     }
 
-    /// The message of this number.
     #[inline]
     pub(super) fn message(&self, number: u32) -> Message {
         self.series.as_ref().map_or(self.first, |series| series.0[number as usize])
     }
 
-    /// How many messages the connection has.
     pub(super) fn messages(&self) -> u32 {
         self.series.as_ref().map_or(1, |series| series.0.len() as u32)
     }

@@ -8,7 +8,7 @@ mod calendar;
 mod common;
 mod departures;
 mod engine;
-mod exchange;
+mod handover;
 mod hosts;
 mod live;
 mod mail;

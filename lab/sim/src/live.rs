@@ -119,7 +119,6 @@ fn waiting<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], link: usize, no
     }
 }
 
-/// The port of a link.
 fn port<'p, W>(common: &Common<'_>, parts: &'p [Part<'_, W>], link: usize) -> &'p Port {
     let PortPlace { part, place } = common.locate(link);
     &parts[part].net.switches.ports[place]

@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use spray_core::Time;
-use spray_core::flow::Place;
+use spray_core::flow::PayloadSlot;
 use spray_core::host::{self, Log};
 use spray_fabric::HostLink;
 use spray_fabric::{Due, Starts, Ties, flow_key};
@@ -30,7 +30,6 @@ pub(super) struct Net<'a, W> {
     spec: &'a SimSpec<'a>,
     /// When the last event happened.
     pub now_ps: u64,
-    /// The part's number.
     number: u32,
     pub queue: Calendar,
     pub arena: Arena,
@@ -70,7 +69,8 @@ impl<'a, W: Watch> Net<'a, W> {
     pub(super) fn new(
         common: &'a Common<'a>,
         number: usize,
-        (switches, eyes): (Switches<'a>, Eyes<W>),
+        switches: Switches<'a>,
+        eyes: Eyes<W>,
         ends: &[End],
     ) -> Self {
         let spec = common.spec;
@@ -200,8 +200,8 @@ impl<'a, W: Watch> Net<'a, W> {
     /// Takes a frame onwards from the switch or port that it is at.
     #[inline]
     pub(super) fn forward(&mut self, event: u32) {
-        let view = (&mut self.eyes, &*self.arena.controls);
-        match self.switches.forward(event, &mut self.arena.slots[event as usize], view) {
+        let Arena { slots, controls, .. } = &mut self.arena;
+        match self.switches.forward(event, &mut slots[event as usize], &mut self.eyes, controls) {
             Ok(Some(way)) => self.pass(event, way),
             Ok(None) => {}
             Err(_) => self.arena.lose(event),
@@ -411,7 +411,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         let psn = self.arena.keep(Said::new(&body));
         let event = self.insert(Slot { psn, ..start });
         self.eyes.leaves(event, link);
-        self.switches.begin_trail(event, (start.place, true), || (flow_key(end.addresses, port), fields));
+        self.switches.begin_trail(event, start.place, true, || (flow_key(end.addresses, port), fields));
     }
 
     #[inline]
@@ -439,11 +439,11 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         self.switches.left_host(event, link);
         self.eyes.leaves(event, number);
         let fields = PacketFields { number: data.psn, stamp_ps: data.timestamp.ps(), ..PacketFields::default() };
-        self.switches.begin_trail(event, (start.place, false), || (flow_key(end.addresses, port), fields));
+        self.switches.begin_trail(event, start.place, false, || (flow_key(end.addresses, port), fields));
     }
 
     #[inline]
-    fn place(&mut self, _end: &mut End, _data: &Data, _place: Place, (): ()) -> bool {
+    fn place(&mut self, _end: &mut End, _data: &Data, _place: PayloadSlot, (): ()) -> bool {
         true
     }
 

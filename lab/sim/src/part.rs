@@ -40,11 +40,12 @@ impl<'a, W: Watch> Part<'a, W> {
     pub(super) fn new(
         common: &'a Common<'a>,
         number: usize,
-        (switches, eyes): (Switches<'a>, Eyes<W>),
+        switches: Switches<'a>,
+        eyes: Eyes<W>,
         ends: Vec<End>,
     ) -> Self {
         let spec = common.spec;
-        let net = Net::new(common, number, (switches, eyes), &ends);
+        let net = Net::new(common, number, switches, eyes, &ends);
         let host = |(host, uplink): (&u32, &super::hosts::Uplink)| {
             Host::new(net.switches.ports[uplink.port as usize].rate_bps, 0, stream(spec.seed, u64::from(*host)))
         };
@@ -104,12 +105,13 @@ impl<'a, W: Watch> Part<'a, W> {
     fn handle(&mut self, index: u32) {
         let slot = &mut self.net.arena.slots[index as usize];
         match slot.kind {
-            Kind::AtSwitch if slot.is_notice() && self.net.switches.hear(index, slot) => {
-                self.take(index);
-                self.frames_delivered += 1;
-            }
             Kind::AtSwitch | Kind::AtPort => {
-                let at = slot.place;
+                let (at, arrives) = (slot.place, matches!(slot.kind, Kind::AtSwitch));
+                if arrives && slot.is_notice() && self.net.switches.hear(index, slot) {
+                    self.take(index);
+                    self.frames_delivered += 1;
+                    return;
+                }
                 self.net.forward(index);
                 if self.common.has_more {
                     self.net.let_go();
@@ -395,7 +397,6 @@ fn config(common: &Common<'_>, end: &End) -> FlowConfig {
     config
 }
 
-/// Makes the sender at an end.
 #[cold]
 fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
     let config = config(common, end);
@@ -410,7 +411,6 @@ fn connect(common: &Common<'_>, now_ps: u64, end: &mut End, host: &mut Host) {
     }
 }
 
-/// Makes the receiver at an end.
 #[cold]
 fn open(common: &Common<'_>, now_ps: u64, end: &mut End) {
     let config = config(common, end);

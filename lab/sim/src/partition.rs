@@ -56,7 +56,6 @@ impl Partition {
         Self { of_switch, hosts, place_of_host, ways, lookahead_ps }
     }
 
-    /// How many parts there are.
     pub(super) fn len(&self) -> usize {
         self.hosts.len()
     }

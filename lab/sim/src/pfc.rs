@@ -35,7 +35,6 @@ pub(super) struct Pfc {
     deadlock: Option<(u64, Vec<u32>)>,
 }
 
-/// An event of a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signal {
     pub at_ps: u64,
@@ -125,7 +124,8 @@ impl Pfc {
         number: u32,
         port: &mut Port,
         frame: &mut Frame,
-        (random, seen): (u64, &Seen),
+        random: u64,
+        seen: &Seen,
     ) -> Result<(), Cause> {
         let now_ps = frame.time_ps;
         self.thaw(number, port, now_ps);
@@ -271,7 +271,6 @@ impl Pfc {
         self.lanes.iter().map(|lane| lane.waiting.len() as u64).sum()
     }
 
-    /// The first deadlock that was found, with the names of its links.
     pub(super) fn deadlock(&self, network: &Network, port_of_link: &[u32]) -> Option<Deadlock> {
         let (at_ps, circle) = self.deadlock.as_ref()?;
         let links = circle.iter().filter_map(|port| port_of_link.iter().position(|of_link| of_link == port));

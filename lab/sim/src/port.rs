@@ -129,7 +129,6 @@ impl Port {
         self.config.drain(t_ps).delay_ps(0, len)
     }
 
-    /// Whether data pauses.
     #[inline]
     pub(super) fn is_paused(&self) -> bool {
         self.paused

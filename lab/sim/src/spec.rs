@@ -57,7 +57,6 @@ impl SimSpec<'_> {
         self.network.links.iter().zip(changes).map(queue).collect()
     }
 
-    /// Checks the flows and the triggers.
     pub(super) fn check(&self) -> Result<(), FlowError> {
         check_flows(self.flows, self.triggers, self.network.hosts.len())
     }

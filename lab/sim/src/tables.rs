@@ -109,7 +109,8 @@ impl<'a> Switches<'a> {
         &mut self,
         index: u32,
         slot: &mut Slot,
-        (eyes, controls): (&mut Eyes<W>, &[Said]),
+        eyes: &mut Eyes<W>,
+        controls: &[Said],
     ) -> Result<Option<u32>, Cause> {
         let marked = self.settle(index, slot);
         eyes.arrives(index, slot, marked, controls);
@@ -123,11 +124,11 @@ impl<'a> Switches<'a> {
             return Err(Cause::NoRoute);
         };
         if !W::SEES {
-            return self.cross(index, slot, (number, comes), &mut Treatment::default());
+            return self.cross(index, slot, number, comes, &mut Treatment::default());
         }
         let (at_ps, mut seen, mut fate) = (time_ps(slot.key), *slot, Treatment::default());
         let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
-        let crossed = self.cross(index, slot, (number, comes), &mut fate);
+        let crossed = self.cross(index, slot, number, comes, &mut fate);
         match crossed {
             // It has yet to come to its port.
             Ok(None) if slot.key == seen.key && slot.place == seen.place => return crossed,
@@ -148,7 +149,8 @@ impl<'a> Switches<'a> {
         &mut self,
         index: u32,
         slot: &mut Slot,
-        (number, comes): (u32, bool),
+        number: u32,
+        comes: bool,
         fate: &mut Treatment,
     ) -> Result<Option<u32>, Cause> {
         if comes && self.has_to_wait(index, slot, number)? {
@@ -167,13 +169,13 @@ impl<'a> Switches<'a> {
         let seen = Seen::new(None);
         let crossed = match &mut self.pfc {
             None => port.cross(&mut frame, random, limit.unwrap_or(port.config.limit), &seen),
-            Some(pfc) => pfc.cross(index, number, port, &mut frame, (random, &seen)),
+            Some(pfc) => pfc.cross(index, number, port, &mut frame, random, &seen),
         };
         if let Some(crossing) = seen.get() {
             note(&mut self.bins, place, &crossing);
         }
         if port.config.mark_departing != 0 {
-            leave_unsettled(&mut self.unsettled, index, (number, port), time_ps(slot.key), &frame, crossed);
+            leave_unsettled(&mut self.unsettled, index, number, port, time_ps(slot.key), &frame, crossed);
         }
         (fate.marked, fate.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
@@ -292,7 +294,8 @@ impl<'a> Switches<'a> {
     pub(super) fn begin_trail(
         &mut self,
         index: u32,
-        (entry, reply): (u32, bool),
+        entry: u32,
+        reply: bool,
         told: impl FnOnce() -> (Key, PacketFields),
     ) {
         if self.common.remembers {
@@ -404,7 +407,8 @@ fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
 fn leave_unsettled(
     unsettled: &mut Vec<Option<Unsettled>>,
     index: u32,
-    (number, port): (u32, &mut Port),
+    number: u32,
+    port: &mut Port,
     came_ps: u64,
     frame: &Frame,
     crossed: Result<(), Cause>,
@@ -459,7 +463,7 @@ impl InMemory for Switches<'_> {}
 
 impl Forwarding for Switches<'_> {
     type Word = OwnWord;
-    type Note = Cell<u64>;
+    type TrailWord = Cell<u64>;
     #[inline]
     fn state(&self, switch: u32) -> Option<&RefCell<State>> {
         self.states.get(switch as usize)?.as_deref()

@@ -53,7 +53,6 @@ impl Watch for Shared {
 pub(super) struct Catalogue {
     /// By part and number the ends of connections, as frames to them tell no more than that.
     ends: Vec<Vec<(End, u8)>>,
-    /// By host its part.
     part_of_host: Vec<u32>,
     /// By port its link.
     links: Vec<u32>,

@@ -44,7 +44,8 @@ const ROUNDS_PER_COUNT: u32 = 16;
 pub(super) fn drive(
     hosts: Vec<Running>,
     clocks: Vec<PatientClock>,
-    (goal, panel): (&Goal<'_>, Option<&Panel>),
+    goal: &Goal<'_>,
+    panel: Option<&Panel>,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
@@ -57,9 +58,8 @@ pub(super) fn drive(
     let (hosts, watched) = std::thread::scope(|scope| {
         let spawn = |(thread, ((share, clock), board))| {
             let stop = &stop;
-            let panel = panel.map(|panel| (panel, thread));
             std::thread::Builder::new()
-                .spawn_scoped(scope, move || poll(share, clock, (goal.plan, board, panel), stop))
+                .spawn_scoped(scope, move || poll(share, clock, thread, goal.plan, board, panel, stop))
                 .map_err(RunError::thread)
         };
         // Also set when `watch` panics or a thread cannot be started: the scope waits for the threads.
@@ -132,7 +132,10 @@ fn watch_until_over(
 fn poll(
     share: Vec<Running>,
     mut clock: PatientClock,
-    (plan, board, panel): (&Plan, &Board, Option<(&Panel, usize)>),
+    thread: usize,
+    plan: &Plan,
+    board: &Board,
+    panel: Option<&Panel>,
     stop: &AtomicBool,
 ) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
@@ -162,7 +165,7 @@ fn poll(
         if is_last || rounds.is_multiple_of(ROUNDS_PER_COUNT) {
             let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
             board.placed_bytes.store(placed, Ordering::Relaxed);
-            if let Some((panel, thread)) = panel {
+            if let Some(panel) = panel {
                 for ((endpoint, book), heard) in endpoints.iter_mut().zip(&books).zip(&mut heard) {
                     panel.hear(heard, endpoint, book);
                 }

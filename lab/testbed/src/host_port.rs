@@ -103,7 +103,7 @@ struct Inner {
 impl OwnLink {
     /// That of every host of `fabric`; `None` for those that do not change.
     pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Self>> {
-        let link = |(host, its): (usize, &spray_fabric::Host)| {
+        let link = |(host, its): (usize, &spray_fabric::FabricHost)| {
             let link = &network.links[network.uplink(host)];
             let mut config = PortConfig::new(link.rate_bps, link.latency_ps, &Thresholds::NONE, OUTSIDE, 0);
             for change in &its.changes {

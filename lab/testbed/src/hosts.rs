@@ -18,7 +18,7 @@ use super::emulation::{EmulatedDevice, Emulation, Turns};
 use super::host_port::{HostPort, LastPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
-use spray_fabric::{Ancestors, Fabric, FlowSpec, Host, Node, Ties, mix};
+use spray_fabric::{Ancestors, Fabric, FabricHost, FlowSpec, Node, Ties, mix};
 use spray_switch::{FabricSpec, RunError};
 
 /// What the hosts of a run are made from.
@@ -235,7 +235,7 @@ impl<'a> Setup<'a> {
         Peer { address: self.address(host), mac: host.mac }
     }
 
-    fn address(&self, host: &Host) -> IpAddr {
+    fn address(&self, host: &FabricHost) -> IpAddr {
         if self.spec.v6 { host.v6.into() } else { host.v4.into() }
     }
 
@@ -282,12 +282,12 @@ impl Book {
                     };
                     let stats = endpoint.connection_stats(connection).unwrap_or_default().receiver;
                     let looked_at = (!self.discard).then_some(&data);
-                    plan.on_received((first, message.0), completed_at.ps(), looked_at, stats);
+                    plan.on_received(first, message.0, completed_at.ps(), looked_at, stats);
                 }
                 EndpointEvent::Delivered { connection, message, at, .. } => {
                     let Some(&first) = self.first.get(&connection) else { continue };
                     let stats = endpoint.connection_stats(connection).unwrap_or_default().sender;
-                    plan.on_delivered((first, message.0), at.ps(), stats);
+                    plan.on_delivered(first, message.0, at.ps(), stats);
                 }
                 EndpointEvent::Failed { connection, error, at } => {
                     self.first.get(&connection).into_iter().for_each(|first| plan.on_failed(*first, at.ps()));

@@ -95,15 +95,14 @@ impl Testbed {
         let lead_in_ps = LEAD_IN_RTTS * spec.base_rtt_ps;
         let fabric = spec.fabric.compile(lead_in_ps)?;
         debug_span!("drain").in_scope(|| self.rig.drain())?;
-        let times_ps = (spec.sample_ps, spec.until_ps);
-        let bins = self.rig.bins(lead_in_ps, times_ps);
+        let bins = self.rig.bins(lead_in_ps, spec.sample_ps, spec.until_ps);
         debug_span!("configure").in_scope(|| self.rig.configure(&fabric, spec.fabric.packet_bytes, bins))?;
         let ports = host_port::HostPort::all(&fabric, spec.fabric.packet_bytes, bins);
         let plan = plan::Plan::new(spec, lead_in_ps);
         let links = host_port::OwnLink::all(&fabric, spec.fabric.network);
         let setup = hosts::Setup { spec, fabric: &fabric, ports: &ports, links: &links, plan: &plan };
         let mut hosts = setup.hosts(&mut self.rig, true)?;
-        let arrived = Scale::single(lead_in_ps, times_ps);
+        let arrived = Scale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
         let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
         hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);
         let drops_before = self.rig.interface_drops()?;
@@ -125,7 +124,8 @@ impl Testbed {
         let outcome = drive::drive(
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
-            (&goal, panel.as_ref()),
+            &goal,
+            panel.as_ref(),
             &mut |report: &goal::Report| {
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));

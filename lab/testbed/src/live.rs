@@ -92,7 +92,6 @@ impl Panel {
     }
 }
 
-/// The state of a host.
 fn state_of(endpoint: &HostEndpoint) -> HostNow {
     let (Senders { sending, frozen }, (sender, receiver)) = (endpoint.senders(), endpoint.totals());
     HostNow { received_bytes: receiver.bytes, sending, frozen, retransmits: sender.retransmits }
@@ -184,7 +183,7 @@ impl<'a> Controls<'a> {
             let rate_bps = self.setup.fabric.ports[port].rate_bps;
             let virtual_time = |change: &LinkChange| LinkChange { at_ps: change.at_ps + self.lead_in_ps, ..*change };
             let changes: Vec<_> = changes.iter().map(virtual_time).collect();
-            rig.change_link(self.setup.fabric.ports[port].switch, (port, rate_bps), &changes)?;
+            rig.change_link(self.setup.fabric.ports[port].switch, port, rate_bps, &changes)?;
         }
         Ok(())
     }

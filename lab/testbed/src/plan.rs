@@ -123,7 +123,7 @@ impl Plan {
 
     /// A whole message of the connection that begins with flow `first` has arrived: its number there, its bytes if they are known, and
     /// what its host has counted for the connection.
-    pub fn on_received(&self, (first, message): (usize, u32), at_ps: u64, data: Option<&Bytes>, stats: ReceiverStats) {
+    pub fn on_received(&self, first: usize, message: u32, at_ps: u64, data: Option<&Bytes>, stats: ReceiverStats) {
         let Some(&flow) = self.series[first].get(message as usize) else { return self.on_stranger() };
         let at_ps = self.scenario(at_ps);
         let is_right = data.is_none_or(|data| *data == self.payloads[flow]);
@@ -140,7 +140,7 @@ impl Plan {
     }
 
     /// The sender of the connection that begins with flow `first` has the last acknowledgement of a message, and `stats`.
-    pub fn on_delivered(&self, (first, message): (usize, u32), at_ps: u64, stats: SenderStats) {
+    pub fn on_delivered(&self, first: usize, message: u32, at_ps: u64, stats: SenderStats) {
         let Some(&flow) = self.series[first].get(message as usize) else { return };
         let at_ps = self.scenario(at_ps);
         let mut state = self.state();
@@ -213,7 +213,6 @@ impl Plan {
         }
     }
 
-    /// Scenario time of a virtual time.
     fn scenario(&self, at_ps: u64) -> u64 {
         at_ps.saturating_sub(self.lead_in_ps)
     }

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use spray_fabric::{ChassisSpec, Fabric, Host, LinkChange, Scale};
+use spray_fabric::{ChassisSpec, Fabric, FabricHost, LinkChange, Scale};
 use spray_nic::device::{Device, XskConfig, XskDevice};
 use spray_switch::program::{HostProgram, KernelClock, SwitchProgram, socket_frames};
 use spray_switch::sites::{Chassis, Site, attach_switch, sites};
@@ -41,7 +41,7 @@ impl Rig {
         let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
         let series = fabric.ports.len() * switch_sites.len();
-        let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, (1, 1)));
+        let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, 1, 1));
         let clock = KernelClock::new()?;
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
@@ -77,8 +77,8 @@ impl Rig {
     }
 
     /// The bins into which ports count from `begin_ps` on, of a length that is asked for, over a span.
-    pub fn bins(&self, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
-        bins(self.series, begin_ps, times_ps)
+    pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
+        bins(self.series, begin_ps, asked_ps, span_ps)
     }
 
     /// Throws away what still arrives of an earlier run, until nothing has arrived for a while.
@@ -115,7 +115,8 @@ impl Rig {
     pub fn change_link(
         &mut self,
         switch: usize,
-        (port, rate_bps): (usize, u64),
+        port: usize,
+        rate_bps: u64,
         changes: &[LinkChange],
     ) -> Result<(), RunError> {
         let chassis = self.chassis_of(switch);
@@ -138,8 +139,8 @@ impl Rig {
 /// Most memory of the bins in all programs, as long as no series gets less than the least.
 const BINS_BYTES: usize = 64 << 20;
 
-fn bins(series: usize, begin_ps: u64, times_ps: (u64, u64)) -> Scale {
-    Scale::new(begin_ps, times_ps, (series, BINS_BYTES))
+fn bins(series: usize, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
+    Scale::new(begin_ps, asked_ps, span_ps, series, BINS_BYTES)
 }
 
 /// Receive and send drops of interface `name` in the text of `/proc/net/dev`.
@@ -150,7 +151,7 @@ fn drops_of(text: &str, name: &str) -> u64 {
     [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
 }
 
-fn open_host(site: &Site, host: &Host, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
+fn open_host(site: &Site, host: &FabricHost, frames: u32) -> Result<(XskDevice, HostProgram), RunError> {
     let mut program = HostProgram::load()?;
     let interface = &site.interfaces[0];
     let config = XskConfig::with_frames(interface.name.clone(), 0, frames);

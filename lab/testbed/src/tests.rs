@@ -4,7 +4,7 @@ use spray_nic::device::{Device, XskDevice};
 
 use super::rig::Rig;
 use super::*;
-use spray_fabric::{Host, LeafSpine, Thresholds};
+use spray_fabric::{FabricHost, LeafSpine, Thresholds};
 use spray_switch::data_frame;
 
 mod collectives;
@@ -15,7 +15,7 @@ const QUEUE: Thresholds = Thresholds { limit_bytes: 4 << 20, ..OPEN_QUEUE };
 /// Frames of each sender: more than veth's ring (256) and the receiver's fill ring hold together.
 const FRAMES: u64 = 6_000;
 
-fn flood(device: &mut XskDevice, from: &Host, to: &Host) {
+fn flood(device: &mut XskDevice, from: &FabricHost, to: &FabricHost) {
     let (bytes, mut sent) = (data_frame(from, to, 1_000), 0);
     while sent < FRAMES {
         let Some(id) = device.allocate() else {

@@ -33,7 +33,7 @@ pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::Time;
 use crate::cc::PullPacer;
-use crate::flow::Place;
+use crate::flow::PayloadSlot;
 use crate::path::Memories;
 use crate::rng::Rng;
 
@@ -109,7 +109,7 @@ pub trait Owner {
         &mut self,
         connection: &mut Self::Connection,
         data: &Data,
-        place: Place,
+        place: PayloadSlot,
         payload: Self::Payload<'_>,
     ) -> bool;
 

@@ -140,7 +140,6 @@ impl<T> OnPath<T> {
         Self { version: path.version, value: work_out(path) }
     }
 
-    /// Follows the path.
     #[inline]
     pub(crate) fn follow(&mut self, path: &Path, work_out: impl FnOnce(&Path) -> T) {
         if self.version != path.version {

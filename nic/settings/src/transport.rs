@@ -243,8 +243,6 @@ impl Transport {
                 BalancerKind::Mptcp => ("mptcp.subflows", own.mptcp.subflows),
                 BalancerKind::OrderedChaos => ("ordered-chaos.subflows", own.ordered_chaos.subflows.into()),
                 BalancerKind::HostDr => ("host-dr.labels", own.host_dr.labels),
-                BalancerKind::PowerOfTwo => ("power-of-two.labels", own.power_of_two.labels),
-                BalancerKind::LeastRecentlyMarked => ("least-recently-marked.labels", own.least_recently_marked.labels),
                 _ => continue,
             };
             let path = format!("transport.{name}");

@@ -4,7 +4,7 @@ use super::{FrameCensus, FrameId};
 
 /// Where a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FrameState {
     Free,
     Fill,
     Held,
@@ -16,7 +16,7 @@ pub(super) enum Place {
 /// Free frames form a stack: the frame used last is used next, while its bytes are still in the cache.
 #[derive(Debug)]
 pub(super) struct Frames {
-    places: Box<[Place]>,
+    places: Box<[FrameState]>,
     free: Vec<u32>,
     counts: [u32; 4],
 }
@@ -24,7 +24,7 @@ pub(super) struct Frames {
 impl Frames {
     pub(super) fn new(total: u32) -> Self {
         Self {
-            places: vec![Place::Free; total as usize].into(),
+            places: vec![FrameState::Free; total as usize].into(),
             free: (0..total).rev().collect(),
             counts: [total, 0, 0, 0],
         }
@@ -35,23 +35,22 @@ impl Frames {
     /// # Panics
     /// When the frame is not where the caller says: the handle is stale or of another device, or the kernel's descriptor is wrong.
     #[inline]
-    pub(super) fn shift(&mut self, index: u32, from: Place, to: Place) {
+    pub(super) fn shift(&mut self, index: u32, from: FrameState, to: FrameState) {
         let place = &mut self.places[index as usize];
         assert!(*place == from, "frame {index} is in {place:?}, expected in {from:?}");
         *place = to;
         self.counts[from as usize] -= 1;
         self.counts[to as usize] += 1;
-        if to == Place::Free {
+        if to == FrameState::Free {
             self.free.push(index);
         }
     }
 
-    /// Takes a free frame to another place.
     #[inline]
-    pub(super) fn take(&mut self, to: Place) -> Option<u32> {
+    pub(super) fn take(&mut self, to: FrameState) -> Option<u32> {
         let index = self.free.pop()?;
         self.places[index as usize] = to;
-        self.counts[Place::Free as usize] -= 1;
+        self.counts[FrameState::Free as usize] -= 1;
         self.counts[to as usize] += 1;
         Some(index)
     }
@@ -63,7 +62,11 @@ impl Frames {
     #[inline]
     pub(super) fn held(&self, id: &FrameId) -> u32 {
         let place = self.places.get(id.index());
-        assert!(place == Some(&Place::Held), "frame {} is not held by the caller: a handle of another device?", id.0);
+        assert!(
+            place == Some(&FrameState::Held),
+            "frame {} is not held by the caller: a handle of another device?",
+            id.0
+        );
         id.0
     }
 
@@ -74,21 +77,21 @@ impl Frames {
     #[inline]
     pub(super) fn release(&mut self, id: &FrameId) {
         let index = self.held(id);
-        self.shift(index, Place::Held, Place::Free);
+        self.shift(index, FrameState::Held, FrameState::Free);
     }
 
     #[inline]
-    pub(super) fn count(&self, place: Place) -> u32 {
+    pub(super) fn count(&self, place: FrameState) -> u32 {
         self.counts[place as usize]
     }
 
     pub(super) fn census(&self) -> FrameCensus {
         FrameCensus {
             total: self.places.len(),
-            free: self.count(Place::Free) as usize,
-            fill: self.count(Place::Fill) as usize,
-            held: self.count(Place::Held) as usize,
-            tx: self.count(Place::Tx) as usize,
+            free: self.count(FrameState::Free) as usize,
+            fill: self.count(FrameState::Fill) as usize,
+            held: self.count(FrameState::Held) as usize,
+            tx: self.count(FrameState::Tx) as usize,
         }
     }
 
@@ -103,15 +106,15 @@ impl Frames {
         }
         let mut listed = vec![false; self.places.len()];
         for &index in &self.free {
-            if self.places[index as usize] != Place::Free {
+            if self.places[index as usize] != FrameState::Free {
                 return Err(format!("frame {index} is on the free stack but in {:?}", self.places[index as usize]));
             }
             if std::mem::replace(&mut listed[index as usize], true) {
                 return Err(format!("frame {index} is on the free stack twice"));
             }
         }
-        if self.free.len() != self.count(Place::Free) as usize {
-            return Err(format!("{} frames on the free stack, {} free", self.free.len(), self.count(Place::Free)));
+        if self.free.len() != self.count(FrameState::Free) as usize {
+            return Err(format!("{} frames on the free stack, {} free", self.free.len(), self.count(FrameState::Free)));
         }
         Ok(())
     }
@@ -125,12 +128,12 @@ mod tests {
     fn the_audit_finds_what_is_wrong() {
         let books = || {
             let mut frames = Frames::new(4);
-            frames.take(Place::Held).unwrap();
+            frames.take(FrameState::Held).unwrap();
             frames
         };
         assert_eq!(books().audit(), Ok(()));
         let mut moved = books();
-        moved.places[0] = Place::Tx;
+        moved.places[0] = FrameState::Tx;
         assert!(moved.audit().unwrap_err().contains("by place"));
         let mut listed_twice = books();
         listed_twice.free[0] = listed_twice.free[1];
@@ -146,16 +149,16 @@ mod tests {
     #[test]
     #[should_panic(expected = "frame 3 is in Free, expected in Tx")]
     fn a_completion_of_a_frame_that_was_not_sent_is_refused() {
-        Frames::new(4).shift(3, Place::Tx, Place::Free);
+        Frames::new(4).shift(3, FrameState::Tx, FrameState::Free);
     }
 
     #[test]
     fn frames_used_last_are_used_next() {
         let mut frames = Frames::new(4);
-        let (first, second) = (frames.take(Place::Held), frames.take(Place::Held));
+        let (first, second) = (frames.take(FrameState::Held), frames.take(FrameState::Held));
         assert_eq!((first, second), (Some(0), Some(1)));
-        frames.shift(0, Place::Held, Place::Free);
-        assert_eq!(frames.take(Place::Fill), Some(0));
+        frames.shift(0, FrameState::Held, FrameState::Free);
+        assert_eq!(frames.take(FrameState::Fill), Some(0));
         assert_eq!(frames.census(), FrameCensus { total: 4, free: 2, fill: 1, held: 1, tx: 0 });
     }
 }

@@ -14,8 +14,8 @@ use std::{
 
 use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
-    exchange::{Exchange, Mailbox},
-    frames::{Frames, Place},
+    frames::{FrameState, Frames},
+    mailboxes::{Mailbox, ShardMailboxes},
 };
 use crate::endpoint::Shard;
 
@@ -72,8 +72,8 @@ impl MemoryNetwork {
     /// When the operating system gives no pipes to wake sleepers by.
     pub fn attach_shards(&self, mac: [u8; 6]) -> io::Result<Vec<MemoryDevice>> {
         let (port, queues) = (self.add(mac), self.shared.len());
-        let exchange = Arc::new(Exchange::new(queues, queues * self.config.frames as usize)?);
-        let mailbox = |shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&exchange));
+        let mailboxes = Arc::new(ShardMailboxes::new(queues, queues * self.config.frames as usize)?);
+        let mailbox = |shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&mailboxes));
         Ok(Shard::all(queues)
             .enumerate()
             .map(|(queue, shard)| self.device(port, queue, Some(mailbox(shard))))
@@ -196,8 +196,10 @@ pub struct MemoryDevice {
 impl MemoryDevice {
     fn refill(&mut self) {
         let mut posted = 0;
-        while self.frames.count(Place::Fill) < self.rx_ring && self.frames.count(Place::Free) > self.tx_reserve {
-            let Some(index) = self.frames.take(Place::Fill) else { break };
+        while self.frames.count(FrameState::Fill) < self.rx_ring
+            && self.frames.count(FrameState::Free) > self.tx_reserve
+        {
+            let Some(index) = self.frames.take(FrameState::Fill) else { break };
             self.filled.push(index);
             posted += 1;
         }
@@ -211,12 +213,12 @@ impl MemoryDevice {
     /// Takes a packet that others have handed over, if there is one and a frame for it.
     fn take_handed(&mut self) -> Option<(u32, Packet)> {
         let mailbox = self.mailbox.as_mut()?;
-        if self.frames.count(Place::Free) <= self.tx_reserve {
+        if self.frames.count(FrameState::Free) <= self.tx_reserve {
             return None;
         }
-        let index = self.frames.take(Place::Held)?;
+        let index = self.frames.take(FrameState::Held)?;
         let Some(packet) = mailbox.take() else {
-            self.frames.shift(index, Place::Held, Place::Free);
+            self.frames.shift(index, FrameState::Held, FrameState::Free);
             return None;
         };
         Some((index, packet))
@@ -247,7 +249,7 @@ impl Device for MemoryDevice {
         while out.len() < end
             && let Some(packet) = network.pop(self.port)
         {
-            let whose = self.mailbox.as_ref().and_then(|mailbox| mailbox.whose(&packet.bytes[..packet.len]));
+            let whose = self.mailbox.as_ref().and_then(|mailbox| mailbox.owner_of(&packet.bytes[..packet.len]));
             if let (Some(mailbox), Some(shard)) = (&mut self.mailbox, whose) {
                 self.stats.handed_over += 1;
                 // The frame that it had taken is ready for another.
@@ -259,7 +261,7 @@ impl Device for MemoryDevice {
                 continue;
             }
             let index = self.filled.pop().expect("a delivery took a posted frame, and posted frames are in `filled`");
-            self.frames.shift(index, Place::Fill, Place::Held);
+            self.frames.shift(index, FrameState::Fill, FrameState::Held);
             network.recycle(self.place(index, packet, false, out));
         }
         drop(network);
@@ -282,7 +284,7 @@ impl Device for MemoryDevice {
     }
 
     fn allocate(&mut self) -> Option<FrameId> {
-        self.frames.take(Place::Held).map(FrameId)
+        self.frames.take(FrameState::Held).map(FrameId)
     }
 
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
@@ -292,7 +294,7 @@ impl Device for MemoryDevice {
             return Err(id);
         }
         let index = self.frames.held(&id);
-        self.frames.shift(index, Place::Held, Place::Tx);
+        self.frames.shift(index, FrameState::Held, FrameState::Tx);
         self.queued.push((index, len));
         self.stats.tx += 1;
         self.stats.tx_bytes += u64::from(len);
@@ -318,7 +320,7 @@ impl Device for MemoryDevice {
                     }
                 };
                 network.send(self.port, frame, len as usize);
-                self.frames.shift(index, Place::Tx, Place::Free);
+                self.frames.shift(index, FrameState::Tx, FrameState::Free);
             }
             drop(network);
             self.stats.tx_completed += self.queued.len() as u64;
@@ -348,15 +350,15 @@ impl Device for MemoryDevice {
 
     fn audit(&self) -> Result<(), String> {
         self.frames.audit()?;
-        let fill = self.frames.count(Place::Fill) as usize;
+        let fill = self.frames.count(FrameState::Fill) as usize;
         if self.filled.len() != fill {
             return Err(format!("{} frames in the fill ring, {fill} by place", self.filled.len()));
         }
-        if self.queued.len() != self.frames.count(Place::Tx) as usize {
+        if self.queued.len() != self.frames.count(FrameState::Tx) as usize {
             return Err(format!(
                 "{} frames in the tx ring, {} by place",
                 self.queued.len(),
-                self.frames.count(Place::Tx)
+                self.frames.count(FrameState::Tx)
             ));
         }
         let (posted, waiting) = self.network().port_frames(self.port);

@@ -12,7 +12,7 @@ use spray_wire::frame::envelop;
 use spray_wire::offsets::udp_payload_offset;
 use spray_wire::{Ecn, Envelope, EvPort, INITIAL_TTL};
 
-use super::frames::{Frames, Place};
+use super::frames::{FrameState, Frames};
 use super::{Device, DeviceStats, FrameCensus, FrameId, Received};
 
 mod arrivals;
@@ -131,7 +131,7 @@ impl Device for UdpDevice {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let (before, budget) = (out.len(), budget.min(out.capacity() - out.len()));
         while out.len() - before < budget && self.arrivals.fill() {
-            let Some(index) = self.frames.take(Place::Held) else {
+            let Some(index) = self.frames.take(FrameState::Held) else {
                 self.stats.fill_empty += 1;
                 break;
             };
@@ -141,7 +141,7 @@ impl Device for UdpDevice {
                     self.stats.rx_bytes += u64::from(len);
                 }
                 None => {
-                    self.frames.shift(index, Place::Held, Place::Free);
+                    self.frames.shift(index, FrameState::Held, FrameState::Free);
                     self.stats.rx_dropped += 1;
                 }
             }
@@ -164,7 +164,7 @@ impl Device for UdpDevice {
     }
 
     fn allocate(&mut self) -> Option<FrameId> {
-        self.frames.take(Place::Held).map(FrameId)
+        self.frames.take(FrameState::Held).map(FrameId)
     }
 
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
@@ -182,7 +182,7 @@ impl Device for UdpDevice {
             self.stats.tx_ring_full += 1;
             return Err(id);
         }
-        self.frames.shift(index, Place::Held, Place::Tx);
+        self.frames.shift(index, FrameState::Held, FrameState::Tx);
         self.stats.tx += 1;
         self.stats.tx_bytes += u64::from(len);
         Ok(())
@@ -191,7 +191,7 @@ impl Device for UdpDevice {
     fn flush(&mut self) -> io::Result<()> {
         let Self { lanes, frames, memory, space, stats, .. } = self;
         let frame_at = |index: u32| &memory[index as usize * *space..][..*space];
-        lanes.flush(frame_at, stats, |index| frames.shift(index, Place::Tx, Place::Free));
+        lanes.flush(frame_at, stats, |index| frames.shift(index, FrameState::Tx, FrameState::Free));
         Ok(())
     }
 
@@ -217,7 +217,7 @@ impl Device for UdpDevice {
 
     fn audit(&self) -> Result<(), String> {
         self.frames.audit()?;
-        let (queued, sent) = (self.lanes.queued(), self.frames.count(Place::Tx) as usize);
+        let (queued, sent) = (self.lanes.queued(), self.frames.count(FrameState::Tx) as usize);
         if queued == sent { Ok(()) } else { Err(format!("{queued} frames queued, {sent} by place")) }
     }
 

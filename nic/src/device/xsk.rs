@@ -17,7 +17,7 @@ use std::{
 
 use super::{
     Device, DeviceStats, FrameCensus, FrameId, Received,
-    frames::{Frames, Place},
+    frames::{FrameState, Frames},
 };
 use crate::net::ethtool::{Ethtool, interface_index};
 
@@ -228,7 +228,7 @@ impl Device for XskDevice {
     }
 
     fn allocate(&mut self) -> Option<FrameId> {
-        let index = self.frames.take(Place::Held)?;
+        let index = self.frames.take(FrameState::Held)?;
         self.begins[index as usize] = HEADROOM as u16;
         Some(FrameId(index))
     }
@@ -236,11 +236,11 @@ impl Device for XskDevice {
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
         assert!(len as usize <= self.max_frame(), "frame of {len} bytes, the longest is {}", self.max_frame());
         let index = self.frames.held(&id);
-        if self.frames.count(Place::Tx) >= self.tx_limit {
+        if self.frames.count(FrameState::Tx) >= self.tx_limit {
             self.stats.tx_ring_full += 1;
             return Err(id);
         }
-        self.frames.shift(index, Place::Held, Place::Tx);
+        self.frames.shift(index, FrameState::Held, FrameState::Tx);
         let addr = self.address_of(index);
         self.pending.push_back(libc::xdp_desc { addr, len, options: 0 });
         self.stats.tx += 1;
@@ -249,7 +249,7 @@ impl Device for XskDevice {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.frames.count(Place::Tx) > 0 {
+        if self.frames.count(FrameState::Tx) > 0 {
             self.submit();
             if let Err(error) = self.kick() {
                 // An interface that is down comes back, one that was removed does not.

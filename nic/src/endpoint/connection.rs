@@ -160,7 +160,7 @@ impl Connection {
 
     /// Has the Connect to the holder of `key` carry this message of the key exchange, if there is one yet, and the tags that the server wants to see.
     pub(crate) fn tag_connect(&mut self, peers: &PeerTags, key: &PublicKey, own: IpAddr, message: &[u8]) {
-        let payload = peers.payload(key, (own, self.peer.address), &self.terms(), message);
+        let payload = peers.payload(key, own, self.peer.address, &self.terms(), message);
         self.exchange = payload.unwrap_or_default().into();
     }
 

@@ -111,9 +111,9 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         match (connection.stage, &frame.body) {
             (_, Body::Close(close)) => self.on_close(now, index, *close, frame.envelope.src_port),
-            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now, index, (*retry, frame.common.shard)),
+            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now, index, *retry, frame.common.shard),
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
-                self.on_accept(now, index, (*accept, frame.common.shard), frame.payload);
+                self.on_accept(now, index, *accept, frame.common.shard, frame.payload);
             }
             (Stage::Open, Body::Rekey(rekey)) => self.on_rekey(now, index, rekey, frame.envelope.src_port),
             (Stage::Open, _) => {

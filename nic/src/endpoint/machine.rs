@@ -66,6 +66,9 @@ pub(crate) struct Admission {
 }
 
 /// Everything but the device.
+///
+/// Its methods by file: here, the calls of the user and of the event loop; `input` (frames that arrive), `service` (what follows at a
+/// connection), `admission/handshake` (opening and closing), `seal/rekey` (fresh keys), `transmit/prefetch` (cache), `bare`.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) config: EndpointConfig,

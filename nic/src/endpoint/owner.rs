@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use spray_core::Time;
-use spray_core::flow::Place;
+use spray_core::flow::PayloadSlot;
 use spray_core::host::{self, Entry, Log, ReceiveHalf, SendHalf};
 use spray_wire::{Body, Data, EvPort};
 
@@ -69,7 +69,7 @@ impl host::Owner for HostOwner {
     }
 
     #[inline]
-    fn place(&mut self, connection: &mut Connection, data: &Data, place: Place, payload: &[u8]) -> bool {
+    fn place(&mut self, connection: &mut Connection, data: &Data, place: PayloadSlot, payload: &[u8]) -> bool {
         let Some(flow) = connection.flow.as_deref_mut() else { return false };
         let Data { message, message_bytes, offset, timestamp, .. } = *data;
         let piece = Piece { message, message_bytes, offset, timestamp, payload };

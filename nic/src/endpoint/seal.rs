@@ -124,7 +124,6 @@ impl Sealer {
         Self { chain, key, base: u64::from(generation) << COUNT_BITS, count: 0 }
     }
 
-    /// The seal of the next frame.
     //= docs/specs/wire.md#WIRE-19 numbers and keys
     pub(crate) fn next(&mut self) -> Ticket {
         if self.count > 0 && self.count.trailing_zeros() >= FRAMES_BITS {

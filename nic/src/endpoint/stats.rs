@@ -50,7 +50,7 @@ impl Index<Kind> for KindCounts {
 }
 
 /// Declares counters once: their fields, and the list of their names and values.
-macro_rules! counters {
+macro_rules! endpoint_counters {
     ($(#[$about:meta])* pub struct $Stats:ident { $($(#[$field_about:meta])+ $field:ident,)+ }) => {
         summed! {
             $(#[$about])*
@@ -77,7 +77,7 @@ macro_rules! counters {
     };
 }
 
-counters! {
+endpoint_counters! {
     /// What an endpoint has counted since it was made.
     #[non_exhaustive]
     pub struct EndpointStats {

@@ -107,7 +107,7 @@ impl<D: Device> Host<D> {
     ) -> Result<Vec<Self>, TakeOverError> {
         let HostConfig { interface, endpoint, sockets, queue, shards, follows_routes } = config;
         let source = source(&interface, &endpoint);
-        let devices = XskInterface::open(interface, (endpoint.address, endpoint.ports), sockets, queue, shards)?;
+        let devices = XskInterface::open(interface, endpoint.address, endpoint.ports, sockets, queue, shards)?;
         let count = devices.len();
         let mut routes = NextHops::open(source, count, follows_routes)?.into_iter();
         let host = |(device, shard)| {

@@ -30,7 +30,7 @@ impl Declared {
         let socket =
             Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(Protocol::from(libc::NETLINK_GENERIC)))?;
         let family = family(&socket)?;
-        let answer = exchange(&socket, family, DEVICE_GET, INTERFACE, &index.to_ne_bytes())?;
+        let answer = send_request(&socket, family, DEVICE_GET, INTERFACE, &index.to_ne_bytes())?;
         let mut found = Self::default();
         each(&answer, |kind, value| match kind {
             3 => found.xdp = number(value),
@@ -85,7 +85,7 @@ fn family(socket: &Socket) -> io::Result<u16> {
     const GET_FAMILY: u8 = 3;
     const NAME: u16 = 2;
     const NUMBER: u16 = 1;
-    let answer = exchange(socket, CONTROL, GET_FAMILY, NAME, b"netdev\0")?;
+    let answer = send_request(socket, CONTROL, GET_FAMILY, NAME, b"netdev\0")?;
     let mut found = 0;
     each(&answer, |kind, value| {
         if kind == NUMBER {
@@ -96,7 +96,7 @@ fn family(socket: &Socket) -> io::Result<u16> {
 }
 
 /// Sends a command with one attribute, and returns the attributes of its answer.
-fn exchange(socket: &Socket, family: u16, command: u8, kind: u16, value: &[u8]) -> io::Result<Vec<u8>> {
+fn send_request(socket: &Socket, family: u16, command: u8, kind: u16, value: &[u8]) -> io::Result<Vec<u8>> {
     socket.send(&request(family, command, kind, value))?;
     let mut room = [MaybeUninit::uninit(); 8192];
     let mut answer = Vec::with_capacity(room.len());

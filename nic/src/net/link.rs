@@ -38,7 +38,7 @@ pub(super) enum Change {
 }
 
 impl LinkStatus {
-    pub(super) fn new(index: u32, mtu: Mtu, (station, mac): (u32, [u8; 6])) -> Self {
+    pub(super) fn new(index: u32, mtu: Mtu, station: u32, mac: [u8; 6]) -> Self {
         Self { index, is_up: true, was_set_down: false, mtu, station, mac }
     }
 

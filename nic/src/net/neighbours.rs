@@ -95,7 +95,6 @@ impl PermanentNeighbours {
     }
 }
 
-/// The family of an address.
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }

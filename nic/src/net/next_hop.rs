@@ -150,7 +150,7 @@ impl Source {
         mut asked: Asked,
         found: Vec<mpsc::Sender<Found>>,
     ) {
-        let mut link = LinkStatus::new(self.device, asked.mtu, (self.interface.index, self.interface.mac));
+        let mut link = LinkStatus::new(self.device, asked.mtu, self.interface.index, self.interface.mac);
         let prod = Arc::new(asked.prod);
         // Changes settle and are looked at meanwhile, and many of them come where neighbours are looked for.
         tokio::spawn(self.clone().answer(handle.clone(), Arc::clone(&prod), asked.questions));

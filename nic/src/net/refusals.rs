@@ -39,8 +39,9 @@ impl Refusal {
 const UNREACHABLE_V4: u8 = 3;
 const UNREACHABLE_V6: u8 = 1;
 /// Options of `linux/icmp.h` and `linux/icmpv6.h`: types of messages that are not wanted.
-const FILTER_V4: (i32, i32) = (255, 1);
-const FILTER_V6: (i32, i32) = (libc::IPPROTO_ICMPV6, 1);
+const ICMP_FILTER: i32 = 1;
+const ICMPV6_FILTER: i32 = 1;
+const SOL_RAW: i32 = 255;
 const ICMP_BYTES: usize = 8;
 
 impl Refusals {
@@ -52,11 +53,11 @@ impl Refusals {
         let protocol = if own.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
         let socket = Socket::new(Domain::for_address((own, 0).into()), Type::RAW, Some(protocol))?;
         if own.is_ipv4() {
-            set_option(&socket, FILTER_V4, !(1u32 << UNREACHABLE_V4))?;
+            set_option(&socket, SOL_RAW, ICMP_FILTER, !(1u32 << UNREACHABLE_V4))?;
         } else {
             let mut unwanted = [u32::MAX; 8];
             unwanted[0] &= !(1 << UNREACHABLE_V6);
-            set_option(&socket, FILTER_V6, unwanted)?;
+            set_option(&socket, libc::IPPROTO_ICMPV6, ICMPV6_FILTER, unwanted)?;
         }
         socket.set_nonblocking(true)?;
         Ok(Self { socket: socket.into(), own, ports })
@@ -95,7 +96,6 @@ fn refused(message: &[u8], own: IpAddr, ports: Ports) -> Option<(IpAddr, &'stati
     (from == own && ports.contain(port)).then(|| (to, why(own.is_ipv4(), code)))
 }
 
-/// Bytes of an IPv4 header.
 fn header_bytes(packet: &[u8]) -> Option<usize> {
     Some(usize::from(packet.first()? & 0xf) * 4)
 }

@@ -35,7 +35,7 @@ impl Occupant {
     #[must_use]
     pub fn of(program: u32) -> Self {
         let name = ProgramInfo::of(program).ok().map(|info| info.name).filter(|name| !name.is_empty());
-        Self { program, name, holders: processes().filter_map(|process| holder(program, process)).collect() }
+        Self { program, name, holders: processes().filter_map(|(pid, name)| holder(program, pid, name)).collect() }
     }
 
     /// What to do to get it off the interface.
@@ -89,7 +89,7 @@ pub fn processes() -> impl Iterator<Item = (u32, String)> {
     numbers.filter_map(|pid| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_string())))
 }
 
-fn holder(program: u32, (pid, name): (u32, String)) -> Option<Holder> {
+fn holder(program: u32, pid: u32, name: String) -> Option<Holder> {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
     let links: Vec<Option<u32>> =

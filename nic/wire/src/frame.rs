@@ -59,14 +59,14 @@ impl Frame<'_> {
 pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
     match classify(frame, ports) {
         None => Ok(None),
-        Some(false) => parse_behind(parse_v4(frame)?).map(Some),
-        Some(true) => parse_behind(parse_v6(frame)?).map(Some),
+        Some(false) => parse_v4(frame).and_then(|(envelope, udp)| parse_behind(envelope, udp)).map(Some),
+        Some(true) => parse_v6(frame).and_then(|(envelope, udp)| parse_behind(envelope, udp)).map(Some),
     }
 }
 
 /// Parse what is behind the IP header. An instance for each version keeps the envelope in registers.
 #[inline(always)]
-fn parse_behind((envelope, udp): (Envelope, &[u8])) -> Result<Frame<'_>, Error> {
+fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Frame<'_>, Error> {
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse::<VERSION>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
     let (header, payload) = ours.split_at_checked(our_bytes(kind, ours)?).ok_or(Error::Truncated)?;

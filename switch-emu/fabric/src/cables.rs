@@ -47,7 +47,6 @@ impl Cables {
         own.unwrap_or(self.host_gbps).bps()
     }
 
-    /// Adds a switch of that name.
     pub(crate) fn add_switch(&self, network: &mut Network, name: String) -> Node {
         network.add_switch(name, self.switch_latency_us.ps())
     }

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::event::{changes, epoch_starts, known_down};
 use super::{LinkEvent, Network, groups};
-use crate::fabric::{Fabric, Host, LinkChange, MAX_CHANGES, MAX_EPOCHS, MIN_RATE_PPM, Port, RouteEpoch, Thresholds};
+use crate::fabric::{
+    Fabric, FabricHost, LinkChange, MAX_CHANGES, MAX_EPOCHS, MIN_RATE_PPM, Port, RouteEpoch, Thresholds,
+};
 use crate::node::Node;
 use crate::salt::salt;
 
@@ -158,8 +160,8 @@ fn epochs(network: &Network, events: &[LinkEvent]) -> Vec<RouteEpoch> {
     epoch_starts(events).into_iter().map(epoch).collect()
 }
 
-fn hosts(network: &Network, changes: &[Vec<LinkChange>]) -> Vec<Host> {
-    let host = |(index, name): (usize, &String)| Host {
+fn hosts(network: &Network, changes: &[Vec<LinkChange>]) -> Vec<FabricHost> {
+    let host = |(index, name): (usize, &String)| FabricHost {
         name: name.clone(),
         v4: v4(index),
         v6: v6(index),

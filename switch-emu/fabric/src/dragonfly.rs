@@ -48,12 +48,6 @@ pub struct Dragonfly {
 const GLOBAL_COST: u32 = 3;
 
 impl Dragonfly {
-    /// Whether a group's cables to other groups can be shared out equally.
-    pub fn is_balanced(&self) -> bool {
-        let cables = self.routers_per_group * self.global_cables;
-        self.groups >= 2 && cables > 0 && cables.is_multiple_of(self.groups - 1)
-    }
-
     /// The counts of the network.
     pub fn size(&self) -> Size {
         let &Self { groups, routers_per_group, hosts_per_router, global_cables, .. } = self;

@@ -17,7 +17,7 @@ pub struct Fabric {
     /// Root of every random decision that the switches take (marking, random loss).
     pub seed: u64,
     /// End points, indexed by host number.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<FabricHost>,
     /// Salts of the switches' path hashes, indexed by switch number: they make the switches' choices independent.
     pub salts: Vec<u32>,
     /// How switches choose among ports of equal cost.
@@ -35,7 +35,7 @@ pub const MAX_IP_BYTES: u32 = 3_498 - SHIM_BYTES as u32;
 
 /// An end point; switches know it by either address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct FabricHost {
     /// Unique name, such as `h3`.
     pub name: String,
     /// IPv4 address.

@@ -189,7 +189,7 @@ pub enum Due {
 #[derive(Debug, Default)]
 pub struct Starts {
     triggers: Vec<Waiting>,
-    flows: Vec<Place>,
+    flows: Vec<QueuedFlow>,
 }
 
 /// A trigger, and what it has come to.
@@ -205,7 +205,7 @@ struct Waiting {
 
 /// A flow in its connection.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct QueuedFlow {
     start: Start,
     /// The flow behind it on its connection.
     next: Option<u32>,
@@ -222,7 +222,7 @@ impl Starts {
         let waiting =
             |trigger: &Trigger| Waiting { trigger: *trigger, signals: 0, latest_ps: 0, flows: VecDeque::new() };
         let mut triggers: Vec<_> = triggers.iter().map(waiting).collect();
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<QueuedFlow> = Vec::new();
         // By first flow of a connection its last one so far.
         let mut last: Vec<u32> = Vec::new();
         let mut first: Vec<u32> = Vec::new();
@@ -238,7 +238,7 @@ impl Starts {
                 let before = std::mem::replace(&mut last[own as usize], flow);
                 places[before as usize].next = Some(flow);
             }
-            places.push(Place { start, next: None, before_ps: (own == flow).then_some(0), ready_ps: None });
+            places.push(QueuedFlow { start, next: None, before_ps: (own == flow).then_some(0), ready_ps: None });
         }
         Self { triggers, flows: places }
     }
@@ -304,7 +304,7 @@ impl Starts {
     //= docs/specs/triggers.md#TRG-5 messages of a connection
     fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Due)) {
         self.flows[flow].ready_ps = Some(at_ps);
-        while let Place { before_ps: Some(before_ps), ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
+        while let QueuedFlow { before_ps: Some(before_ps), ready_ps: Some(ready_ps), next, .. } = self.flows[flow] {
             let at_ps = before_ps.max(ready_ps);
             due(at_ps, Due::Flow(flow));
             let Some(next) = next else { break };

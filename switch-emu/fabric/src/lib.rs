@@ -43,7 +43,7 @@ pub use dragonfly::Dragonfly;
 pub use ev_life::{BANDS, BINS, EvLife, EvWatch, WATCHED};
 pub use event::{LinkAction, LinkEvent, changes, epoch_starts, known_down};
 pub use fabric::{
-    DropEvery, Fabric, Flap, Host, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, MAX_RATE_BPS,
+    DropEvery, Fabric, FabricHost, Flap, LinkChange, LinkState, MAX_CHANGES, MAX_EPOCHS, MAX_IP_BYTES, MAX_RATE_BPS,
     MIN_RATE_BPS, MIN_RATE_PPM, Port, RouteEpoch, Thresholds,
 };
 pub use failures::{DrawError, FailureContext, FailureFile, HowMany, Level, RandomFailure, Which};

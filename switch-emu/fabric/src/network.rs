@@ -180,14 +180,6 @@ impl Network {
         self.latency_ps(link) + serialisation_floor_ps(bytes, self.links[link].rate_bps)
     }
 
-    /// The hosts of each switch, in the switches' order. Switches without hosts are left out.
-    pub fn hosts_by_leaf(&self) -> Vec<Vec<usize>> {
-        let mut by_leaf = vec![Vec::new(); self.switches.len()];
-        (0..self.hosts.len()).for_each(|host| by_leaf[self.leaf_of(host)].push(host));
-        by_leaf.retain(|hosts| !hosts.is_empty());
-        by_leaf
-    }
-
     /// The tier and the pod of every switch.
     pub fn tiers(&self) -> Tiers {
         let leaving = |link: &Link| match link.from {

@@ -53,7 +53,7 @@ impl ShortestPaths {
         let mut routes = Self { leaves, leaf_number, list_of, lists: vec![List::default()], members: Vec::new() };
         for (switch, links) in out.iter().enumerate() {
             for (cost, leaves) in &costs[switch] {
-                routes.add(network, (switch, leaves), &Alike::new(leaves, *cost, links, &costs));
+                routes.add(network, switch, leaves, &Alike::new(leaves, *cost, links, &costs));
             }
         }
         routes
@@ -121,7 +121,7 @@ impl ShortestPaths {
     }
 
     /// Adds the links by which `switch` is left toward some leaves.
-    fn add(&mut self, network: &Network, (switch, leaves): (usize, &Set), alike: &Alike) {
+    fn add(&mut self, network: &Network, switch: usize, leaves: &Set, alike: &Alike) {
         let slowest = |index: &&u32| {
             let link = &network.links[**index as usize];
             (u64::MAX - link.rate_bps, link.latency_ps)

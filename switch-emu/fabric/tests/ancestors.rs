@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use spray_fabric::{
-    Ancestors, ChassisSpec, Fabric, FatTree, FlowHash, HashFields, HashFunction, Host, LeafSpine, LinkAction,
+    Ancestors, ChassisSpec, Fabric, FabricHost, FatTree, FlowHash, HashFields, HashFunction, LeafSpine, LinkAction,
     LinkEvent, Network, Scheme, Switching, Thresholds, addresses, compile,
 };
 use spray_pipeline::shim::Shim;
@@ -63,7 +63,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
         let fabric = compile(network, seed, queue, events).unwrap();
         let ancestors = Ancestors::new(network, events, seed);
         let hosts = [from, to].map(|host| &fabric.hosts[host]);
-        for addresses_of in [|host: &Host| IpAddr::V4(host.v4), |host: &Host| IpAddr::V6(host.v6)] {
+        for addresses_of in [|host: &FabricHost| IpAddr::V4(host.v4), |host: &FabricHost| IpAddr::V6(host.v6)] {
             let [from_ip, to_ip] = hosts.map(addresses_of);
             if from_ip.is_ipv4() && network.switching.hash.fields == HashFields::FlowLabel {
                 continue;

@@ -4,7 +4,7 @@
 //! bins of the width that is asked for, then half as many of twice the width, and so on, [`LEVELS`] times. Nothing is ever moved: a cell's
 //! number follows from the time. A reader adds up shorter bins to the width of the longest: see [`Scale::place`].
 
-use crate::counters::counters;
+use crate::counters::counter_words;
 use crate::word::Word;
 
 /// How often the width doubles: a run may last `2^LEVELS` times as long as the first bins.
@@ -13,7 +13,7 @@ pub const LEVELS: u32 = 10;
 const FEWEST_LOG2: u32 = 4;
 const MOST_LOG2: u32 = 8;
 
-counters! {
+counter_words! {
     /// What happened at a port during a bin: 56 bytes.
     Bin, pub add {
         /// Bytes of frames whose last bit left the port, after trimming.
@@ -84,7 +84,7 @@ pub struct Scale {
 impl Scale {
     /// Bins of `asked_ps`, or of a power of two times that, such that `span_ps` from `begin_ps` on has a place; the cells of `series` take
     /// at most `bytes`, unless the least number of them takes more: 5,432 bytes each. The most are 86,072 each.
-    pub fn new(begin_ps: u64, (asked_ps, span_ps): (u64, u64), (series, bytes): (usize, usize)) -> Self {
+    pub fn new(begin_ps: u64, asked_ps: u64, span_ps: u64, series: usize, bytes: usize) -> Self {
         if asked_ps == 0 {
             return Self::default();
         }
@@ -98,8 +98,8 @@ impl Scale {
     }
 
     /// The bins of something of which there is one.
-    pub fn single(begin_ps: u64, times_ps: (u64, u64)) -> Self {
-        Self::new(begin_ps, times_ps, (1, usize::MAX))
+    pub fn single(begin_ps: u64, asked_ps: u64, span_ps: u64) -> Self {
+        Self::new(begin_ps, asked_ps, span_ps, 1, usize::MAX)
     }
 
     /// Whether anything is counted.

@@ -3,7 +3,7 @@
 use crate::word::Word;
 
 /// Declares counters once: a struct of words, what they say (`read`), and how two CPUs' figures add up word by word (`$adds`).
-macro_rules! counters {
+macro_rules! counter_words {
     ($(#[$about:meta])* $name:ident, $adds:vis $add_words:ident { $($(#[$doc:meta])* $field:ident: $add:ident,)* }) => {
         $(#[$about])*
         #[repr(C)]
@@ -28,7 +28,7 @@ macro_rules! counters {
     };
 }
 
-counters! {
+counter_words! {
     /// Counters of one egress port.
     PortCounters, add_words {
         /// Frames sent out of the port.
@@ -65,7 +65,7 @@ counters! {
     }
 }
 
-counters! {
+counter_words! {
     /// Counters of the chassis as a whole.
     ChassisCounters, pub add {
         /// Frames seen.
@@ -85,7 +85,7 @@ counters! {
     }
 }
 
-pub(crate) use counters;
+pub(crate) use counter_words;
 
 pub(crate) fn sum(a: u64, b: u64) -> u64 {
     a.wrapping_add(b)

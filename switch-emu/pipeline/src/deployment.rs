@@ -199,7 +199,7 @@ impl Ticket {
 mod tests {
     use super::*;
     use crate::scheme::Scheme;
-    use crate::scheme::chassis::{Chassis, MACHINE};
+    use crate::scheme::tests::chassis::{Chassis, MACHINE};
 
     /// However long the machine has been up.
     //= docs/specs/switch.md#SW-31 one clock

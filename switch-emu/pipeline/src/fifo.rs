@@ -149,6 +149,3 @@ impl<W: Word> Queues for PortFifos<W> {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod port_tests;

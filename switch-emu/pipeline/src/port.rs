@@ -20,6 +20,15 @@ struct Present {
     state: PortState,
 }
 
+/// What decides on a frame that joins the queue.
+struct Arrival {
+    random: u32,
+    /// Bytes of data that may wait.
+    limit: u32,
+    /// What has become of it already.
+    became: u32,
+}
+
 impl<const STATES: usize> PortSettings<STATES> {
     /// How the queue drains around `t_ps`, for sampling.
     pub fn drain(&self, t_ps: u64) -> Drain {
@@ -110,7 +119,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         }
         let became = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
         let (delay_ps, became) =
-            self.enqueue(frame, (random as u32, limit, became), &drain, (queues, counters), note)?;
+            self.enqueue(frame, Arrival { random: random as u32, limit, became }, &drain, queues, counters, note)?;
         // A lost frame has used the link all the same: hence after the queue.
         if became & LOST != 0 {
             counters.link_drop(&counters.drops_random, frame.time_ps, frame.is_trimmable());
@@ -150,9 +159,10 @@ impl<const STATES: usize> PortSettings<STATES> {
     fn enqueue<Q: Queues, C: Word>(
         &self,
         frame: &mut Frame,
-        (random, limit, mut became): (u32, u32, u32),
+        Arrival { random, limit, mut became }: Arrival,
         drain: &Drain,
-        (queues, counters): (&Q, &PortCounters<C>),
+        queues: &Q,
+        counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(u64, u32), Cause> {
         let control = queues.control().locate(frame.time_ps, drain);

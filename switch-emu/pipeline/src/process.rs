@@ -39,7 +39,7 @@ pub fn process<T: Stages>(
             }
         };
         let entry = || (if shim.between { shim.switch } else { ingress }, NO_PORT);
-        let (verdict, after) = carry(tables, &mut inner, (&headers, shim, OURS), entry, now_ps);
+        let (verdict, after) = carry(tables, &mut inner, &headers, shim, OURS, entry, now_ps);
         (shim, verdict, after)
     };
     let (verdict, between) = match verdict {
@@ -109,7 +109,7 @@ pub fn process_any<T: Stages>(
     if tables.host(&headers.destination).unwrap_or(NOBODY) >= KERNEL {
         return (pass(chassis), 0);
     }
-    let (verdict, after) = carry(tables, packet, (&headers, Shim::default(), How { foreign, routed }), entry, now_ps);
+    let (verdict, after) = carry(tables, packet, &headers, Shim::default(), How { foreign, routed }, entry, now_ps);
     (verdict, after.virtual_time_ps)
 }
 
@@ -130,7 +130,9 @@ const OURS: How = How { foreign: false, routed: true };
 fn carry<T: Stages>(
     tables: &T,
     packet: &mut (impl Packet + ?Sized),
-    (headers, shim, how): (&Headers, Shim, How),
+    headers: &Headers,
+    shim: Shim,
+    how: How,
     entry: impl FnOnce() -> (u32, u32),
     now_ps: impl FnOnce() -> u64,
 ) -> (Verdict, Shim) {

@@ -313,7 +313,7 @@ impl<W: QueueWord> Queue<W> {
     pub fn walk(&self, from: u64, to: u64, drain: &Drain) {
         self.carry(from, to, drain);
         //= docs/specs/virtual-queue.md#VQ-12 several CPUs
-        self.cursor.exchange(from, to);
+        self.cursor.compare_set(from, to);
         // Counts what another CPU added meanwhile. For what it adds from now on, it sets the cursor back.
         if to.wrapping_sub(from) < SPAN {
             self.step(to.wrapping_sub(1), drain);
@@ -421,7 +421,7 @@ impl<W: Word> Slot<W> {
     #[inline(always)]
     fn reset(&self, arrived: u64, number: u64, backlog: u64) {
         self.state.store(backlog);
-        self.arrived.exchange(arrived, (number & LOW) << 32);
+        self.arrived.compare_set(arrived, (number & LOW) << 32);
     }
 }
 

@@ -4,8 +4,6 @@
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod calls;
-#[cfg(test)]
-pub(crate) mod chassis;
 mod conga;
 #[cfg(not(target_arch = "bpf"))]
 pub mod conweave;
@@ -67,4 +65,4 @@ pub use step::{NO_PORT, OPEN, Step};
 pub use waiting::Waiting;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

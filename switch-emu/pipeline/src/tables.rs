@@ -25,7 +25,7 @@ pub trait Tables: Calls {
     /// Words of counters; may belong to one CPU each.
     type Count: Word;
     /// Words of a frame's trail; belong to one CPU each.
-    type Note: Word;
+    type TrailWord: Word;
     /// Constants of the chassis.
     fn globals(&self) -> Option<&Globals>;
     /// Number of the host with this address.
@@ -41,7 +41,7 @@ pub trait Tables: Calls {
     /// A word of the switches' memory, see [`Forwarding::word`].
     fn word(&self, index: u32) -> Option<&Self::Word>;
     /// Of the frame at hand; belongs to one CPU.
-    fn trail(&self) -> Option<&Trail<Self::Note>>;
+    fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
     /// What a switch knows in types of its scheme's own, see [`Forwarding::state`].
     #[cfg(not(target_arch = "bpf"))]
     #[inline]

@@ -4,7 +4,7 @@ use crate::frame::Frame;
 use crate::link::{Flap, LinkChange, LinkState, Share};
 use crate::queue::PortQueues;
 use crate::scheme::Scheme;
-use crate::scheme::chassis::{Chassis, LATENCY_PS};
+use crate::scheme::tests::chassis::{Chassis, LATENCY_PS};
 use crate::shim::{SHIM_BYTES, Shim};
 use crate::{Verdict, port, process, process_any};
 use core::cell::Cell;

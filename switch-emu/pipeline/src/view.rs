@@ -43,13 +43,13 @@ impl<T: Tables> Routes for View<'_, T> {
 
 impl<T: Tables> Forwarding for View<'_, T> {
     type Word = T::Word;
-    type Note = T::Note;
+    type TrailWord = T::TrailWord;
     #[inline(always)]
     fn word(&self, index: u32) -> Option<&T::Word> {
         self.tables.word(index)
     }
     #[inline(always)]
-    fn trail(&self) -> Option<&Trail<T::Note>> {
+    fn trail(&self) -> Option<&Trail<T::TrailWord>> {
         self.tables.trail()
     }
     #[cfg(not(target_arch = "bpf"))]

@@ -4,7 +4,8 @@ use core::cell::Cell;
 
 /// A 64-bit word that several CPUs may use at once.
 ///
-/// It orders no other memory. A lost update costs accuracy in one slot of a queue.
+/// It orders no other memory. A lost update costs accuracy in one slot of a queue. The steps that have a body here are those of a word that no
+/// other CPU writes: a shared one overrides all three.
 //= docs/specs/virtual-queue.md#VQ-12 several cpus
 pub trait Word: Sized {
     /// The present value.
@@ -12,11 +13,22 @@ pub trait Word: Sized {
     /// Replaces the value.
     fn store(&self, value: u64);
     /// Adds, wrapping, in one step.
-    fn add(&self, value: u64);
+    #[inline(always)]
+    fn add(&self, value: u64) {
+        self.store(self.load().wrapping_add(value));
+    }
     /// Replaces `seen` by `value` in one step. Does nothing if another CPU has replaced it meanwhile.
-    fn exchange(&self, seen: u64, value: u64);
+    #[inline(always)]
+    fn compare_set(&self, _seen: u64, value: u64) {
+        self.store(value);
+    }
     /// The present value; the next caller gets the one above, whichever CPU it runs on.
-    fn next(&self) -> u64;
+    #[inline(always)]
+    fn next(&self) -> u64 {
+        let value = self.load();
+        self.store(value.wrapping_add(1));
+        value
+    }
 }
 
 impl Word for Cell<u64> {
@@ -27,18 +39,6 @@ impl Word for Cell<u64> {
     #[inline(always)]
     fn store(&self, value: u64) {
         self.set(value);
-    }
-    #[inline(always)]
-    fn add(&self, value: u64) {
-        self.set(self.get().wrapping_add(value));
-    }
-    #[inline(always)]
-    fn exchange(&self, _seen: u64, value: u64) {
-        self.set(value);
-    }
-    #[inline(always)]
-    fn next(&self) -> u64 {
-        self.replace(self.get().wrapping_add(1))
     }
 }
 
@@ -56,7 +56,7 @@ mod atomic {
         fn add(&self, value: u64) {
             self.fetch_add(value, Relaxed);
         }
-        fn exchange(&self, seen: u64, value: u64) {
+        fn compare_set(&self, seen: u64, value: u64) {
             let _ = self.compare_exchange(seen, value, Relaxed, Relaxed);
         }
         fn next(&self) -> u64 {

@@ -36,6 +36,7 @@ use spray_fabric::{
     ChassisCounters, ChassisSpec, Fabric, LinkChange, LinkState, Network, NetworkSwitch, Port, PortCounters,
     host_ports, ports, reroute, switch_addresses,
 };
+use spray_nic::net::ethtool::Ethtool;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::impairment::Impairment;
 
@@ -46,11 +47,11 @@ use self::failures::Failures;
 pub use self::failures::Order;
 pub use self::given::GivenPort;
 use self::hold::Holder;
-pub use self::host::{DeployedHost, Place};
+pub use self::host::{DeployedHost, HostLocation};
 use self::opening::Opening;
 use crate::program::{KernelClock, SwitchProgram};
 use crate::sites::{self, Chassis, Lent, Site};
-use crate::{FabricSpec, RunError, links, offloads};
+use crate::{FabricSpec, RunError, links};
 
 /// Hosts, links and switches that are there until this is dropped, which removes them. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
@@ -72,6 +73,16 @@ pub struct Deployment {
     since_ps: u64,
     history: Vec<Event>,
     frame_bytes: u32,
+}
+
+/// What a deployment is made of.
+struct Parts {
+    fabric: Fabric,
+    clock: KernelClock,
+    own: Vec<Port>,
+    chassis: Vec<Chassis>,
+    holder: Holder,
+    sites: Vec<Site>,
 }
 
 /// A link, and what it has carried.
@@ -149,17 +160,11 @@ impl Deployment {
         }
         let switches = fabric.ports.iter().map(|port| port.switch).collect();
         let holder = Holder::new(clock, opening.entries, opening.exits, None, switches)?;
-        Ok(Self::of(spec, fabric, clock, (own, chassis, holder), convergence_ps, sites))
+        Ok(Self::of(spec, Parts { fabric, clock, own, chassis, holder, sites }, convergence_ps))
     }
 
-    fn of(
-        spec: &FabricSpec<'_>,
-        fabric: Fabric,
-        clock: KernelClock,
-        (own, chassis, holder): (Vec<Port>, Vec<Chassis>, Holder),
-        convergence_ps: u64,
-        sites: Vec<Site>,
-    ) -> Self {
+    fn of(spec: &FabricSpec<'_>, parts: Parts, convergence_ps: u64) -> Self {
+        let Parts { fabric, clock, own, chassis, holder, sites } = parts;
         Self {
             holder,
             chassis,
@@ -179,10 +184,10 @@ impl Deployment {
 
     /// The hosts, in the fabric's order.
     pub fn hosts(&self) -> Vec<DeployedHost> {
-        let made = |(host, site): (&spray_fabric::Host, &Site)| DeployedHost {
+        let made = |(host, site): (&spray_fabric::FabricHost, &Site)| DeployedHost {
             name: host.name.clone(),
             addresses: vec![host.v4.into(), host.v6.into()],
-            place: Place::Namespace(site.namespace.name().to_string()),
+            place: HostLocation::Namespace(site.namespace.name().to_string()),
         };
         match &self.edge {
             None => self.fabric.hosts.iter().zip(&self.sites).map(made).collect(),
@@ -367,7 +372,7 @@ fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> R
         Ok(())
     })?;
     // A program that redirects a frame knows nothing of a checksum that is yet to be written.
-    let checksums = site.namespace.run(|| offloads::set_tx_checksums(&interface.name, false))?;
+    let checksums = site.namespace.run(|| Ethtool::open(&interface.name)?.set_tx_checksums(false))?;
     checksums.map_err(|error| RunError::io("having the kernel write checksums", error))?;
     if site.namespace.is_lent() {
         return Ok(());

@@ -1,11 +1,11 @@
 //! Data frames without a transport, for measurements.
 
-use spray_fabric::Host;
+use spray_fabric::FabricHost;
 use spray_pipeline::shim::Shim;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, MAX_EVS, Ports};
 
 /// A data frame with `payload_bytes` from one host to another over IPv4, in real time, with the shim for which switches forward it.
-pub fn data_frame(from: &Host, to: &Host, payload_bytes: u16) -> Vec<u8> {
+pub fn data_frame(from: &FabricHost, to: &FabricHost, payload_bytes: u16) -> Vec<u8> {
     let envelope = Envelope {
         src_mac: from.mac,
         dst_mac: to.mac,

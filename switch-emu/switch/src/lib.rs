@@ -9,7 +9,6 @@ mod error;
 mod frame;
 pub mod links;
 pub mod netns;
-mod offloads;
 pub mod program;
 mod registry;
 pub mod sites;
@@ -17,11 +16,10 @@ mod spec;
 
 pub use cleanup::{clean, leftovers};
 pub use deployment::{
-    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, GivenPort, LinkNews, Order, Place,
+    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, GivenPort, HostLocation, LinkNews, Order,
 };
 pub use error::RunError;
 pub use frame::{data_frame, data_header_bytes};
-pub use offloads::set_tso;
 pub use registry::{answer, control, deployed, prefix};
 pub use sites::{Lent, MAX_CABLES, check_root};
 pub use spec::FabricSpec;

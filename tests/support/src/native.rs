@@ -93,7 +93,7 @@ impl NativeSwitch {
 impl spray_pipeline::Tables for NativeSwitch {
     type Word = AtomicU64;
     type Count = AtomicU64;
-    type Note = AtomicU64;
+    type TrailWord = AtomicU64;
 
     fn globals(&self) -> Option<&Globals> {
         Some(&self.tables.globals)

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::net::measure::{Latency, Throughput, failed, join, threads};
 use crate::net::pair::Pair;
 use crate::net::{exchange, kernel_tcp, kernel_udp};
-use spray_switch::{RunError, set_tso};
+use spray_nic::net::ethtool::Ethtool;
+use spray_switch::RunError;
 
 /// What the kernel is asked to send by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,8 @@ impl OverPair<'_> {
     }
 
     fn set_tso(self, on: bool) -> Result<(), RunError> {
-        self.pair.run_in(0, || set_tso(Pair::INTERFACE, on))?.map_err(failed("setting TSO"))
+        let set = || Ethtool::open(Pair::INTERFACE)?.set_feature("tx-tcp-segmentation", on);
+        self.pair.run_in(0, set)?.map_err(failed("setting TSO"))
     }
 
     fn load(self, duration: Duration) -> Result<Throughput, RunError> {

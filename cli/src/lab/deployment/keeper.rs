@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use spray_experiments::engine::EngineError;
 use spray_experiments::scenario::{QueueLength, Scenario};
 use spray_experiments::switch::{
-    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, LinkNews, Place, RunError,
+    Between, Cable, CableState, DeployedHost, DeployedLink, Deployment, Event, HostLocation, LinkNews, RunError,
 };
 use spray_experiments::xdp;
 use spray_tools::failure::{Failure, Outcome};
@@ -292,8 +292,8 @@ fn host(host: DeployedHost) -> HostRow {
         host.addresses.iter().find(|address| wanted(address)).map(ToString::to_string).unwrap_or_default()
     };
     let (namespace, interface) = match &host.place {
-        Place::Namespace(name) => (name.clone(), String::new()),
-        Place::Behind(port) => (String::new(), port.to_string()),
+        HostLocation::Namespace(name) => (name.clone(), String::new()),
+        HostLocation::Behind(port) => (String::new(), port.to_string()),
     };
     HostRow {
         ipv4: first(IpAddr::is_ipv4),

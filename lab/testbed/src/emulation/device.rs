@@ -51,7 +51,7 @@ const POLLS_PER_FLUSH: u32 = 16;
 #[derive(Debug)]
 pub struct EmulatedDevice<D> {
     inner: D,
-    host: Option<Host>,
+    host: Option<HostState>,
     /// Sees the frames of the host.
     tap: Option<HostTap>,
     /// When the frame that was handed over last should have been.
@@ -62,7 +62,7 @@ pub struct EmulatedDevice<D> {
 
 /// The state of an emulated host.
 #[derive(Debug)]
-struct Host {
+struct HostState {
     emulation: Emulation,
     link: HostLink,
     /// The time of the last event.
@@ -101,7 +101,7 @@ impl<D: Device> EmulatedDevice<D> {
 
     pub(crate) fn new(inner: D, emulation: Option<Emulation>) -> Self {
         let frames = inner.census().total;
-        let host = emulation.map(|emulation| Host {
+        let host = emulation.map(|emulation| HostState {
             link: HostLink::new(emulation.link_bps, emulation.link_latency_ps),
             emulation,
             now_ps: 0,
@@ -121,7 +121,6 @@ impl<D: Device> EmulatedDevice<D> {
         Self { inner, host, tap: None, due_ps: Arc::default(), activity: 0 }
     }
 
-    /// Has `tap` see the host's frames.
     pub(crate) fn set_tap(&mut self, tap: HostTap) {
         self.tap = Some(tap);
     }
@@ -247,7 +246,7 @@ impl<D: Device> EmulatedDevice<D> {
     }
 }
 
-impl Host {
+impl HostState {
     //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
     //= docs/specs/emulation.md#EMU-7 frames far ahead
     fn hold<D: Device>(&mut self, inner: &mut D, now_ps: u64, frame: FrameId, len: u32) {
@@ -255,7 +254,7 @@ impl Host {
             return inner.release(frame);
         };
         if between {
-            return self.hold_between(inner, (now_ps, time_ps), frame, len);
+            return self.hold_between(inner, now_ps, time_ps, frame, len);
         }
         let (due_ps, at_port) = match (time_ps, &self.emulation.port) {
             (0, _) => (now_ps, false),
@@ -270,12 +269,12 @@ impl Host {
         //= docs/specs/emulation.md#EMU-9 ties
         let drawn = at_port && due_ps >= self.now_ps;
         let tie = if drawn { self.emulation.turn.ties().draw(due_ps, digest(inner.frame(&frame, len))) } else { 0 };
-        self.keep(inner, (due_ps.max(self.now_ps), tie), frame, len, at_port);
+        self.keep(inner, due_ps.max(self.now_ps), tie, frame, len, at_port);
     }
 
     /// Holds a frame of this host that is between two switches.
     //= docs/specs/emulation.md#EMU-10 frames between switches
-    fn hold_between<D: Device>(&mut self, inner: &mut D, (now_ps, time_ps): (u64, u64), frame: FrameId, len: u32) {
+    fn hold_between<D: Device>(&mut self, inner: &mut D, now_ps: u64, time_ps: u64, frame: FrameId, len: u32) {
         if time_ps.saturating_sub(now_ps) > self.emulation.max_hold_ps {
             self.too_early += 1;
             return inner.release(frame);
@@ -283,7 +282,7 @@ impl Host {
         let due_ps = nearest_step_ps(time_ps);
         self.lateness.record(self.sent_until_ps.saturating_sub(due_ps));
         let tie = self.emulation.turn.ties().draw(due_ps, digest(inner.frame(&frame, len)));
-        if let Err(frame) = self.between.hold((due_ps, tie), frame, len, false) {
+        if let Err(frame) = self.between.hold(due_ps, tie, frame, len, false) {
             self.hold_overflow += 1;
             inner.release(frame);
         }
@@ -295,8 +294,8 @@ impl Host {
         own_ps.min(self.between.next_due_ps().unwrap_or(u64::MAX))
     }
 
-    fn keep<D: Device>(&mut self, inner: &mut D, due: (u64, u32), frame: FrameId, len: u32, at_port: bool) {
-        if let Err(frame) = self.held.hold(due, frame, len, at_port) {
+    fn keep<D: Device>(&mut self, inner: &mut D, due_ps: u64, tie: u32, frame: FrameId, len: u32, at_port: bool) {
+        if let Err(frame) = self.held.hold(due_ps, tie, frame, len, at_port) {
             self.hold_overflow += 1;
             inner.release(frame);
         }
@@ -312,7 +311,7 @@ impl Host {
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
             match port.deliver(bytes) {
-                Some((due_ps, len)) => self.keep(inner, (due_ps.max(self.now_ps), 0), frame, len, false),
+                Some((due_ps, len)) => self.keep(inner, due_ps.max(self.now_ps), 0, frame, len, false),
                 None => inner.release(frame),
             }
         }
@@ -367,7 +366,6 @@ impl Host {
     }
 }
 
-/// The shim of a frame of the emulation.
 fn shim<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<Shim> {
     Shim::read(inner.frame(frame, len).first_chunk()?)
 }

@@ -42,7 +42,7 @@ impl HeldFrames {
     ///
     /// # Errors
     /// Hands the frame back when there is no room.
-    pub fn hold(&mut self, (due_ps, tie): (u64, u32), frame: FrameId, len: u32, at_port: bool) -> Result<(), FrameId> {
+    pub fn hold(&mut self, due_ps: u64, tie: u32, frame: FrameId, len: u32, at_port: bool) -> Result<(), FrameId> {
         if self.heap.len() == self.capacity {
             return Err(frame);
         }
@@ -86,7 +86,7 @@ mod tests {
                 if let Some(due) = op {
                     let frame = device.allocate().unwrap();
                     let index = frame.index();
-                    match held.hold(due, frame, 64, false) {
+                    match held.hold(due.0, due.1, frame, 64, false) {
                         Ok(()) => oracle.push((due, number, index)),
                         Err(frame) => {
                             prop_assert_eq!(oracle.len(), 40);

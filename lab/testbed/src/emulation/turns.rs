@@ -99,14 +99,14 @@ mod tests {
     const TIES: Ties = Ties::new(5);
 
     /// A host: its part, its waiting frames, and how long its frames wait at its link beyond the latency.
-    struct Host {
+    struct PolledHost {
         turn: Turn,
         waiting: VecDeque<u64>,
         handled_ps: u64,
         slower_ps: u64,
     }
 
-    impl Host {
+    impl PolledHost {
         /// Handles everything up to `now_ps`, which makes a frame after each of `gaps`.
         fn handle(&mut self, gaps: &[u64], now_ps: u64) {
             let mut at_ps = self.handled_ps;
@@ -144,9 +144,9 @@ mod tests {
         ) {
             let turns = Turns::new(slower.len(), AHEAD_PS, TIES);
             let host = |(number, slower_ps): (usize, &u64)| {
-                Host { turn: turns.of(number), waiting: VecDeque::new(), handled_ps: 0, slower_ps: *slower_ps }
+                PolledHost { turn: turns.of(number), waiting: VecDeque::new(), handled_ps: 0, slower_ps: *slower_ps }
             };
-            let mut hosts: Vec<Host> = slower.iter().enumerate().map(host).collect();
+            let mut hosts: Vec<PolledHost> = slower.iter().enumerate().map(host).collect();
             let mut sent = Vec::new();
             for (number, gaps, step_ps) in steps {
                 let number = number % hosts.len();

@@ -23,12 +23,10 @@ pub(super) fn ticks(ps: u64) -> u32 {
     u32::try_from(ps >> 10).unwrap_or(u32::MAX)
 }
 
-/// A ratio as a share.
 pub(super) fn share(ratio: Ratio) -> u64 {
     ratio.of(ONE)
 }
 
-/// `value` times a share.
 pub(super) fn times(value: u64, share: u64) -> u64 {
     ((u128::from(value) * u128::from(share)) >> FRACTION_BITS) as u64
 }

@@ -17,7 +17,7 @@ pub(super) use self::coded::Coded;
 #[cfg(test)]
 pub(super) use self::numbers::MOST_MISSING;
 pub(super) use self::numbers::Numbers;
-pub use self::reassembly::{Part, Place};
+pub use self::reassembly::{Part, PayloadSlot};
 pub(super) use self::reassembly::{Placed, Reassembly};
 pub use self::table::HashKey;
 #[cfg(test)]
@@ -39,7 +39,6 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Whether the segment ends its message.
     #[inline]
     pub(super) fn is_last(&self) -> bool {
         self.offset + u64::from(self.payload_bytes) == self.message_bytes

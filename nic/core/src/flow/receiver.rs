@@ -20,7 +20,7 @@ pub use self::order::{Degrees, OrderStats};
 use self::pending::Pending;
 pub use self::stats::ReceiverStats;
 use super::config::FlowConfig;
-use super::messages::{HashKey, Numbers, Place, Placed, Reassembly};
+use super::messages::{HashKey, Numbers, PayloadSlot, Placed, Reassembly};
 use crate::Time;
 use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
@@ -49,7 +49,7 @@ pub enum Accept {
     /// First arrival. Copy the payload to `offset` of the buffer that `place` names; without it there is no payload.
     New {
         /// Where the payload goes.
-        place: Option<Place>,
+        place: Option<PayloadSlot>,
     },
     /// It arrived before. An ACK is due.
     Duplicate,
@@ -71,6 +71,9 @@ pub enum Accept {
 /// [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet: several arrivals before a
 /// poll would share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Nothing allocates
 /// per packet: tables double when more messages are open than ever before. Memory is bounded whatever the peer sends, and no input panics.
+///
+/// Its methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks` (ACKs), `go_back` (`go-back-n`), `pull` (credit),
+/// `coded` (the ideal erasure code).
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Bits of numbers in `cumulative..highest`.

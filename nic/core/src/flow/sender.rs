@@ -46,23 +46,32 @@ use crate::rng::Rng;
 /// [`Sender::poll_transmit`] until it returns `None`, [`Sender::poll_event`] likewise, and read
 /// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables double when more is in flight
 /// or waits than ever before, up to the window, and a sender that learns its path takes new settings. No input panics.
+///
+/// Its methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`:
+///
+/// | file | methods |
+/// |---|---|
+/// | `feedback`, `go_back` | ACKs and NACKs |
+/// | `timers` | timeouts and the gap rule |
+/// | `credit` | the peer's grant, credit |
+/// | `probing`, `sections` | probes, trailers |
+/// | `drains` | drains and pauses |
+/// | `learning` | changes with the path model |
+/// | `prefetch` | cache |
+/// | `coded` | the ideal erasure code (feature `lab`) |
 #[derive(Debug)]
 pub struct Sender {
-    /// Chooses paths.
     balancer: AnyBalancer,
     offers: Offers,
     /// Once packets have come astray.
     right_queue: Option<Box<RightQueue>>,
-    /// Limits what is in flight.
     cc: AnyCc,
     uses_credit: bool,
     /// What balancer and congestion control know of the path.
     path: Path,
-    /// Cuts messages into new packets.
     segmenter: Segmenter,
     /// Packets in flight and lost ones.
     recovery: Recovery,
-    /// The peer's grant.
     grant: Grant,
     /// Asks again for the grant or for credit.
     retry: Retry,

@@ -46,7 +46,8 @@ impl Host {
         now: Time,
         number: u32,
         connection: &mut O::Connection,
-        (port, request): (EvPort, &PullRequest),
+        port: EvPort,
+        request: &PullRequest,
         owner: &mut O,
     ) {
         let Some(ReceiveHalf { receiver, credit, .. }) = connection.receiving() else { return };

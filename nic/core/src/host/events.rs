@@ -68,7 +68,7 @@ impl Host {
     ) -> Fate {
         match body {
             Body::PullRequest(request) => {
-                self.on_pull_request(now, number, connection, (path.port, request), owner);
+                self.on_pull_request(now, number, connection, path.port, request, owner);
             }
             Body::Probe(probe) if connection.receiving().is_some() => {
                 owner.send(now, number, connection, path.port, answer(probe, path));

@@ -9,7 +9,7 @@ use spray_wire::{Ack, Body, Data, EvPort, Probe, PullRequest};
 use super::*;
 use crate::cc::CcKind;
 use crate::event::{Event, FreezeReason, Publisher};
-use crate::flow::{Accept, Arrival, FlowConfig, Place};
+use crate::flow::{Accept, Arrival, FlowConfig, PayloadSlot};
 use crate::now;
 use crate::path::{BalancerKind, LossCause};
 use crate::rng::stream;
@@ -121,7 +121,7 @@ impl<P: Payload> Owner for Outside<P> {
         self.out.push_back((number, port, Body::Data(*data), Some(piece)));
     }
 
-    fn place(&mut self, connection: &mut Connection<P>, data: &Data, _place: Place, payload: P::Piece) -> bool {
+    fn place(&mut self, connection: &mut Connection<P>, data: &Data, _place: PayloadSlot, payload: P::Piece) -> bool {
         connection.incoming.put(data, payload)
     }
 

@@ -91,7 +91,6 @@ impl Scoreboard {
         psn
     }
 
-    /// Begins at another number than 0.
     #[cfg(test)]
     pub(crate) fn start_at(&mut self, psn: u64) {
         (self.cumulative, self.next_psn) = (psn, psn);

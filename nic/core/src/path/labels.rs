@@ -28,7 +28,6 @@ impl Labels {
         self.count
     }
 
-    /// The entropy value of a label.
     pub(super) fn ev(&self, label: u16) -> Ev {
         ahead(self.first, label, self.evs)
     }

@@ -93,7 +93,6 @@ struct Schedule {
     is_plain: bool,
 }
 
-/// One subflow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Subflow {
     /// Sum of the round-trip times in this interval, in units of 2^10 ps (1.02 ns).

@@ -56,10 +56,6 @@ kinds! {
     /// Subflows that keep their order; the worst one moves to another path, and the receiver tells losses from
     /// reordering (*Ordered Chaos*).
     OrderedChaos "ordered-chaos" ordered_chaos super::OrderedChaos;
-    /// The better of two random labels for each packet.
-    PowerOfTwo "power-of-two" power_of_two super::PowerOfTwo;
-    /// The labels without a recent mark, in turn.
-    LeastRecentlyMarked "least-recently-marked" least_recently_marked super::LeastRecentlyMarked;
     /// Every entropy value in turn, whatever comes back.
     RoundRobin "round-robin" round_robin super::RoundRobin;
     presets:

@@ -43,7 +43,6 @@ impl Suspicion {
         self.wait
     }
 
-    /// Whether the path has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.flags & FAILED != 0
     }

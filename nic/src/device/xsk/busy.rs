@@ -45,7 +45,7 @@ pub(super) fn prefer(socket: &impl AsRawFd) -> io::Result<()> {
     let options = [(SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, 20), (SO_BUSY_POLL_BUDGET, 64)];
     options
         .into_iter()
-        .try_for_each(|(option, value): (_, libc::c_int)| sys::set_option(socket, (libc::SOL_SOCKET, option), value))?;
+        .try_for_each(|(option, value): (_, libc::c_int)| sys::set_option(socket, libc::SOL_SOCKET, option, value))?;
     match drivers::running() {
         Some(kernel) if kernel >= NAPI_AT_BIND && napi(socket) == 0 => Err(io::Error::other(
             "nothing would be polled: the driver does not tell this kernel who serves the queue (netif_queue_set_napi)",
@@ -61,7 +61,7 @@ const NAPI_AT_BIND: drivers::Kernel = (6, 13);
 /// What the kernel polls for a socket; 0 for nothing.
 fn napi(socket: &impl AsRawFd) -> libc::c_uint {
     // SAFETY: any bytes are a number.
-    unsafe { sys::option(socket, (libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID)) }.unwrap_or(0)
+    unsafe { sys::option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID) }.unwrap_or(0)
 }
 
 /// What puts interrupts off, in the interface's folder of /sys: how many polls that find nothing, and after how many nanoseconds without a

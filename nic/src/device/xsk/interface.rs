@@ -109,7 +109,8 @@ impl XskInterface {
     /// `queue` alone, dealt out to so many shards, or one for each queue where there are fewer queues.
     pub(crate) fn open(
         interface: Interface,
-        (address, ports): (IpAddr, Ports),
+        address: IpAddr,
+        ports: Ports,
         sockets: XskConfig,
         queue: Option<u32>,
         shards: usize,
@@ -118,7 +119,7 @@ impl XskInterface {
         interface.check_address(address)?;
         let name = interface.name.clone();
         // Before there are sockets, which drivers may reset for it.
-        let rules = begin_rules(&name, (queue, shards));
+        let rules = begin_rules(&name, queue, shards);
         let mut steer = SteerProgram::load(interface.station().mac, &[address], ports)?;
         // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
         let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
@@ -126,8 +127,8 @@ impl XskInterface {
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name.clone(), ..sockets };
         let open = || match queue {
-            Some(queue) => XskQueues::open(&sockets, &[queue], (shards, ports)),
-            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, (shards, ports)),
+            Some(queue) => XskQueues::open(&sockets, &[queue], shards, ports),
+            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, shards, ports),
         };
         let polls = |shard: &XskQueues| shard.queues().iter().any(XskDevice::busy_polls);
         let (shards, deferral) = Deferral::around(&interface, &sockets, open, |shards| shards.iter().any(polls))?;
@@ -135,7 +136,7 @@ impl XskInterface {
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
         let early = steer.strays().unwrap_or(0);
         let rules =
-            rules.and_then(|rules| rules.map(|rules| put_rules(rules, &name, (address, ports), &shards)).transpose());
+            rules.and_then(|rules| rules.map(|rules| put_rules(rules, &name, address, ports, &shards)).transpose());
         let (rules, rules_refused) = rules.map_or_else(|why| (None, Some(why.to_string())), |rules| (rules, None));
         let how = TakenOver {
             interface,
@@ -177,17 +178,16 @@ impl Taken {
 
 /// Has the NIC heed rules, where it has any, for its frames to come by `queue` alone, or by the queue of the shard, of so many, that they are for.
 /// Without, shards hand each other what is theirs. With one shard and all queues, every queue is the right one.
-fn begin_rules(interface: &str, (queue, shards): (Option<u32>, usize)) -> io::Result<Option<Rules>> {
+fn begin_rules(interface: &str, queue: Option<u32>, shards: usize) -> io::Result<Option<Rules>> {
     let nic = Ethtool::open(interface)?;
     let queues = nic.channels().map_or(1, |channels| channels.receiving());
     if queues > 1 && (queue.is_some() || shards > 1) { Rules::begin(&nic, interface) } else { Ok(None) }
 }
 
-/// Puts rules for the queues of these shards.
-fn put_rules(rules: Rules, interface: &str, at: (IpAddr, Ports), shards: &[XskQueues]) -> io::Result<Rules> {
+fn put_rules(rules: Rules, interface: &str, address: IpAddr, ports: Ports, shards: &[XskQueues]) -> io::Result<Rules> {
     let mut places: Vec<u32> = shards.iter().flat_map(XskQueues::queues).map(XskDevice::queue).collect();
     places.sort_unstable();
-    rules.put(&Ethtool::open(interface)?, at, (&places, shards.len()))
+    rules.put(&Ethtool::open(interface)?, address, ports, &places, shards.len())
 }
 
 /// Why the program could not be attached: somebody was faster, or as the kernel says.

@@ -9,7 +9,7 @@ use std::{
 use spray_wire::Ports;
 
 use super::{OpenError, XskConfig, XskDevice, sharing::Sharing};
-use crate::device::exchange::{Exchange, Mailbox};
+use crate::device::mailboxes::{Mailbox, ShardMailboxes};
 use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
@@ -53,21 +53,21 @@ impl XskQueues {
     ///
     /// # Panics
     /// Without any queue.
-    pub fn open(config: &XskConfig, queues: &[u32], shards: (usize, Ports)) -> Result<Vec<Self>, OpenError> {
-        Self::open_each(config, queues, shards).map_err(|(_, error)| error)
+    pub fn open(config: &XskConfig, queues: &[u32], shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
+        Self::open_each(config, queues, shards, ports).map_err(|(_, error)| error)
     }
 
     /// As [`open`](Self::open), for all receive queues of an interface, `most` at most; a shard's first one sends.
     ///
     /// # Errors
     /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise as [`XskDevice::open`].
-    pub fn open_all(config: &XskConfig, most: u32, shards: (usize, Ports)) -> Result<Vec<Self>, OpenError> {
+    pub fn open_all(config: &XskConfig, most: u32, shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
         let (queues, one) = receive_queues(config)?;
         let not_all = |why: String| OpenError::NotAll { interface: config.interface.clone(), queues, one, why };
         if queues > most {
             return Err(not_all(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
         }
-        Self::open_each(config, &(0..queues).collect::<Vec<_>>(), shards).map_err(|(at, error)| match at {
+        Self::open_each(config, &(0..queues).collect::<Vec<_>>(), shards, ports).map_err(|(at, error)| match at {
             // With one queue it would be the same.
             0 => error,
             _ => not_all(error.to_string()),
@@ -78,7 +78,8 @@ impl XskQueues {
     fn open_each(
         config: &XskConfig,
         queues: &[u32],
-        (shards, ports): (usize, Ports),
+        shards: usize,
+        ports: Ports,
     ) -> Result<Vec<Self>, (usize, OpenError)> {
         assert!(!queues.is_empty(), "a device has at least one queue");
         let config = share(config, queues.len());
@@ -91,14 +92,13 @@ impl XskQueues {
         Self::deal(devices, shards, ports).map_err(|error| (0, config.failed("waiting for several queues", error)))
     }
 
-    /// Deals queues out to shards.
     fn deal(devices: Vec<XskDevice>, shards: usize, ports: Ports) -> io::Result<Vec<Self>> {
         let frames = devices.iter().map(|device| device.config.frames).max().unwrap_or(1);
         let memories: Arc<[_]> = devices.iter().map(|device| Arc::clone(&device.umem)).collect();
-        let exchange = match shards {
+        let mailboxes = match shards {
             1 => None,
             // Every frame is in one inbox at most, so none is ever full.
-            _ => Some(Arc::new(Exchange::new(shards, memories.len() * frames as usize)?)),
+            _ => Some(Arc::new(ShardMailboxes::new(shards, memories.len() * frames as usize)?)),
         };
         let mut hands: Vec<(Shard, Vec<XskDevice>)> = Shard::all(shards).map(|shard| (shard, Vec::new())).collect();
         for (place, device) in devices.into_iter().enumerate() {
@@ -108,8 +108,8 @@ impl XskQueues {
         hands
             .into_iter()
             .map(|(shard, queues)| {
-                let sharing = exchange.as_ref().map(|exchange| {
-                    let mailbox = Mailbox::new(shard, ports, Arc::clone(exchange));
+                let sharing = mailboxes.as_ref().map(|mailboxes| {
+                    let mailbox = Mailbox::new(shard, ports, Arc::clone(mailboxes));
                     Sharing::new(mailbox, Arc::clone(&memories), frames)
                 });
                 let wakers = queues.iter().map(XskDevice::fd).chain(sharing.as_ref().map(Sharing::wake_fd));

@@ -165,7 +165,6 @@ impl<T: Copy> Consumer<T> {
         count
     }
 
-    /// Descriptors that wait here.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.ring.producer().load(Ordering::Acquire).wrapping_sub(self.next)

@@ -4,7 +4,7 @@ use std::io;
 
 use super::socket::Kick;
 use super::{XskDevice, place_of};
-use crate::device::frames::Place;
+use crate::device::frames::FrameState;
 use crate::device::{FrameId, Received};
 
 /// Empty receives in a row after which the socket is asked whether its interface is still there. A driver that sleeps for 10 ms between
@@ -20,13 +20,13 @@ impl XskDevice {
     /// Puts free frames into the fill ring, except for those kept for sending.
     pub(super) fn refill(&mut self) {
         // Frames in the rx ring still count as filled. So the rx ring, which has at least as many slots, cannot overflow.
-        let room = self.config.fill_ring.saturating_sub(self.frames.count(Place::Fill));
-        let spare = self.frames.count(Place::Free).saturating_sub(self.tx_reserve);
+        let room = self.config.fill_ring.saturating_sub(self.frames.count(FrameState::Fill));
+        let spare = self.frames.count(FrameState::Free).saturating_sub(self.tx_reserve);
         // The kernel shows a batch in rx a moment before it frees the fill slots.
         let batch = self.socket.fill.room(room.min(spare));
         let (frames, size) = (&mut self.frames, u64::from(self.config.frame_size));
         self.socket.fill.put(batch, || {
-            let index = frames.take(Place::Fill).expect("no more than the free frames are taken");
+            let index = frames.take(FrameState::Fill).expect("no more than the free frames are taken");
             // The kernel leaves its headroom by itself.
             u64::from(index) * size
         });
@@ -38,7 +38,7 @@ impl XskDevice {
         let Self { socket, frames, begins, stats, config, .. } = self;
         let received = socket.rx.take(most, |descriptor| {
             let (index, begin) = place_of(descriptor.addr, config.frame_size);
-            frames.shift(index, Place::Fill, Place::Held);
+            frames.shift(index, FrameState::Fill, FrameState::Held);
             begins[index as usize] = begin;
             stats.rx_bytes += u64::from(descriptor.len);
             out.push(Received { frame: FrameId(index), len: descriptor.len, astray: false });
@@ -51,7 +51,7 @@ impl XskDevice {
     pub(super) fn reap(&mut self) {
         let (frames, size) = (&mut self.frames, self.config.frame_size);
         let count = self.socket.completion.take(u32::MAX, |address| {
-            frames.shift(place_of(address, size).0, Place::Tx, Place::Free);
+            frames.shift(place_of(address, size).0, FrameState::Tx, FrameState::Free);
         });
         self.stats.tx_completed += u64::from(count);
     }
@@ -116,18 +116,18 @@ impl XskDevice {
     /// Compares the rings with `Frames`. The kernel holds frames that are in no ring.
     pub(super) fn audit_rings(&self) -> Result<(), String> {
         let (rx, fill) = (self.socket.rx.waiting(), self.socket.fill.waiting());
-        if rx + fill > self.frames.count(Place::Fill) {
+        if rx + fill > self.frames.count(FrameState::Fill) {
             return Err(format!(
                 "{fill} frames in the fill ring and {rx} in rx, {} by place",
-                self.frames.count(Place::Fill)
+                self.frames.count(FrameState::Fill)
             ));
         }
         let (completed, tx) = (self.socket.completion.waiting(), self.socket.tx.waiting());
         let pending = self.pending.len() as u32;
-        if pending + tx + completed > self.frames.count(Place::Tx) {
+        if pending + tx + completed > self.frames.count(FrameState::Tx) {
             return Err(format!(
                 "{pending} frames pending, {tx} in tx and {completed} in completion, {} by place",
-                self.frames.count(Place::Tx)
+                self.frames.count(FrameState::Tx)
             ));
         }
         Ok(())

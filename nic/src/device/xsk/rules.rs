@@ -45,15 +45,16 @@ impl Rules {
     pub(super) fn put(
         self,
         table: &impl RuleTable,
-        (address, ports): (IpAddr, Ports),
-        (queues, shards): (&[u32], usize),
+        address: IpAddr,
+        ports: Ports,
+        queues: &[u32],
+        shards: usize,
     ) -> io::Result<Self> {
-        let rules = wanted((address, ports), (queues, shards));
+        let rules = wanted(address, ports, queues, shards);
         let count = put(table, rules, |request| self.undo.tell(request))?;
         Ok(Self { count, ..self })
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -61,8 +62,10 @@ impl Rules {
 
 /// A rule for each port, at no place yet: to a queue of the shard that the port is for. A shard's ports are spread over its queues.
 fn wanted(
-    (address, ports): (IpAddr, Ports),
-    (queues, shards): (&[u32], usize),
+    address: IpAddr,
+    ports: Ports,
+    queues: &[u32],
+    shards: usize,
 ) -> impl Iterator<Item = Rule> + Clone + use<'_> {
     let whole = Shard::all(shards).next().unwrap_or(Shard::WHOLE);
     (0..Ports::COUNT as u8).map(move |number| {
@@ -153,7 +156,7 @@ mod tests {
         }
 
         fn put(&self, queues: &[u32], shards: usize) -> io::Result<usize> {
-            put(self, wanted((ADDRESS, Ports::DEFAULT), (queues, shards)), |request| {
+            put(self, wanted(ADDRESS, Ports::DEFAULT, queues, shards), |request| {
                 self.told.borrow_mut().push(*request);
                 Ok(())
             })
@@ -186,7 +189,7 @@ mod tests {
             let queues: Vec<u32> = (100..100 + queues).collect();
             let whole = Shard::all(shards).next().unwrap();
             let mut of_queue = BTreeMap::new();
-            for (number, rule) in wanted((ADDRESS, Ports::DEFAULT), (&queues, shards)).enumerate() {
+            for (number, rule) in wanted(ADDRESS, Ports::DEFAULT, &queues, shards).enumerate() {
                 assert_eq!((rule.address, rule.port), (ADDRESS, Ports::DEFAULT.first() + number as u16));
                 let place = (rule.queue - 100) as usize;
                 assert_eq!(

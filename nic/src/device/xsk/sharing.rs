@@ -5,12 +5,12 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::umem::Umem;
-use crate::device::exchange::Mailbox;
+use crate::device::mailboxes::Mailbox;
 use crate::device::{FrameId, Received};
 
 /// A frame on its way to another shard, or back.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct FrameHandover {
     /// Its number among the frames of all queues.
     number: u32,
     len: u32,
@@ -21,7 +21,7 @@ pub(super) struct Parcel {
 /// What a shard needs to read frames of the others' queues.
 #[derive(Debug)]
 pub(super) struct Sharing {
-    mailbox: Mailbox<Parcel>,
+    mailbox: Mailbox<FrameHandover>,
     /// The memory of each queue. It outlives the queue's socket where somebody still reads.
     memories: Arc<[Arc<Umem>]>,
     /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
@@ -37,7 +37,7 @@ pub(super) struct Sharing {
 const ABSENT: u16 = u16::MAX;
 
 impl Sharing {
-    pub(super) fn new(mailbox: Mailbox<Parcel>, memories: Arc<[Arc<Umem>]>, frames: u32) -> Self {
+    pub(super) fn new(mailbox: Mailbox<FrameHandover>, memories: Arc<[Arc<Umem>]>, frames: u32) -> Self {
         let begins = vec![ABSENT; memories.len() * frames as usize].into();
         Self { mailbox, memories, frames, begins, arrived: 0, handed_over: 0 }
     }
@@ -57,8 +57,8 @@ impl Sharing {
     #[inline]
     pub(super) fn pass_on(&mut self, number: u32, begin: u16, packet: &[u8]) -> bool {
         self.arrived += 1;
-        let Some(shard) = self.mailbox.whose(packet) else { return false };
-        let parcel = Parcel { number, len: packet.len() as u32, begin };
+        let Some(shard) = self.mailbox.owner_of(packet) else { return false };
+        let parcel = FrameHandover { number, len: packet.len() as u32, begin };
         // One that has ended takes nothing.
         let passed = self.mailbox.hand(shard, parcel).is_ok();
         self.handed_over += u64::from(passed);
@@ -70,7 +70,7 @@ impl Sharing {
     pub(super) fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize, mut home: impl FnMut(u32)) {
         let mut room = budget.min(out.capacity() - out.len());
         while room > 0
-            && let Some(Parcel { number, len, begin }) = self.mailbox.take()
+            && let Some(FrameHandover { number, len, begin }) = self.mailbox.take()
         {
             if self.has_queue((number / self.frames) as usize) {
                 home(number);
@@ -116,7 +116,7 @@ impl Sharing {
     pub(super) fn give_back(&mut self, id: &FrameId) {
         self.find(id);
         self.begins[id.index()] = ABSENT;
-        let parcel = Parcel { number: id.0, len: 0, begin: 0 };
+        let parcel = FrameHandover { number: id.0, len: 0, begin: 0 };
         // Where that shard has ended, nobody misses it.
         let _ = self.mailbox.hand(self.server((id.0 / self.frames) as usize), parcel);
     }
@@ -146,7 +146,7 @@ impl Sharing {
 impl Drop for Sharing {
     fn drop(&mut self) {
         self.mailbox.close();
-        while let Some(Parcel { number, .. }) = self.mailbox.take() {
+        while let Some(FrameHandover { number, .. }) = self.mailbox.take() {
             if !self.has_queue((number / self.frames) as usize) {
                 self.begins[number as usize] = 0;
                 self.give_back(&FrameId(number));

@@ -40,13 +40,13 @@ impl Socket {
             flags: 0,
             tx_metadata_len: 0,
         };
-        set_option(&socket, (libc::SOL_XDP, libc::XDP_UMEM_REG), memory)?;
-        set_option(&socket, (libc::SOL_XDP, libc::XDP_UMEM_FILL_RING), config.fill_ring)?;
-        set_option(&socket, (libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING), config.completion_ring)?;
-        set_option(&socket, (libc::SOL_XDP, libc::XDP_RX_RING), config.rx_ring)?;
-        set_option(&socket, (libc::SOL_XDP, libc::XDP_TX_RING), config.tx_ring)?;
+        set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, memory)?;
+        set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, config.fill_ring)?;
+        set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, config.completion_ring)?;
+        set_option(&socket, libc::SOL_XDP, libc::XDP_RX_RING, config.rx_ring)?;
+        set_option(&socket, libc::SOL_XDP, libc::XDP_TX_RING, config.tx_ring)?;
         // SAFETY: of numbers, and any bytes are one.
-        let all: libc::xdp_mmap_offsets = unsafe { option(&socket, (libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)) }?;
+        let all: libc::xdp_mmap_offsets = unsafe { option(&socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS) }?;
         let at = |page, slots, offsets| Location { socket: socket.as_raw_fd(), page, slots, offsets };
         Ok(Self {
             fill: Producer::map(&at(libc::XDP_UMEM_PGOFF_FILL_RING, config.fill_ring, all.fr))?,
@@ -85,14 +85,14 @@ impl Socket {
     /// When its interface is gone.
     pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
         // SAFETY: of numbers, and any bytes are one.
-        unsafe { option(&self.socket, (libc::SOL_XDP, libc::XDP_STATISTICS)) }
+        unsafe { option(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS) }
     }
 
     /// Lets one kick in copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse; they need more kicks.
     pub(super) fn raise_kick_budget(&self, frames: u32) -> bool {
         /// Of `linux/if_xdp.h`, from Linux 6.17; libc does not have it yet.
         const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
-        set_option(&self.socket, (libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET), frames).is_ok()
+        set_option(&self.socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, frames).is_ok()
     }
 
     /// Tells the kernel that the tx ring has frames: sends nothing.

@@ -188,7 +188,7 @@ impl Machine {
 
     /// Takes the server's token: connects again, now with it and with the key exchange's message.
     //= docs/specs/endpoint.md#END-2 the address first
-    pub(crate) fn on_retry(&mut self, now: Time, index: u32, (retry, from): (Retry, u8)) {
+    pub(crate) fn on_retry(&mut self, now: Time, index: u32, retry: Retry, from: u8) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
         let keys = self.config.keys.as_ref().zip(self.admission.as_ref());
         let Some(connection) = self.table.slot(index) else { return };
@@ -215,7 +215,7 @@ impl Machine {
     }
 
     /// Takes the peer's limits. The answer proves our address to the peer.
-    pub(crate) fn on_accept(&mut self, now: Time, index: u32, (accept, port_of_peer): (Terms, u8), message: &[u8]) {
+    pub(crate) fn on_accept(&mut self, now: Time, index: u32, accept: Terms, port_of_peer: u8, message: &[u8]) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage == Stage::Connecting {

@@ -61,7 +61,8 @@ impl PeerTags {
     pub fn payload(
         &self,
         key: &PublicKey,
-        (client, server): (IpAddr, IpAddr),
+        client: IpAddr,
+        server: IpAddr,
         terms: &Terms,
         message: &[u8],
     ) -> Option<Vec<u8>> {

@@ -2,7 +2,7 @@
 //! user gets.
 
 use spray_core::Time;
-use spray_core::flow::{Part, Place};
+use spray_core::flow::{Part, PayloadSlot};
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -160,7 +160,7 @@ pub(crate) struct Whole {
 
 /// The received messages of one connection that the user does not have yet.
 ///
-/// Reassembly gives each incomplete message a buffer's number ([`Place`]). The first packet of a message begins with a fresh buffer, and
+/// Reassembly gives each incomplete message a buffer's number ([`PayloadSlot`]). The first packet of a message begins with a fresh buffer, and
 /// the last one takes the buffer out: no packet of another message can write to it.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffers {
@@ -175,7 +175,7 @@ impl ReceiveBuffers {
     /// Writes a packet's payload to its place. Returns `false` if it does not lie in its message; the receiver has checked that it does, and
     /// that no byte comes twice.
     #[inline]
-    pub(crate) fn place(&mut self, piece: &Piece<'_>, place: Place, pool: &Pool) -> bool {
+    pub(crate) fn place(&mut self, piece: &Piece<'_>, place: PayloadSlot, pool: &Pool) -> bool {
         if place.part == Part::Next {
             return self.add(piece, place, |data| data.write(piece.offset, piece.payload));
         }
@@ -184,7 +184,7 @@ impl ReceiveBuffers {
 
     /// The same for the first or the last packet of a message.
     #[inline(never)]
-    fn place_edge(&mut self, piece: &Piece<'_>, place: Place, pool: &Pool) -> bool {
+    fn place_edge(&mut self, piece: &Piece<'_>, place: PayloadSlot, pool: &Pool) -> bool {
         match place.part {
             Part::Whole => return self.complete(piece, Bytes::copy_from_slice(piece.payload), piece.timestamp),
             Part::First => self.begin(place.buffer, pool.take(piece.message_bytes, true)),
@@ -196,7 +196,7 @@ impl ReceiveBuffers {
     }
 
     /// Notes a packet with a payload that is lent to the user.
-    pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: Place) -> bool {
+    pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: PayloadSlot) -> bool {
         match place.part {
             Part::Whole => return self.complete(piece, Bytes::new(), piece.timestamp),
             Part::First | Part::FirstOfMany => self.begin(place.buffer, Buffer::NONE),
@@ -224,7 +224,7 @@ impl ReceiveBuffers {
     }
 
     #[inline]
-    fn add(&mut self, piece: &Piece<'_>, place: Place, write: impl FnOnce(&mut Buffer) -> bool) -> bool {
+    fn add(&mut self, piece: &Piece<'_>, place: PayloadSlot, write: impl FnOnce(&mut Buffer) -> bool) -> bool {
         let Some(incoming) = self.open.get_mut(place.buffer as usize) else { return false };
         let is_written = write(&mut incoming.data);
         if is_written {
@@ -313,8 +313,8 @@ mod tests {
         Piece { message: 7, message_bytes, offset, timestamp: Time::from_ns(ns), payload }
     }
 
-    fn at(buffer: u32, part: Part) -> Place {
-        Place { buffer, part }
+    fn at(buffer: u32, part: Part) -> PayloadSlot {
+        PayloadSlot { buffer, part }
     }
 
     #[test]

@@ -100,7 +100,6 @@ impl Ethtool {
         Ok(words)
     }
 
-    /// The names in a set of strings.
     fn strings(&self, set: u32) -> io::Result<Vec<String>> {
         const COMMAND: u32 = 0x1b;
         let count = self.count_of(set)?;

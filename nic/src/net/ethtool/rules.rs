@@ -31,13 +31,11 @@ pub(crate) struct Contents {
 
 /// A NIC's rules.
 pub(crate) trait RuleTable {
-    /// What there is.
     fn contents(&self) -> io::Result<Contents>;
 
     /// Adds a rule at its place. Returns where the driver has put it, which may be another.
     fn add(&self, rule: Rule) -> io::Result<u32>;
 
-    /// Removes a rule.
     fn remove(&self, rule: Rule) -> io::Result<()>;
 }
 

@@ -36,7 +36,7 @@ impl FailureFile {
         let mut outages = Outages::default();
         let mut events = self.listed(context, &routes, &mut outages).map_err(DrawError::Line)?;
         for (index, failure) in self.random.iter().enumerate() {
-            let drawn = failure.events((context, index as u64), &routes, &mut outages);
+            let drawn = failure.events(context, index as u64, &routes, &mut outages);
             events.extend(drawn.map_err(|message| DrawError::Random { index, message })?);
         }
         events.sort_by_key(|event| event.at_ps);

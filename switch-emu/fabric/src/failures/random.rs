@@ -82,7 +82,8 @@ impl RandomFailure {
     /// Says that there are no such devices, or too few that may fail.
     pub(super) fn events(
         &self,
-        (context, index): (&FailureContext<'_>, u64),
+        context: &FailureContext<'_>,
+        index: u64,
         routes: &ShortestPaths,
         outages: &mut Outages,
     ) -> Result<Vec<LinkEvent>, String> {
@@ -159,7 +160,11 @@ impl Which {
         }
         let links = network.links.iter().enumerate();
         if pattern.is_both() {
-            return links.step_by(2).filter(|(_, link)| pattern.means(&link.name)).map(cable).collect();
+            return links
+                .step_by(2)
+                .filter(|(_, link)| pattern.means(&link.name))
+                .map(|(index, link)| cable(index, link))
+                .collect();
         }
         let alone = |(index, link): (usize, &Link)| Candidate { name: link.name.clone(), links: vec![index] };
         links.filter(|(_, link)| pattern.means(&link.name)).map(alone).collect()
@@ -210,7 +215,7 @@ impl Level {
         let links = |fits: &dyn Fn(&Link) -> bool| {
             let cables = network.links.iter().enumerate().step_by(2);
             let those = cables.filter(|(_, link)| link.is_uplink() && fits(link));
-            those.map(cable).collect()
+            those.map(|(index, link)| cable(index, link)).collect()
         };
         match self {
             Self::Links => links(&|_| true),
@@ -227,7 +232,7 @@ impl Level {
 }
 
 /// Both directions of the cable whose first is this one.
-fn cable((index, link): (usize, &Link)) -> Candidate {
+fn cable(index: usize, link: &Link) -> Candidate {
     Candidate { name: link.name.replacen("->", "-", 1), links: vec![index, index + 1] }
 }
 

@@ -79,7 +79,6 @@ impl FailureFile {
     }
 }
 
-/// The key and value of a line, if it has any.
 fn value(full: &str, line: usize) -> Result<Option<Value<'_>>, FileError> {
     let text = full.split('#').next().unwrap_or_default();
     let column = |part: &str| 1 + text[..part.as_ptr() as usize - text.as_ptr() as usize].chars().count();

@@ -46,14 +46,14 @@ fn cells_are_as_long_as_the_time_that_came_before_asks_for() {
 
 #[test]
 fn a_scale_has_room_for_the_span_and_not_more_memory_than_it_may() {
-    let scale = Scale::new(0, (20_000_000, 1_000_000_000), (100, 100 << 20));
+    let scale = Scale::new(0, 20_000_000, 1_000_000_000, 100, 100 << 20);
     assert_eq!((scale.bin_ps, scale.cells()), (20_000_000, 1_537));
-    let few = Scale::new(0, (20_000_000, 1_000_000_000), (100, 2 << 20));
+    let few = Scale::new(0, 20_000_000, 1_000_000_000, 100, 2 << 20);
     assert!(few.cells() * 56 * 100 <= 2 << 20 && few.cells() * 2 * 56 * 100 > 2 << 20, "{few:?}");
-    let long = Scale::new(7, (1, 3_600_000_000_000_000), (1_000_000, 0));
+    let long = Scale::new(7, 1, 3_600_000_000_000_000, 1_000_000, 0);
     assert!(long.bin_ps.is_power_of_two() && long.cells() == 97);
     assert!((1..=96).contains(&long.cell(7 + 3_600_000_000_000_000 - 1)));
-    let off = Scale::new(7, (0, 1_000), (1, 1 << 20));
+    let off = Scale::new(7, 0, 1_000, 1, 1 << 20);
     assert_eq!((off.is_on(), off.cells(), off), (false, 0, Scale::default()));
 }
 

@@ -1,3 +1,5 @@
+mod port;
+
 use super::*;
 use crate::config::{OUTSIDE, PortConfig, Thresholds};
 use crate::hash::mix;

@@ -339,7 +339,7 @@ impl Word for Watched {
         let word = self.word();
         word.set(word.get().wrapping_add(value));
     }
-    fn exchange(&self, seen: u64, value: u64) {
+    fn compare_set(&self, seen: u64, value: u64) {
         let word = self.word();
         if word.get() == seen {
             word.set(value);

@@ -36,7 +36,7 @@ const ALL_NEW: u64 = 0x8888_8888_8888_8888;
 
 packed! {
     /// What a frame tells.
-    struct Note {
+    struct CongaNote {
         /// The uplink that it took, and how congested its way was.
         tag: u32 in 8,
         load: u64 in 8,
@@ -91,7 +91,7 @@ pub(super) fn route<F: Forwarding>(
     let (source, target) = (tables.switch(trail.source())?.leaf, leaf(tables, switch, host)?);
     if switch.leaf == target {
         if source != target {
-            learn(tables, switch, source, Note::unpack(trail.note.load()), arrival.t_ps);
+            learn(tables, switch, source, CongaNote::unpack(trail.note.load()), arrival.t_ps);
         }
         return tables.member(group.first);
     }
@@ -109,13 +109,13 @@ pub(super) fn route<F: Forwarding>(
         None => tables.member(group.first.wrapping_add(rank))?,
     };
     let load = crosses(tables, port, &arrival, frame.len);
-    let note = Note::unpack(trail.note.load());
+    let note = CongaNote::unpack(trail.note.load());
     //= docs/specs/switching.md#SWC-52 what a frame tells
     let note = if switch.leaf == source {
         let (back, back_load, returns) = to_return(tables, switch, target);
-        Note { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
+        CongaNote { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
     } else {
-        Note { load: load.max(note.load), ..note }
+        CongaNote { load: load.max(note.load), ..note }
     };
     trail.note.store(note.pack());
     Some(port)
@@ -214,7 +214,7 @@ fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64
 /// Keeps what a frame from another leaf tells: the congestion of its own path, to be returned, and of one from here.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
-fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Note, t_ps: u64) {
+fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: CongaNote, t_ps: u64) {
     let (tag, load) = (note.tag, note.load & MOST);
     if tag < switch.uplinks
         && let Some(word) = tables.word(from_leaf(switch, source).wrapping_add(1 + tag / TAGS_IN_WORD))

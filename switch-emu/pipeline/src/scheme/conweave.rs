@@ -17,7 +17,7 @@ pub use settings::Settings;
 pub use state::{Order, State};
 
 //= docs/specs/conweave.md#CWV-20 counts
-super::counter::counters! {
+super::counter::scheme_counters! {
     /// Flows that ConWeave gave another path.
     conweave_rerouted: "rerouted", "Flows rerouted by ConWeave", "", neither, sum,
         |seen| seen.state(|state| state.counts.rerouted);

@@ -53,7 +53,7 @@ impl Seen<'_> {
 
 /// Declares the counters of a scheme: what each means, its key, its title, its name, its unit, whether `less` is better, whether that of all
 /// switches is the `sum` or the `most`, and how it is read.
-macro_rules! counters {
+macro_rules! scheme_counters {
     ($($(#[doc = $about:literal])+ $key:ident: $title:literal, $name:literal, $unit:literal, $better:ident, $all:ident, $of:expr;)+) => {
         #[cfg(not(target_arch = "bpf"))]
         pub(super) const COUNTERS: &[crate::scheme::counter::Counter] = &[$(crate::scheme::counter::Counter {
@@ -68,4 +68,4 @@ macro_rules! counters {
         }),+];
     };
 }
-pub(super) use counters;
+pub(super) use scheme_counters;

@@ -23,7 +23,7 @@ const WAYS: u32 = 4;
 const SET: u32 = 1 + WAYS * ENTRY;
 
 /// Words of an entry: the flow; when its latest packet was sent, and the latest that has arrived; its [`Latest`] packet; its [`Port`]; its
-/// [`Path`] and [`Trend`]; when its latest packet passed.
+/// [`PathAverage`] and [`Trend`]; when its latest packet passed.
 const ENTRY: u32 = 8;
 const SENT: u32 = 1;
 const ARRIVED: u32 = 2;
@@ -54,7 +54,7 @@ packed! {
 
 packed! {
     /// What is known of the congestion of a flow's path, its trend apart.
-    struct Path {
+    struct PathAverage {
         average: u32 in 32,
         previous: u32 in 32,
     }
@@ -87,7 +87,7 @@ const TABLE: u32 = ACTIVE + 1;
 pub(super) const WORDS: u32 = TABLE + SETS * SET;
 
 #[cfg(not(target_arch = "bpf"))]
-super::counter::counters! {
+super::counter::scheme_counters! {
     /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
     flowcut_entries: "entries", "Entries of Flowcut in a switch", "", less, most,
         |seen| Active::unpack(seen.word(seen.switch.memory + ACTIVE)).most.into();
@@ -120,7 +120,7 @@ pub(super) fn route<F: Forwarding>(
 struct Here<'a, F: Forwarding> {
     tables: &'a F,
     switch: &'a SwitchConfig,
-    trail: &'a Trail<F::Note>,
+    trail: &'a Trail<F::TrailWord>,
     /// What its entry is known by.
     flow: u64,
     /// Whether it is the frame's first switch.
@@ -403,7 +403,7 @@ impl<F: Forwarding> Here<'_, F> {
         if !measures {
             return false;
         }
-        let Path { average, previous } = Path::unpack(self.load(entry + PATH));
+        let PathAverage { average, previous } = PathAverage::unpack(self.load(entry + PATH));
         let mut path = Congestion { average, previous, trend };
         let rule = &self.switch.flowcut;
         path.on_sample(rule, self.normalised(entry, now_ps));
@@ -435,7 +435,7 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     fn keep(&self, entry: u32, path: &Congestion, drains: bool, note: u8) {
         let Congestion { average, previous, trend } = *path;
-        self.store(entry + PATH, Path { average, previous }.pack());
+        self.store(entry + PATH, PathAverage { average, previous }.pack());
         self.store(entry + TREND, Trend { trend, drains, note }.pack());
     }
 

@@ -65,11 +65,11 @@ pub trait Forwarding: Routes + Calls {
     /// Words shared between CPUs.
     type Word: Word;
     /// Words of the frame's trail.
-    type Note: Word;
+    type TrailWord: Word;
     /// A word of the switches' memory: pointers, what ports and hosts are, and the tables of schemes.
     fn word(&self, index: u32) -> Option<&Self::Word>;
     /// What switches have told each other about the frame at hand; only where a scheme [remembers](Scheme::remembers).
-    fn trail(&self) -> Option<&Trail<Self::Note>>;
+    fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
     /// What a switch knows in types of its scheme's own; only of one that [holds](Scheme::holds) packets, which no kernel does.
     #[cfg(not(target_arch = "bpf"))]
     #[inline]

@@ -7,7 +7,7 @@ use crate::packed::packed;
 packed! {
     /// What a data frame says of itself. A notification says where it is written down, instead.
     //= docs/specs/reunion.md#REU-1 what a frame carries
-    pub(super) struct Note {
+    pub(super) struct ReunionNote {
         /// Of the base.
         base: u64 in 33,
         /// Its PathID.
@@ -25,7 +25,7 @@ packed! {
 
 const MOST_HOPS: u32 = 7;
 
-impl Note {
+impl ReunionNote {
     /// A notification at this place of its sender's table.
     #[inline(always)]
     pub(super) fn notify(place: u32, interval: u64) -> Self {
@@ -71,19 +71,19 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other_or_the_base() {
-        let note = Note::data(0xbeef, true).further().collided();
-        let note = Note { path: 0x12ff, ..note }.further().collided();
+        let note = ReunionNote::data(0xbeef, true).further().collided();
+        let note = ReunionNote { path: 0x12ff, ..note }.further().collided();
         assert_eq!((note.path, note.elephant, note.hops, note.bottleneck), (0x12ff, true, 3, 2));
         assert_eq!(note.notified(), None);
         let (base, beside) = (u64::MAX >> 31, note.beside(u64::MAX));
-        assert_eq!((beside & base, Note { base: 0, ..Note::unpack(beside) }), (base, note));
-        let notification = Note::notify(77, 0x1234);
+        assert_eq!((beside & base, ReunionNote { base: 0, ..ReunionNote::unpack(beside) }), (base, note));
+        let notification = ReunionNote::notify(77, 0x1234);
         assert_eq!((notification.notified(), notification.elephant), (Some((77, 0x34)), false));
     }
 
     #[test]
     fn hops_end_at_seven() {
-        let far = (0..20).fold(Note::data(1, false), |note, _| note.further());
+        let far = (0..20).fold(ReunionNote::data(1, false), |note, _| note.further());
         assert_eq!((far.hops, far.bottleneck, far.path), (7, 0, 1));
     }
 }

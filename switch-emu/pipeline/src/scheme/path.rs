@@ -7,7 +7,6 @@ use super::forwarding::Forwarding;
 use crate::hash::mix;
 use crate::routes::{Group, SwitchConfig};
 
-/// Bits of a way.
 const WAY_BITS: u32 = 8;
 const WAY_MASK: u32 = 0xff;
 /// Tiers that have ways up.

@@ -17,7 +17,7 @@ pub(super) use here::Here;
 pub use memory::look_up;
 pub(super) use regions::WORDS;
 
-use here::Place;
+use here::SwitchRole;
 use memory::{INTERVALS, Memory};
 use regions::{WAYS, single};
 
@@ -66,7 +66,7 @@ impl Settings {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-super::counter::counters! {
+super::counter::scheme_counters! {
     /// Flows that Reunion gave another path.
     rerouted: "rerouted", "Flows rerouted by Reunion", "", neither, sum, |seen| memory::read(seen, single::REROUTED);
     /// Flows that Reunion was to give another path, and for which there was none.
@@ -80,9 +80,9 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     pub(super) fn begin(&self) -> Option<()> {
         let counts = match self.place() {
-            Place::Local => false,
-            Place::Between => self.note().elephant,
-            Place::Source | Place::Target => true,
+            SwitchRole::Local => false,
+            SwitchRole::Between => self.note().elephant,
+            SwitchRole::Source | SwitchRole::Target => true,
         };
         if counts {
             enter(&self.memory, self.course.t_ps)?;
@@ -93,16 +93,16 @@ impl<F: Forwarding> Here<'_, F> {
     /// Gives the frame's flow another path, if this is its source switch and time to.
     #[inline(always)]
     pub(super) fn reroute(&self, frame: &mut Frame) -> Option<()> {
-        if self.place() == Place::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
+        if self.place() == SwitchRole::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
     }
 
     /// What a switch does before a port is chosen: it counts the frame or reads its note. Gives the port, if the flow has a path.
     #[inline(always)]
     pub(super) fn prepare(&self, frame: &Frame) -> Option<Option<u32>> {
         match self.place() {
-            Place::Source => source::prepare(self, frame),
-            Place::Between => between::prepare(self, frame),
-            Place::Target => {
+            SwitchRole::Source => source::prepare(self, frame),
+            SwitchRole::Between => between::prepare(self, frame),
+            SwitchRole::Target => {
                 let note = self.note();
                 let _heard = match note.notified() {
                     Some(_) => source::notified(self, note),
@@ -110,7 +110,7 @@ impl<F: Forwarding> Here<'_, F> {
                 };
                 Some(None)
             }
-            Place::Local => Some(None),
+            SwitchRole::Local => Some(None),
         }
     }
 
@@ -118,8 +118,8 @@ impl<F: Forwarding> Here<'_, F> {
     #[inline(always)]
     pub(super) fn settle(&self, frame: &Frame, port: u32) -> Option<()> {
         let note = match self.place() {
-            Place::Source => source::settle(self, frame, port)?,
-            Place::Between if between::is_told(self, frame) => between::settle(self, port)?,
+            SwitchRole::Source => source::settle(self, frame, port)?,
+            SwitchRole::Between if between::is_told(self, frame) => between::settle(self, port)?,
             _ => return Some(()),
         };
         self.trail.note.store(note.beside(self.trail.note.load()));

@@ -1,5 +1,7 @@
-use super::chassis::{Chassis, FRAME};
-use super::note::Note;
+pub(crate) mod chassis;
+
+use self::chassis::{Chassis, FRAME};
+use super::note::ReunionNote;
 use super::path::{way, with_way};
 use super::*;
 use crate::frame::Frame;
@@ -63,7 +65,7 @@ impl InMemory for OneSwitch {}
 
 impl Forwarding for OneSwitch {
     type Word = Cell<u64>;
-    type Note = Cell<u64>;
+    type TrailWord = Cell<u64>;
     fn word(&self, index: u32) -> Option<&Cell<u64>> {
         self.words.get(index as usize)
     }
@@ -332,7 +334,7 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
     for flow in 1..100 {
         let mut frame = begin(&chassis, flow);
         chassis.step(&mut frame, 3).unwrap();
-        let path = Note::unpack(chassis.trail.note.get()).path;
+        let path = ReunionNote::unpack(chassis.trail.note.get()).path;
         let first = chassis.way(frame.port);
         chassis.step(&mut frame, 3).unwrap();
         assert_eq!([first, chassis.way(frame.port)], [way(path, 0), way(path, 1)]);
@@ -346,9 +348,13 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
 fn a_notification_goes_through_all_tiers_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {
         let chassis = Chassis::three_tiers(scheme);
-        chassis.trail.begin_notice(0, Note::notify(7, 9).pack(), 0, [0; 2]);
+        chassis.trail.begin_notice(0, ReunionNote::notify(7, 9).pack(), 0, [0; 2]);
         let frames = chassis.walk(Frame { time_ps: 1_000_000, control: true, ..FRAME }, 3);
-        assert_eq!((frames.len(), Note::unpack(chassis.trail.note.get()).notified()), (5, Some((7, 9))), "{scheme}");
+        assert_eq!(
+            (frames.len(), ReunionNote::unpack(chassis.trail.note.get()).notified()),
+            (5, Some((7, 9))),
+            "{scheme}"
+        );
     }
 }
 
@@ -361,10 +367,14 @@ fn data_goes_by_the_way_of_its_tier_and_by_the_base_where_that_is_0() {
             let mut frame = begin(&chassis, flow);
             chassis.step(&mut frame, 3).unwrap();
             let first = chassis.way(frame.port);
-            chassis.trail.note.set(Note::data(with_way(first, 1, told), false).pack());
+            chassis.trail.note.set(ReunionNote::data(with_way(first, 1, told), false).pack());
             chassis.step(&mut frame, 3).unwrap();
             let way = chassis.way(frame.port);
-            assert_eq!(Note::unpack(chassis.trail.note.get()).path, with_way(first, 1, way), "it notes the way taken");
+            assert_eq!(
+                ReunionNote::unpack(chassis.trail.note.get()).path,
+                with_way(first, 1, way),
+                "it notes the way taken"
+            );
             way
         };
         (1..100).map(second).collect()

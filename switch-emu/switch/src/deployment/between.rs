@@ -13,7 +13,7 @@ use super::hold::Holder;
 use super::opening::Opening;
 use super::speed::{Needs, hops};
 use super::stations::Stations;
-use super::{Deployment, LinkNews};
+use super::{Deployment, LinkNews, Parts};
 use crate::program::{KernelClock, SwitchProgram};
 use crate::sites::{self, Chassis};
 use crate::{FabricSpec, RunError};
@@ -90,7 +90,8 @@ impl Deployment {
         }
         let holder = Holder::new(clock, opening.entries, opening.exits, Some(bridge.clone()), Vec::new())?;
         let chassis = vec![Chassis { program, switch }];
-        let mut this = Self::of(spec, fabric, clock, (own, chassis, holder), convergence_ps, Vec::new());
+        let parts = Parts { fabric, clock, own, chassis, holder, sites: Vec::new() };
+        let mut this = Self::of(spec, parts, convergence_ps);
         let states = |given: Given| GivenState { is_heard: true, given, has_carrier: true, is_up: true };
         let given = given.into_iter().map(states).collect();
         this.edge = Some(Edge { given, bridge, look_ns: 0, down_elsewhere: Vec::new(), at_once });

@@ -51,7 +51,6 @@ pub enum CableState<Link = String> {
     Stranger,
 }
 
-/// Another box.
 #[derive(Clone, Debug, Default)]
 struct Other {
     number: u64,

@@ -6,7 +6,7 @@ use spray_nic::net::Interface;
 use super::boxes::CableState;
 use super::bridge::Bridge;
 use super::given::{self, Given};
-use super::host::{DeployedHost, Place};
+use super::host::{DeployedHost, HostLocation};
 use crate::RunError;
 use crate::program::SwitchProgram;
 
@@ -39,7 +39,7 @@ impl Edge {
             given.host.map(|host| DeployedHost {
                 name: network.hosts[host].clone(),
                 addresses: self.bridge.addresses(host),
-                place: Place::Behind(given.port.clone()),
+                place: HostLocation::Behind(given.port.clone()),
             })
         };
         self.given.iter().filter_map(|state| behind(&state.given)).collect()

@@ -97,7 +97,7 @@ impl Failures {
         let actions: Vec<LinkAction> = orders.iter().filter_map(action).collect();
         let impairment = impairment(orders);
         for link in links {
-            self.replace((ORDERED, *link), &actions, now_ps);
+            self.replace(ORDERED, *link, &actions, now_ps);
             self.impaired.remove(link);
             if impairment.is_any != 0 {
                 self.impaired.insert(*link, impairment);
@@ -110,7 +110,7 @@ impl Failures {
         self.settle(now_ps);
         let action = (!has_carrier).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
         for link in links {
-            self.replace((CARRIER, *link), action.as_slice(), now_ps);
+            self.replace(CARRIER, *link, action.as_slice(), now_ps);
         }
     }
 
@@ -120,7 +120,7 @@ impl Failures {
         self.settle(now_ps);
         for link in 0..links {
             let action = down.contains(&link).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
-            self.replace((TOLD, link), action.as_slice(), now_ps);
+            self.replace(TOLD, link, action.as_slice(), now_ps);
         }
     }
 
@@ -141,7 +141,7 @@ impl Failures {
 
     /// Has `actions` be the events of this name on a link: others end, and those that are missing begin. What is in force goes on: routing
     /// knows of it.
-    fn replace(&mut self, (name, link): (&str, usize), actions: &[LinkAction], now_ps: u64) {
+    fn replace(&mut self, name: &str, link: usize, actions: &[LinkAction], now_ps: u64) {
         let own = |event: &&mut LinkEvent| event.name == name && event.links == [link] && event.until_ps.is_none();
         let mut missing = actions.to_vec();
         for event in self.events.iter_mut().filter(own) {

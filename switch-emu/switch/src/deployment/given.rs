@@ -244,7 +244,6 @@ fn end(link: &str) -> &str {
     link.split_once("->").map_or(link, |(_, end)| end)
 }
 
-/// The addresses of interfaces.
 pub(super) fn addresses<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> HashSet<IpAddr> {
     interfaces.flat_map(|interface| &interface.station().addresses).copied().collect()
 }

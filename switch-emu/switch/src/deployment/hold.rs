@@ -117,11 +117,11 @@ impl Drop for Holder {
 }
 
 /// A frame and when it is due; of frames that are due at once the first one comes first.
-type Waiting = Reverse<(u64, u64, Place)>;
+type Waiting = Reverse<(u64, u64, DelayedFrame)>;
 
 /// Where a frame waits, and where it is to go.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct DelayedFrame {
     socket: usize,
     frame: FrameId,
     len: u32,
@@ -174,7 +174,7 @@ impl Held {
                 match Ticket::read(self.entries[from].socket.frame(&frame, len)) {
                     Some((Ticket { due_ps, port, effects }, _)) if port != NO_PORT => {
                         self.count += 1;
-                        let place = Place { socket: from, frame, len, port, effects };
+                        let place = DelayedFrame { socket: from, frame, len, port, effects };
                         // What its sender is told takes as long again on the way back.
                         let back_ns = if effects & EXPIRED != 0 { (due_ps / 1000).saturating_sub(now_ns) } else { 0 };
                         self.due.push(Reverse((due_ps / 1000 + back_ns, self.count, place)));
@@ -251,7 +251,7 @@ impl Held {
     }
 
     /// Queues a frame for sending. Returns the socket that sends it; `None` when there is no room.
-    fn send(&mut self, place: &Place) -> Option<usize> {
+    fn send(&mut self, place: &DelayedFrame) -> Option<usize> {
         let (first, queues) = (*self.exits.get(place.port as usize)?)?;
         // Frames of a flow come by one queue and go by one.
         let to = first + place.socket % queues;
@@ -283,7 +283,7 @@ impl Held {
     }
 
     /// Queues what the switch where a frame expired tells its sender, unless it may tell nothing. Returns the socket as [`Held::send`].
-    fn tell_sender(&mut self, place: &Place) -> Option<usize> {
+    fn tell_sender(&mut self, place: &DelayedFrame) -> Option<usize> {
         let socket = &mut self.entries[place.socket].socket;
         let (_, frame) = Ticket::read(socket.frame(&place.frame, place.len))?;
         let told = self.switches.get(place.port as usize).and_then(|switch| expired::answer(*switch, frame));

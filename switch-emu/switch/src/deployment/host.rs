@@ -12,12 +12,12 @@ pub struct DeployedHost {
     /// Its addresses: those of a host behind a given interface as they are learned.
     pub addresses: Vec<IpAddr>,
     /// Where it is.
-    pub place: Place,
+    pub place: HostLocation,
 }
 
 /// Where a host is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HostLocation {
     /// In a namespace of this name, as for `ip netns`, or at this path.
     Namespace(String),
     /// Behind a given interface.

@@ -53,7 +53,7 @@ impl<'a> Opening<'a> {
                 Attachment { switch: switch as u32, own, holder, given: 0, at_once: 0, learns: 0, mac: [0; 8] };
             hosts.put_cable(port, &Cable { to, from: SWITCH_MAC })?;
             program.open_attachment(interface.index, &behind)?;
-            self.open(program, &interface.name, &[BindMode::Auto], (None, false))?;
+            self.open(program, &interface.name, &[BindMode::Auto], None, false)?;
             self.exits[port] = Some((holder as usize, 1));
         }
         Ok(())
@@ -74,7 +74,7 @@ impl<'a> Opening<'a> {
             let port =
                 links.iter().position(|link| *link == given.link).expect("a link that leaves a switch is a port");
             let behind = given.host.map_or(Behind::Trunk(trunks.len()), Behind::Host);
-            let way = given.run(|| self.open_given(program, given, (port, behind), at_once))??;
+            let way = given.run(|| self.open_given(program, given, port, behind, at_once))??;
             match behind {
                 Behind::Host(host) => ways.hosts[host] = Some(way),
                 Behind::Trunk(_) => {
@@ -92,7 +92,8 @@ impl<'a> Opening<'a> {
         &mut self,
         program: &mut SwitchProgram,
         given: &Given,
-        (port, behind): (usize, Behind),
+        port: usize,
+        behind: Behind,
         at_once: bool,
     ) -> Result<Way, RunError> {
         let name = &given.port.interface;
@@ -115,7 +116,7 @@ impl<'a> Opening<'a> {
         }
         let copies = refusal.is_some() || distrust(name).is_some();
         let modes = vec![if copies { BindMode::Copy } else { BindMode::Auto }; given.queues as usize];
-        self.open(program, name, &modes, (Some(behind), given.is_software))?;
+        self.open(program, name, &modes, Some(behind), given.is_software)?;
         self.exits[port] = Some((holder, modes.len()));
         Ok(Way { port, ifindex: given.index, attachment })
     }
@@ -126,7 +127,8 @@ impl<'a> Opening<'a> {
         program: &SwitchProgram,
         interface: &str,
         modes: &[BindMode],
-        (behind, is_software): (Option<Behind>, bool),
+        behind: Option<Behind>,
+        is_software: bool,
     ) -> Result<(), RunError> {
         for (queue, mode) in (0..).zip(modes) {
             // The thread sleeps until frames are due.

@@ -42,7 +42,7 @@ impl SwitchProgram {
             tables.hosts.clear();
         }
         let programs: &[&str] = if learned.is_some() { &[DEPLOYED, MISSED] } else { &[DEPLOYED] };
-        Self::load_tables(tables, spec.external_ports().collect(), clock, (programs, learned.unwrap_or(0)))
+        Self::load_tables(tables, spec.external_ports().collect(), clock, programs, learned.unwrap_or(0))
     }
 
     /// Attaches to an interface of the calling thread's network namespace. Its frames are lost until [`SwitchProgram::hold`] has a socket

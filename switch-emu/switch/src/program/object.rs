@@ -6,7 +6,6 @@ use spray_nic::xdp::{self, SteerProgram};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// A compiled object.
 #[derive(Clone, Copy)]
 pub(super) struct Compiled<'a> {
     /// What errors call it.

@@ -39,7 +39,7 @@ impl SwitchProgram {
         clock: &KernelClock,
         programs: &[&str],
     ) -> Result<Self, ProgramError> {
-        Self::load_tables(Tables::compile(spec)?, spec.external_ports().collect(), clock, (programs, 0))
+        Self::load_tables(Tables::compile(spec)?, spec.external_ports().collect(), clock, programs, 0)
     }
 
     /// Loads `programs` with these tables, and room for so many further addresses; the cables of the ports `external` leave the chassis.
@@ -47,7 +47,8 @@ impl SwitchProgram {
         tables: Tables,
         external: Vec<usize>,
         clock: &KernelClock,
-        (programs, addresses): (&[&str], usize),
+        programs: &[&str],
+        addresses: usize,
     ) -> Result<Self, ProgramError> {
         let object = object::load(object::SWITCH, |open| {
             object::only(open, programs);

@@ -80,7 +80,7 @@ fn loaded_for(fabric: &Fabric) -> Option<SwitchProgram> {
         return None;
     }
     // With room for as many bins as any test counts in.
-    let bins = Scale::new(0, (1, 1), (1, usize::MAX));
+    let bins = Scale::new(0, 1, 1, 1, usize::MAX);
     let spec = ChassisSpec { bins, hop_by_hop: true, ..ChassisSpec::whole(fabric) };
     Some(SwitchProgram::load(&spec, &KernelClock::new().expect("root")).unwrap_or_else(|error| panic!("{error}")))
 }

@@ -15,14 +15,14 @@ pub(in crate::flow) enum Placed {
     /// There is no memory for it now.
     NoRoom,
     /// It belongs to a message that still lacks something.
-    Part(Place),
+    Part(PayloadSlot),
     /// Its message has every byte now.
-    Complete(Place),
+    Complete(PayloadSlot),
 }
 
 /// Where a packet's payload goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PayloadSlot {
     /// The buffer of the packet's message: a small number, which no other incomplete message has.
     pub buffer: u32,
     /// What it is to its message.
@@ -105,7 +105,7 @@ impl Reassembly {
         }
         let received = incoming.received + payload;
         if let Some(room) = &mut self.room
-            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, payload))
+            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, data.offset + payload))
         {
             return Placed::NoRoom;
         }
@@ -114,10 +114,10 @@ impl Reassembly {
             incoming.layout = layout;
         }
         if received < incoming.bytes {
-            return Placed::Part(Place { buffer, part: Part::Next });
+            return Placed::Part(PayloadSlot { buffer, part: Part::Next });
         }
         self.complete(data);
-        Placed::Complete(Place { buffer, part: Part::Last })
+        Placed::Complete(PayloadSlot { buffer, part: Part::Last })
     }
 
     fn place_first(&mut self, data: &Data, end: u64) -> Placed {
@@ -126,7 +126,7 @@ impl Reassembly {
         }
         if u64::from(data.payload_bytes) == data.message_bytes {
             self.numbers.complete(data.message);
-            return Placed::Complete(Place { buffer: 0, part: Part::Whole });
+            return Placed::Complete(PayloadSlot { buffer: 0, part: Part::Whole });
         }
         let mut incoming = Incoming::beginning_with(data, end == data.message_bytes);
         let open_bytes = self.open_bytes.saturating_add(incoming.bytes);
@@ -134,13 +134,18 @@ impl Reassembly {
             return Placed::Rejected;
         }
         if let Some(room) = &mut self.room
-            && !room.extend(&mut incoming.parts, incoming.bytes, incoming.received, (data.offset, incoming.received))
+            && !room.extend(
+                &mut incoming.parts,
+                incoming.bytes,
+                incoming.received,
+                (data.offset, data.offset + incoming.received),
+            )
         {
             return Placed::NoRoom;
         }
         self.open_bytes = open_bytes;
         let part = if incoming.parts.are_all_of(incoming.bytes) { Part::First } else { Part::FirstOfMany };
-        Placed::Part(Place { buffer: self.table.insert(incoming), part })
+        Placed::Part(PayloadSlot { buffer: self.table.insert(incoming), part })
     }
 
     /// Forgets a message that has every byte. By then it takes no more memory than has arrived of it.

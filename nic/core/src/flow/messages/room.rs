@@ -32,14 +32,12 @@ pub(in crate::flow) struct Parts {
 }
 
 impl Room {
-    /// Lets a message of `whole` bytes, of which `received` have arrived with this packet of `payload` bytes at `offset`, take memory for
-    /// it. Returns `false`, and changes nothing, where that is too much.
+    /// Lets a message of `whole` bytes, of which `received` have arrived with this `packet`, take memory for it. Returns `false`, and changes nothing, where that is too much.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[inline]
-    pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, (offset, payload): (u64, u64)) -> bool {
-        let (from, until) = (offset, offset + payload);
-        if (from < parts.latest.0 || until > parts.latest.1)
-            && !self.find_or_grow(parts, (from, until), whole, received)
+    pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, packet: Range) -> bool {
+        if (packet.0 < parts.latest.0 || packet.1 > parts.latest.1)
+            && !self.find_or_grow(parts, packet, whole, received)
         {
             return false;
         }
@@ -62,7 +60,6 @@ impl Room {
         has_grown
     }
 
-    /// Brings a message's excess up to date.
     #[inline]
     fn account(&mut self, parts: &mut Parts, received: u64) {
         let excess = excess(parts.bytes, received);

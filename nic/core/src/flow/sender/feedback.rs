@@ -23,7 +23,6 @@ struct Tally {
 /// What an acknowledgement says of packets that were once declared lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Repairs {
-    /// How many there are.
     packets: u64,
     late: u64,
     /// Wire bytes of those that were not in flight, since they were not sent again yet.

@@ -28,7 +28,6 @@ impl Sender {
         Some(self.follow(now, &trailer))
     }
 
-    /// Makes a trailer: it follows the packets of a section.
     //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
     fn follow(&mut self, now: Time, trailer: &Trailer) -> Transmit {
         self.stats.trailers_sent += 1;

@@ -45,7 +45,6 @@ impl Sender {
         }
     }
 
-    /// Declares lost every transmission that the gap rule finds.
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn detect_gaps(&mut self, now: Time, publisher: &mut impl Publisher) {
@@ -63,7 +62,6 @@ impl Sender {
         }
     }
 
-    /// Declares lost every transmission whose own timeout ran out.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
     fn expire(&mut self, now: Time, publisher: &mut impl Publisher) {
         while let Some(psn) = self.recovery.take_expired(now) {

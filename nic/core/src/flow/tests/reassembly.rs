@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use spray_wire::Data;
 
 use super::super::messages::{
-    Coded, HashKey, Incoming, MOST_MISSING, Numbers, Part, Place, Placed, Reassembly, SLACK_BYTES, Table,
+    Coded, HashKey, Incoming, MOST_MISSING, Numbers, Part, PayloadSlot, Placed, Reassembly, SLACK_BYTES, Table,
 };
 
 fn part(psn: u64, message: u32, offset: u64, payload_bytes: u16, message_bytes: u64) -> Data {
@@ -20,7 +20,7 @@ fn incoming(message: u32, bytes: u64) -> Incoming {
     Incoming::beginning_with(&part(0, message, 0, 1, bytes), false)
 }
 
-const NOWHERE: Place = Place { buffer: 0, part: Part::Next };
+const NOWHERE: PayloadSlot = PayloadSlot { buffer: 0, part: Part::Next };
 const PART: Placed = Placed::Part(NOWHERE);
 const COMPLETE: Placed = Placed::Complete(NOWHERE);
 

@@ -40,7 +40,6 @@ impl RepsPlus {
         self.state.suspicion.take_scout().then(|| self.state.next_of_set(now.path.evs))
     }
 
-    /// A probe was answered.
     pub(super) fn on_answer(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
         let state = &mut self.state;
         //= docs/specs/reps-plus.md#RPP-19 exploring by probes

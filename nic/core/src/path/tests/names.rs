@@ -76,10 +76,6 @@ fn defaults_are_the_published_settings() {
         detection = true
         probe_packets = 0
         probe_retransmissions = true
-        [power-of-two]
-        labels = 64
-        [least-recently-marked]
-        labels = 64
     ";
     let mut written = toml::Table::try_from(Schemes::default()).unwrap();
     written.retain(|_, settings| settings.as_table().is_some_and(|settings| !settings.is_empty()));

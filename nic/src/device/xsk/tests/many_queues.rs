@@ -6,7 +6,7 @@ use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Ports, Probe};
 use crate::device::xsk::queues::XskQueues;
 
 fn open_all(interface: &str, most: u32, shards: usize) -> Result<Vec<XskQueues>, OpenError> {
-    XskQueues::open_all(&XskConfig::new(interface, 0), most, (shards, Ports::DEFAULT))
+    XskQueues::open_all(&XskConfig::new(interface, 0), most, shards, Ports::DEFAULT)
 }
 
 #[test]

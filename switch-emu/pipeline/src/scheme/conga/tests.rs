@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::routes::Choice;
-use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, US};
+use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, US};
 use crate::scheme::{Scheme, choose};
 use proptest::prelude::*;
 use spray_wire::switch_view::PacketFields;
@@ -73,7 +73,7 @@ proptest! {
         let mut met: HashMap<u32, u64> = HashMap::new();
         for (n, (flow, len)) in sent.iter().enumerate() {
             let (spine, note) = send(&net, n as u64 * 200_000, 0, flow * 77, *len);
-            let note = Note::unpack(note);
+            let note = CongaNote::unpack(note);
             prop_assert_eq!(note.tag, spine);
             met.insert(spine, note.load);
         }

@@ -7,7 +7,7 @@ use super::state::{Came, State};
 use super::tag::{Kind, Tag};
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 use crate::scheme::notice::Notice;
 use crate::word::Word;
 
@@ -49,7 +49,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     };
     //= docs/specs/conweave.md#CWV-10 busy paths
     if frame.ecn == MARKED {
-        tell(Tag { kind: Kind::Notify, ..Tag::default() }, Note::unpack(trail.note.load()).path);
+        tell(Tag { kind: Kind::Notify, ..Tag::default() }, ReunionNote::unpack(trail.note.load()).path);
     }
     //= docs/specs/conweave.md#CWV-12 frames of their own
     let kind = match tag.kind {

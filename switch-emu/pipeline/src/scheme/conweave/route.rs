@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::scheme::forwarding::{Forwarding, leaf};
 use crate::scheme::hashed;
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 use crate::scheme::path::{self, Course};
 use crate::word::Word;
 
@@ -23,7 +23,7 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     if here && switch.leaf != target && !frame.control && !trail.is_reply() {
         return send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, 0);
     }
-    let note = Note::unpack(trail.note.load());
+    let note = ReunionNote::unpack(trail.note.load());
     let way = if here || switch.leaf == target { 0 } else { path::way(note.path, note.hops) };
     let port = go_along(tables, switch, frame, host, pinned(tables, frame, host, way));
     trail.note.store(note.further().beside(trail.note.load()));
@@ -44,7 +44,7 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     if tables.switch(from)?.leaf != switch.leaf || switch.leaf == target || frame.control {
         return go_along(tables, switch, frame, host, port);
     }
-    let given = Note::unpack(trail.note.load()).path;
+    let given = ReunionNote::unpack(trail.note.load()).path;
     send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, given)
 }
 
@@ -61,7 +61,7 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
         }
         None => 0,
     };
-    trail.note.store(Note::data(path, false).pack());
+    trail.note.store(ReunionNote::data(path, false).pack());
     let pinned = pinned(tables, frame, course.host, path::way(path, 0));
     pinned.or_else(|| hashed::port(tables, switch, frame, course.host))
 }

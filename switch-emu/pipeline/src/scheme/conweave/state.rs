@@ -95,7 +95,6 @@ const PLACES: usize = 4;
 pub(super) struct Flows<T>(Vec<Option<(u64, T)>>);
 
 impl<T: Clone + Default> Flows<T> {
-    /// A flow, if it is there.
     pub(super) fn find(&mut self, flow: u64) -> Option<&mut T> {
         self.set(flow).iter_mut().flatten().find(|(known, _)| *known == flow).map(|(_, entry)| entry)
     }

@@ -1,5 +1,5 @@
 //! What a frame says to ConWeave at the other end: the second of a trail's further words. Its path and links are in the note, [where
-//! Reunion has them](crate::scheme::note::Note).
+//! Reunion has them](crate::scheme::note::ReunionNote).
 
 /// What a frame is, in the paper's words (Table 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

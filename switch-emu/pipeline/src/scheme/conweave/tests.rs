@@ -5,8 +5,8 @@ use super::tag::{Kind, Tag};
 use super::*;
 use crate::flow_hash::Key;
 use crate::frame::Frame;
-use crate::scheme::chassis::{BASE_RTT_PS, Chassis, FRAME, SETTINGS};
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
+use crate::scheme::tests::chassis::{BASE_RTT_PS, Chassis, FRAME, SETTINGS};
 use crate::scheme::{Forwarding, Notice, Scheme, poll, recall};
 use crate::trail::WORDS;
 use proptest::prelude::*;
@@ -323,9 +323,9 @@ fn a_path_that_reunion_gives_is_taken_behind_a_tail() {
         let key = Key { addresses: u64::from(SRC) << 32 | u64::from(DST), ports: 1, label: 0 };
         net.0.trail.begin(0, false, &key, &PacketFields::default());
         let frame = Frame { time_ps: t_ps, switch: 0, len: LEN, ..FRAME };
-        net.0.trail.note.set(Note::data(given, false).pack());
+        net.0.trail.note.set(ReunionNote::data(given, false).pack());
         let port = super::under_reunion(&net.0, &frame, DST, None).unwrap();
-        let path = Note::unpack(net.0.trail.note.get()).path;
+        let path = ReunionNote::unpack(net.0.trail.note.get()).path;
         assert_eq!(net.0.far_end(port), Some(LEAVES + path - 1), "the port of its path");
         (path, Tag::of(net.0.trail.more()[1]))
     };

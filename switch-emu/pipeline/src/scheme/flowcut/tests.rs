@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::flow_hash::Key;
-use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, US, Way};
+use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, US, Way};
 use crate::scheme::{FlowcutRule, Scheme};
 use proptest::prelude::*;
 use spray_wire::flowcut::ONE;

@@ -6,7 +6,7 @@ use super::memory::{IntervalTable, MOST, Memory};
 use super::regions::single;
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 use crate::scheme::path;
 
 /// Whether it goes by a frame's note: control frames go by the base.
@@ -30,10 +30,10 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
 /// The note of a frame behind this port.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
-pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, port: u32) -> Option<Note> {
+pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, port: u32) -> Option<ReunionNote> {
     let (note, way) = (here.note(), here.tables.way(port)?);
     let path = if way == 0 { note.path } else { path::with_way(note.path, note.hops, way) };
-    let note = Note { path, ..note }.further();
+    let note = ReunionNote { path, ..note }.further();
     if !note.elephant {
         return Some(note);
     }
@@ -44,7 +44,13 @@ pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, port: u32) -> Option<Not
 /// Counts an elephant at a port, once an interval; notes whether the port has too many.
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
-fn collides<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, flow: u32, port: u32, note: Note) -> Note {
+fn collides<F: Forwarding>(
+    memory: &Memory<'_, F>,
+    interval: u64,
+    flow: u32,
+    port: u32,
+    note: ReunionNote,
+) -> ReunionNote {
     let links = memory.links(interval);
     if let Some(entry) = memory.seen(interval).entry(flow)
         && entry.value != Some(port & 0xffff)
@@ -62,8 +68,8 @@ pub(super) fn behind<F: Forwarding>(
     memory: &Memory<'_, F>,
     links: &IntervalTable<'_, F>,
     port: u32,
-    note: Note,
-) -> Note {
+    note: ReunionNote,
+) -> ReunionNote {
     let elephants = links.value(port) & MOST;
     let tolerance = memory.load(single::TOLERANCE).unwrap_or(u64::MAX);
     if u64::from(elephants) > tolerance { note.collided() } else { note }

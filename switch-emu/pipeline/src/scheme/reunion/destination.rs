@@ -6,7 +6,7 @@ use super::memory::{Memory, PLACES, before};
 use super::regions::{BOTTLENECKS, HIGH, MOST_BOTTLENECKS, MOST_HIGH, single};
 use crate::packed::packed;
 use crate::scheme::forwarding::Forwarding;
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 #[cfg(not(target_arch = "bpf"))]
 use crate::scheme::notice::Notice;
 use crate::scheme::path::Course;
@@ -25,7 +25,7 @@ pub(super) struct Notification {
 
 /// Takes a frame of an elephant that has come to the leaf of its host, from another.
 #[inline(always)]
-pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
+pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
     let interval = memory.interval()?;
     if !note.elephant {
@@ -157,13 +157,18 @@ pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) 
 /// A notification that rides on a frame that goes to a leaf: one place of the table is looked at, the next one each time.
 //= docs/specs/reunion.md#REU-18 riding back
 #[inline(always)]
-pub(super) fn ride<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, target: u32) -> Option<Note> {
+pub(super) fn ride<F: Forwarding>(
+    tables: &F,
+    memory: &Memory<'_, F>,
+    interval: u64,
+    target: u32,
+) -> Option<ReunionNote> {
     if memory.load(single::RIDE)? == 0 {
         return None;
     }
     let place = memory.word(single::CURSOR)?.next() as u32 % MOST_BOTTLENECKS;
     let is_there = |source: u32| tables.switch(source).is_some_and(|switch| switch.leaf == target);
-    take(memory, before(interval), place, is_there).map(|_| Note::notify(place, before(interval)))
+    take(memory, before(interval), place, is_there).map(|_| ReunionNote::notify(place, before(interval)))
 }
 
 /// Takes the notification at a place, if there is one to send and its source fits; returns the source.
@@ -199,7 +204,7 @@ pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Notice> {
         if let Some(to) = take(memory, over, place, |_| true) {
             let links = core::cell::Cell::new(1);
             for_high(memory, over, |_| links.set(links.get() + 1));
-            let note = Note::notify(place, over).pack();
+            let note = ReunionNote::notify(place, over).pack();
             return Some(Notice { to, note, links: links.get(), ..Notice::default() });
         }
     }

@@ -165,7 +165,6 @@ impl<W: Word> Known<'_, W> {
         }
     }
 
-    /// Whether it is an elephant of this interval.
     #[inline(always)]
     pub(super) fn is_elephant(&self, interval: u64) -> bool {
         Counted::unpack(self.counted.load()).interval == interval

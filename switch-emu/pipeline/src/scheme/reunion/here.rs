@@ -4,7 +4,7 @@ use super::memory::Memory;
 use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::scheme::forwarding::{Forwarding, leaf};
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 use crate::scheme::path::Course;
 use crate::trail::Trail;
 use crate::word::Word;
@@ -12,7 +12,7 @@ use crate::word::Word;
 /// A frame at a switch, on the way to another leaf or to hosts of its own.
 pub(in crate::scheme) struct Here<'a, F: Forwarding> {
     pub(super) tables: &'a F,
-    pub(super) trail: &'a Trail<F::Note>,
+    pub(super) trail: &'a Trail<F::TrailWord>,
     pub(super) switch: &'a SwitchConfig,
     pub(super) source: &'a SwitchConfig,
     pub(super) memory: Memory<'a, F>,
@@ -31,28 +31,28 @@ impl<'a, F: Forwarding> Here<'a, F> {
     }
 
     #[inline(always)]
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SwitchRole {
         let Self { switch, source, course, .. } = self;
         if source.leaf == course.target {
-            Place::Local
+            SwitchRole::Local
         } else if switch.leaf == source.leaf {
-            Place::Source
+            SwitchRole::Source
         } else if switch.leaf == course.target {
-            Place::Target
+            SwitchRole::Target
         } else {
-            Place::Between
+            SwitchRole::Between
         }
     }
 
     #[inline(always)]
-    pub(super) fn note(&self) -> Note {
-        Note::unpack(self.trail.note.load())
+    pub(super) fn note(&self) -> ReunionNote {
+        ReunionNote::unpack(self.trail.note.load())
     }
 }
 
 /// Where a switch is on a frame's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SwitchRole {
     /// The only one: both hosts are at it.
     Local,
     Source,

@@ -50,7 +50,6 @@ impl<'a, F: Forwarding> Memory<'a, F> {
         Some(Self { tables, first: first(switch)? })
     }
 
-    /// The word at this place.
     #[inline(always)]
     pub(super) fn word(&self, place: u32) -> Option<&'a F::Word> {
         self.tables.word(self.first.wrapping_add(place))

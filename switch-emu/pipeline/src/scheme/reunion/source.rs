@@ -8,7 +8,7 @@ use super::regions::single;
 use super::{destination, flows, sketch};
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 use crate::scheme::path::{self, Course};
 use crate::word::Word;
 
@@ -53,7 +53,7 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
     let group = tables.group(frame.time_ps, frame.switch, course.host)?;
     let pinned = pinned(memory, tables, &group, path::way(known.path(), 0));
     match pinned {
-        Some(_) => trail.note.store(Note::data(known.path(), false).beside(trail.note.load())),
+        Some(_) => trail.note.store(ReunionNote::data(known.path(), false).beside(trail.note.load())),
         None => known.give(0),
     }
     Some(pinned)
@@ -61,7 +61,7 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
 
 /// The note of a frame that leaves by this port, on the path that it notes already, if any.
 #[inline(always)]
-pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<Note> {
+pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<ReunionNote> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
     let interval = memory.interval()?;
     if frame.control {
@@ -71,7 +71,7 @@ pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32
     }
     let path = path::with_way(here.note().path, 0, tables.way(port)?);
     let elephant = flows::find(memory, trail.flow(), course.t_ps).filter(|known| known.is_elephant(interval));
-    let note = Note::data(path, elephant.is_some());
+    let note = ReunionNote::data(path, elephant.is_some());
     Some(match elephant {
         Some(known) => collides(here, &known, interval, path, note, port),
         None => note,
@@ -108,9 +108,9 @@ fn collides<F: Forwarding>(
     known: &flows::Known<'_, F::Word>,
     interval: u64,
     path: u32,
-    note: Note,
+    note: ReunionNote,
     port: u32,
-) -> Note {
+) -> ReunionNote {
     let Here { tables, ref memory, ref course, .. } = *here;
     let table = memory.links(interval);
     if known.counts(interval, path) {
@@ -122,7 +122,7 @@ fn collides<F: Forwarding>(
 /// A notification has come: its links are not to be chosen in this interval, and its flow is to be moved when it ends.
 //= docs/specs/reunion.md#REU-14 what a notification does
 #[inline(always)]
-pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: Note) -> Option<()> {
+pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
     let Here { tables, source, ref memory, course: Course { t_ps, .. }, .. } = *here;
     let (place, low) = note.notified()?;
     let interval = memory.interval()?;

@@ -4,8 +4,8 @@ use super::between::behind;
 use super::*;
 use crate::flow_hash::Key;
 use crate::scheme::Scheme;
-use crate::scheme::chassis::{Chassis, SETTINGS};
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
+use crate::scheme::tests::chassis::{Chassis, SETTINGS};
 use core::cell::Cell;
 use leaf_spine::{INTERVAL_PS, Kind, NONE, fabric};
 use proptest::prelude::*;
@@ -153,7 +153,7 @@ fn the_first_bottleneck_is_the_one_that_is_told() {
     let fabric = fabric();
     // Two flows of one leaf to two hosts of another, over one spine: their first link and their second both collide.
     let flows = [(0, 12), (1, 13)].map(|(src, dst)| (fabric.flow_over(2, src, dst), src, dst));
-    let mut last = Note::default();
+    let mut last = ReunionNote::default();
     for t in 0..3_000 {
         for (flow, src, dst) in flows {
             last = fabric.send(t * 1_000_000, flow, src, dst, Kind::Data).1;
@@ -172,7 +172,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
         let elephant = |flow: u32, src: u32, dst: u32, spine: u32| {
             fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: flow, label: 0 }, &NONE);
             let here = fabric.here(1, 3, dst);
-            destination::arrive(&here, Note::data(spine + 1, true).further()).unwrap();
+            destination::arrive(&here, ReunionNote::data(spine + 1, true).further()).unwrap();
         };
         // One over spine 0; two over spine 1, each with several frames.
         (0..5).for_each(|_| elephant(1, 0, 12, 0));
@@ -234,7 +234,7 @@ fn a_mark_hides_no_collision() {
     let fabric = fabric();
     let memory = fabric.memory(0);
     let table = memory.links(1);
-    let collides = || behind(&memory, &table, 5, Note::data(1, true)).bottleneck != 0;
+    let collides = || behind(&memory, &table, 5, ReunionNote::data(1, true)).bottleneck != 0;
     table.mark(5);
     let seen = [0, 1, 2, 3].map(|elephants| {
         if elephants > 0 {
@@ -269,7 +269,7 @@ fn told_after_collisions(ride: bool) -> Vec<u32> {
     for (src, spine) in [(0, 0), (4, 0), (8, 1), (4, 1), (0, 1)] {
         fabric.trail.begin(src / 4, false, &Key { addresses: u64::from(src), ports: 1, label: 0 }, &NONE);
         // The second link is the bottleneck.
-        let note = Note::data(spine + 1, true).further().collided();
+        let note = ReunionNote::data(spine + 1, true).further().collided();
         destination::arrive(&fabric.here(1, 3, 12), note).unwrap();
     }
     enter(&memory, INTERVAL_PS + 1).unwrap();

@@ -1,6 +1,6 @@
 //! Frames and fabrics for the tests.
 
-use spray_fabric::{Fabric, Host, LinkChange, LinkState, Node, Port, RouteEpoch, Thresholds};
+use spray_fabric::{Fabric, FabricHost, LinkChange, LinkState, Node, Port, RouteEpoch, Thresholds};
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_test_support::AnySeal;
 use spray_wire::{
@@ -70,9 +70,9 @@ pub(super) fn uplinks(fabric: &mut Fabric, at_ps: u64, state: LinkState) {
 }
 
 /// A host with the addresses that frames have.
-pub(super) fn host(number: u16) -> Host {
+pub(super) fn host(number: u16) -> FabricHost {
     let mac = [2, 0, 0, 0, 0, number as u8];
-    Host { name: format!("h{number}"), v4: v4(number), v6: v6(number), mac, changes: Vec::new() }
+    FabricHost { name: format!("h{number}"), v4: v4(number), v6: v6(number), mac, changes: Vec::new() }
 }
 
 fn v4(host: u16) -> Ipv4Addr {

@@ -161,7 +161,7 @@ fn kernel_and_memory_hash_alike() {
 /// Runs frames through the kernel and memory; returns how many took each of leaf 0's uplinks, and all verdicts.
 fn agree(kernel: &mut SwitchProgram, fabric: Fabric) -> ([u64; 2], Vec<Verdict>) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let bins = Scale::new(START_PS, (1_000_000, 200_000_000), (1, usize::MAX));
+    let bins = Scale::new(START_PS, 1_000_000, 200_000_000, 1, usize::MAX);
     let spec = ChassisSpec { bins, ..ChassisSpec::whole(&fabric) };
     let scheme = fabric.switching.scheme(0);
     kernel.configure(&spec).expect("a fabric of the same shape");

@@ -5,15 +5,15 @@ use std::vec::Vec;
 
 use crate::flow_hash::Key;
 use crate::frame::Frame;
-use crate::scheme::chassis::{Chassis, FRAME, SETTINGS, Way};
 use crate::scheme::choose::choose_by;
-use crate::scheme::note::Note;
+use crate::scheme::note::ReunionNote;
 use crate::scheme::notice::Notice;
 use crate::scheme::path::Course;
 use crate::scheme::reunion::links;
 use crate::scheme::reunion::memory::Memory;
 use crate::scheme::reunion::regions::single;
 use crate::scheme::reunion::{Here, poll};
+use crate::scheme::tests::chassis::{Chassis, FRAME, SETTINGS, Way};
 use crate::scheme::{Arrival, Counted, Scheme};
 use crate::trail::Trail;
 
@@ -58,17 +58,17 @@ impl Chassis {
     }
 
     /// Sends a frame; returns the spine that it took and what it noted at the end. `kind`: data, or a reply.
-    pub(super) fn send(&self, t_ps: u64, flow: u32, src: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+    pub(super) fn send(&self, t_ps: u64, flow: u32, src: u32, dst: u32, kind: Kind) -> (Option<u32>, ReunionNote) {
         let key = Key { addresses: u64::from(src) << 32 | u64::from(dst), ports: flow, label: 0 };
         let leaf = self.leaf(src);
         self.trail.begin(leaf, kind == Kind::Reply, &key, &NONE);
         self.take(t_ps, crate::hash::mix(u64::from(flow)), leaf, dst, kind)
     }
 
-    fn take(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, Note) {
+    fn take(&self, t_ps: u64, flow: u64, leaf: u32, dst: u32, kind: Kind) -> (Option<u32>, ReunionNote) {
         let frame = Frame { flow, time_ps: t_ps, switch: leaf, control: kind == Kind::Reply, ..PLAIN };
         let Way { spine, note, .. } = self.go(frame, dst).unwrap();
-        (spine, Note::unpack(note))
+        (spine, ReunionNote::unpack(note))
     }
 
     /// The flow's name in tables.

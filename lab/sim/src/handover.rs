@@ -13,7 +13,7 @@ use super::watch::Watch;
 
 /// What all parts hand over to each other, for two windows: while one of them is filled the other one is emptied. So nobody waits for a lock.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct Handover {
     windows: [Window; 2],
     /// By part its first way, and to where its ways lead.
     first_way: Vec<usize>,
@@ -33,7 +33,7 @@ struct Window {
     any: Vec<AtomicBool>,
 }
 
-impl Exchange {
+impl Handover {
     pub(super) fn new(partition: &Partition) -> Self {
         let first_way = partition.ways.iter().scan(0, |next, ways| Some(std::mem::replace(next, *next + ways.len())));
         let first_way: Vec<usize> = first_way.collect();

@@ -1,6 +1,6 @@
 //! A port with exact queues: in order per class, never idle while something waits, nothing made or lost.
 
-use super::*;
+use super::super::*;
 use crate::Cause;
 use crate::config::{OUTSIDE, PortConfig, Thresholds};
 use crate::counters::PortCounters;

@@ -6,9 +6,6 @@ use std::vec::Vec;
 
 use spray_wire::switch_view::{Address, PacketFields, address_words};
 
-use super::{
-    Forwarding, Groups, InMemory, PortWord, Scheme, Size, State, Waiting, conweave, port_words, recall, reunion,
-};
 use crate::bins::Bin;
 use crate::config::{Globals, HOST, NEVER, PortConfig, Thresholds};
 use crate::counters::{ChassisCounters, PortCounters};
@@ -18,6 +15,9 @@ use crate::frame::Frame;
 use crate::process::find;
 use crate::queue::PortQueues;
 use crate::routes::{Group, Routes, SwitchConfig};
+use crate::scheme::{
+    Forwarding, Groups, InMemory, PortWord, Scheme, Size, State, Waiting, conweave, port_words, recall, reunion,
+};
 use crate::trail::Trail;
 use crate::{Cause, Stages, Tables, View, cross};
 
@@ -25,14 +25,14 @@ pub(crate) const US: u64 = 1_000_000;
 pub(crate) const LATENCY_PS: u64 = US;
 const RATE_BPS: u64 = 100_000_000_000;
 /// Between two leaves, there and back.
-pub(super) const BASE_RTT_PS: u64 = 4 * US;
+pub(crate) const BASE_RTT_PS: u64 = 4 * US;
 /// The last byte of the machine's own address.
 pub(crate) const MACHINE: u8 = 254;
-pub(super) const SETTINGS: reunion::Settings =
+pub(crate) const SETTINGS: reunion::Settings =
     reunion::Settings { interval_ps: 1_000 * US, tolerance: 1, timeout_ps: 500 * US, ride: false };
 
 /// A frame of data.
-pub(super) const FRAME: Frame = Frame {
+pub(crate) const FRAME: Frame = Frame {
     flow: 0,
     time_ps: 0,
     switch: 0,
@@ -54,10 +54,10 @@ pub(crate) struct Chassis {
     pub(crate) switches: Vec<SwitchConfig>,
     pub(crate) trail: Trail,
     /// What waits at each port beside what is in its queues, for schemes that are asked without a [`View`].
-    pub(super) waiting: Vec<Cell<u64>>,
+    pub(crate) waiting: Vec<Cell<u64>>,
     /// Ports of a group that routing knows at most.
-    pub(super) most_ports: Cell<u16>,
-    pub(super) words: Vec<Cell<u64>>,
+    pub(crate) most_ports: Cell<u16>,
+    pub(crate) words: Vec<Cell<u64>>,
     pub(crate) globals: Globals,
     leaves: u32,
     pub(crate) ports: Vec<PortConfig>,
@@ -71,38 +71,39 @@ pub(crate) struct Chassis {
 
 /// How a frame went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// The number of the first switch above the leaves, among those.
-    pub(super) spine: Option<u32>,
+    pub(crate) spine: Option<u32>,
     /// Its note at the end.
-    pub(super) note: u64,
+    pub(crate) note: u64,
     /// What it says in the place of a detour.
-    pub(super) detour: u8,
+    pub(crate) detour: u8,
 }
 
 impl Chassis {
     /// Leaves with so many hosts each under spines, a cable between each two.
-    pub(super) fn leaf_spine([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: reunion::Settings) -> Self {
+    pub(crate) fn leaf_spine([leaves, spines, hosts]: [u32; 3], scheme: Scheme, settings: reunion::Settings) -> Self {
         let cables: Vec<_> =
             (0..leaves).flat_map(|leaf| (leaves..leaves + spines).map(move |spine| (leaf, spine))).collect();
-        Self::new((scheme, settings), [leaves + spines, leaves, hosts], &cables, Groups::default())
+        Self::new(scheme, settings, [leaves + spines, leaves, hosts], &cables, Groups::default())
     }
 
     /// Two pods of two edge switches under two others, each of which is under two of four cores.
     pub(crate) fn three_tiers(scheme: Scheme) -> Self {
         let edges = (0..4).flat_map(|edge| [4, 5].map(|above| (edge, above + edge / 2 * 2)));
         let cores = (4..8).flat_map(|below| [8, 9].map(|core| (below, core + below % 2 * 2)));
-        Self::new((scheme, SETTINGS), [12, 4, 1], &edges.chain(cores).collect::<Vec<_>>(), Groups::default())
+        Self::new(scheme, SETTINGS, [12, 4, 1], &edges.chain(cores).collect::<Vec<_>>(), Groups::default())
     }
 
     /// Four groups of two switches. From group 0, switch 0 leads to group 1, and switch 1 to the others.
     pub(crate) fn dragonfly(scheme: Scheme) -> Self {
         let cables = [(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 4), (1, 6), (3, 5), (3, 7), (4, 6)];
-        Self::new((scheme, SETTINGS), [8, 8, 1], &cables, Groups { count: 4, switches: 2, hosts: 1 })
+        Self::new(scheme, SETTINGS, [8, 8, 1], &cables, Groups { count: 4, switches: 2, hosts: 1 })
     }
 
     fn new(
-        scheme: (Scheme, reunion::Settings),
+        scheme: Scheme,
+        settings: reunion::Settings,
         [switches, leaves, hosts]: [u32; 3],
         cables: &[(u32, u32)],
         groups: Groups,
@@ -135,20 +136,20 @@ impl Chassis {
             chassis: ChassisCounters::default(),
         };
         chassis.words.extend((0..hosts).map(|host| Cell::new(u64::from(host * leaves / hosts))));
-        (0..switches).for_each(|switch| chassis.add_switch(scheme, switch, &ends, groups));
+        (0..switches).for_each(|switch| chassis.add_switch(scheme, settings, switch, &ends, groups));
         (0..switches).for_each(|switch| (0..hosts).for_each(|host| chassis.add_group(switch, host, &ends)));
         chassis
     }
 
-    /// The leaf of a host.
-    pub(super) fn leaf(&self, host: u32) -> u32 {
+    pub(crate) fn leaf(&self, host: u32) -> u32 {
         host * self.leaves / self.globals.hosts
     }
 
     /// Adds a switch, with the words of its memory and its ports.
     fn add_switch(
         &mut self,
-        (scheme, settings): (Scheme, reunion::Settings),
+        scheme: Scheme,
+        settings: reunion::Settings,
         switch: u32,
         ends: &[(u32, u32)],
         groups: Groups,
@@ -200,7 +201,6 @@ impl Chassis {
         self.groups.push(Group { count: self.members.len() as u16 - first as u16, hops, ..Group::one(first) });
     }
 
-    /// The port to a host.
     pub(crate) fn port_to(&self, host: u32) -> u32 {
         self.ports.len() as u32 - 2 * self.globals.hosts + host
     }
@@ -244,7 +244,7 @@ impl Chassis {
     }
 
     /// Takes a frame to a host by what schemes alone do: through no queue.
-    pub(super) fn go(&self, mut frame: Frame, host: u32) -> Result<Way, Cause> {
+    pub(crate) fn go(&self, mut frame: Frame, host: u32) -> Result<Way, Cause> {
         let mut spine = None;
         loop {
             let port = recall(self, &mut frame, host)?;
@@ -266,7 +266,7 @@ impl Chassis {
 impl Tables for Chassis {
     type Word = Cell<u64>;
     type Count = Cell<u64>;
-    type Note = Cell<u64>;
+    type TrailWord = Cell<u64>;
     fn globals(&self) -> Option<&Globals> {
         Some(&self.globals)
     }
@@ -334,7 +334,7 @@ impl Routes for Chassis {
 
 impl Forwarding for Chassis {
     type Word = Cell<u64>;
-    type Note = Cell<u64>;
+    type TrailWord = Cell<u64>;
     fn word(&self, index: u32) -> Option<&Cell<u64>> {
         Tables::word(self, index)
     }

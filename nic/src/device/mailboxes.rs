@@ -19,7 +19,7 @@ use crate::waker::Waker;
 
 /// The inboxes of a host's shards.
 #[derive(Debug)]
-pub(super) struct Exchange<P> {
+pub(super) struct ShardMailboxes<P> {
     inboxes: Box<[Inbox<P>]>,
 }
 
@@ -36,7 +36,7 @@ struct Inbox<P> {
     is_closed: AtomicBool,
 }
 
-impl<P> Exchange<P> {
+impl<P> ShardMailboxes<P> {
     /// For so many shards, each of whose inboxes holds `room` frames.
     pub(super) fn new(shards: usize, room: usize) -> io::Result<Self> {
         let inbox = |_| {
@@ -52,12 +52,12 @@ impl<P> Exchange<P> {
     }
 }
 
-/// A shard's place at the exchange.
+/// A shard's inbox, and its access to those of the others.
 #[derive(Debug)]
 pub(super) struct Mailbox<P> {
     shard: Shard,
     ports: Ports,
-    exchange: Arc<Exchange<P>>,
+    mailboxes: Arc<ShardMailboxes<P>>,
     /// Looks into the inbox in a row that found nothing.
     quiet: u32,
     /// Shards that have been handed something since they were woken last, a bit each.
@@ -68,14 +68,14 @@ pub(super) struct Mailbox<P> {
 const QUIET_LOOKS: u32 = 64;
 
 impl<P> Mailbox<P> {
-    pub(super) fn new(shard: Shard, ports: Ports, exchange: Arc<Exchange<P>>) -> Self {
-        Self { shard, ports, exchange, quiet: 0, to_wake: 0 }
+    pub(super) fn new(shard: Shard, ports: Ports, mailboxes: Arc<ShardMailboxes<P>>) -> Self {
+        Self { shard, ports, mailboxes, quiet: 0, to_wake: 0 }
     }
 
     /// The other shard that a frame is for; `None` if it is ours, or no frame of the transport.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
-    pub(super) fn whose(&self, frame: &[u8]) -> Option<u8> {
+    pub(super) fn owner_of(&self, frame: &[u8]) -> Option<u8> {
         let port = self.ports.number(switch_view::udp_port(frame)?.1)?;
         Some(self.shard.taking(port)).filter(|shard| *shard != self.shard.number())
     }
@@ -86,7 +86,7 @@ impl<P> Mailbox<P> {
     /// The frame, when the inbox is full or its shard has ended.
     #[inline]
     pub(super) fn hand(&mut self, shard: u8, parcel: P) -> Result<(), P> {
-        let inbox = &self.exchange.inboxes[usize::from(shard)];
+        let inbox = &self.mailboxes.inboxes[usize::from(shard)];
         if inbox.is_closed.load(Ordering::Relaxed) {
             return Err(parcel);
         }
@@ -99,7 +99,7 @@ impl<P> Mailbox<P> {
     #[inline]
     pub(super) fn wake(&mut self) {
         while self.to_wake != 0 {
-            self.exchange.inboxes[self.to_wake.trailing_zeros() as usize].waker.wake();
+            self.mailboxes.inboxes[self.to_wake.trailing_zeros() as usize].waker.wake();
             self.to_wake &= self.to_wake - 1;
         }
     }
@@ -107,7 +107,7 @@ impl<P> Mailbox<P> {
     /// The next frame from others.
     #[inline]
     pub(super) fn take(&mut self) -> Option<P> {
-        let inbox = &self.exchange.inboxes[usize::from(self.shard.number())];
+        let inbox = &self.mailboxes.inboxes[usize::from(self.shard.number())];
         let mut parcel = inbox.parcels.pop();
         if parcel.is_some() {
             self.quiet = 0;
@@ -132,22 +132,22 @@ impl<P> Mailbox<P> {
 
     /// Takes nothing more from others. What one of them hands over at this very moment, a frame at most, stays in the inbox.
     pub(super) fn close(&self) {
-        self.exchange.inboxes[usize::from(self.shard.number())].is_closed.store(true, Ordering::Relaxed);
+        self.mailboxes.inboxes[usize::from(self.shard.number())].is_closed.store(true, Ordering::Relaxed);
     }
 
     /// Tells the other shards how many frames have come to our queues so far.
     pub(super) fn count(&self, arrived: u64) {
-        self.exchange.inboxes[usize::from(self.shard.number())].arrived.store(arrived, Ordering::Relaxed);
+        self.mailboxes.inboxes[usize::from(self.shard.number())].arrived.store(arrived, Ordering::Relaxed);
     }
 
     /// Frames that came to the queues of all shards.
     pub(super) fn arrived(&self) -> u64 {
-        self.exchange.inboxes.iter().map(|inbox| inbox.arrived.load(Ordering::Relaxed)).sum()
+        self.mailboxes.inboxes.iter().map(|inbox| inbox.arrived.load(Ordering::Relaxed)).sum()
     }
 
     /// Readable when there is a frame for a shard that may sleep.
     pub(super) fn wake_fd(&self) -> RawFd {
-        self.exchange.inboxes[usize::from(self.shard.number())].waker.fd()
+        self.mailboxes.inboxes[usize::from(self.shard.number())].waker.fd()
     }
 }
 
@@ -162,8 +162,8 @@ mod tests {
     const EACH: u32 = 3;
 
     fn mailboxes(room: usize) -> Vec<Mailbox<u32>> {
-        let exchange = Arc::new(Exchange::new(3, room).unwrap());
-        Shard::all(3).map(|shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&exchange))).collect()
+        let mailboxes = Arc::new(ShardMailboxes::new(3, room).unwrap());
+        Shard::all(3).map(|shard| Mailbox::new(shard, Ports::DEFAULT, Arc::clone(&mailboxes))).collect()
     }
 
     /// Takes until the shard may sleep, as a driver does.
@@ -194,7 +194,7 @@ mod tests {
                 }
                 drain(&mut taker)
             });
-            let inbox = &taker.exchange.inboxes[0];
+            let inbox = &taker.mailboxes.inboxes[0];
             assert!(inbox.parcels.is_empty() || inbox.waker.is_woken(), "it sleeps on {} frames", inbox.parcels.len());
             taken.extend(drain(&mut taker));
             assert!([0, EACH].iter().all(|first| {
@@ -203,7 +203,7 @@ mod tests {
             }));
             taken.sort_unstable();
             assert!(taken.iter().copied().eq(0..2 * EACH), "{taken:?}");
-            assert!(!taker.exchange.inboxes[0].waker.is_woken(), "nothing is left to wake for");
+            assert!(!taker.mailboxes.inboxes[0].waker.is_woken(), "nothing is left to wake for");
         }
     }
 
