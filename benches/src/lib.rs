@@ -10,17 +10,17 @@
 mod flow;
 mod forged;
 mod frames;
-mod hostile;
 #[cfg(all(target_os = "linux", feature = "xdp"))]
 pub mod net;
 mod pair;
 mod queues;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     flow::{Choosing, Flow},
     forged::{Forged, Forger, Shows},
     frames::{Frames, Rung},
-    hostile::{Cost, Hostile, hostile_costs},
     pair::{Hosts, Pair},
     queues::packets_per_s,
 };

@@ -33,7 +33,8 @@ fn run(steps: &mut Steps) -> Outcome {
 
 fn lint() -> Outcome {
     let all = ["clippy", "--profile", sh::QUICK, "--workspace", "--all-targets", "--features", "spray/live"];
-    sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
+    sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))?;
+    sh::run(sh::cargo().args(["clippy", "--release", "--manifest-path", demo::PEERS, "--", "-D", "warnings"]))
 }
 
 /// As a user would run it.

@@ -38,9 +38,8 @@ const USAGE: &str = "cargo xtask COMMAND
   deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
   build-ebpf          build the XDP objects in the repository anew, after a change to a switch; installs the compiler and the linker
   build               set-up and a release `spray` with its live view, which the demo's is without
-  bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
+  bench               the microbenchmarks, each `spray bench`, and the kernel's UDP and TCP and QUIC over veth (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
-  speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md
   real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
                       transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
   results             the figure `ours/host-schemes` at full size, and what each decision costs, into docs/results/host-schemes.md
@@ -73,18 +72,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
     let takes_arguments = matches!(
         command.as_str(),
-        "demo"
-            | "bench"
-            | "ci"
-            | "field"
-            | "fuzz"
-            | "kernels"
-            | "nics"
-            | "programs"
-            | "real-network"
-            | "search"
-            | "speed"
-            | "test"
+        "demo" | "ci" | "field" | "fuzz" | "kernels" | "nics" | "programs" | "real-network" | "search" | "test"
     );
     if let (false, Some(extra)) = (takes_arguments, rest.first()) {
         return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
@@ -97,7 +85,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "setup" => setup::setup(),
         "build-ebpf" => ebpf::build(),
         "build" => demo::build_all().map(|program| println!("{}", program.display())),
-        "bench" => demo::bench(rest),
+        "bench" => demo::bench(),
         "kernels" => kernels::kernels(rest),
         "nics" => nics::nics(rest),
         "programs" => programs::programs(rest),
@@ -106,7 +94,6 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "miri" => prove::miri(),
         "deny" => prove::deny(),
         "fidelity" => fidelity(),
-        "speed" => demo::speed(rest),
         "results" => results(),
         "figures" => figures(),
         "real-network" => real_network(rest),

@@ -1,24 +1,14 @@
 //! `spray bench`: how fast things are, as ratios measured side by side in one run.
 
-#[cfg(target_os = "linux")]
-mod hostile;
 mod median;
-#[cfg(feature = "xdp")]
-mod peers;
 mod sim;
-#[cfg(feature = "xdp")]
-mod speed;
-#[cfg(feature = "xdp")]
-mod start;
 #[cfg(feature = "xdp")]
 mod switch;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
-mod veth;
+pub mod veth;
 
-#[cfg(feature = "xdp")]
-pub use peers::peers;
 use spray_tools::failure::Outcome;
 
 use crate::lab::args::Bench;
@@ -33,14 +23,8 @@ pub fn bench(arguments: &Bench) -> Outcome {
         Bench::Veth(arguments) => veth::veth(arguments),
         Bench::Sim(arguments) => sim::sim(arguments),
         #[cfg(target_os = "linux")]
-        Bench::Hostile(arguments) => hostile::hostile(arguments),
-        #[cfg(target_os = "linux")]
         Bench::Transport(arguments) => transport::transport(arguments),
         #[cfg(feature = "xdp")]
         Bench::Switch(arguments) => switch::switch(arguments),
-        #[cfg(feature = "xdp")]
-        Bench::Start(arguments) => start::start(arguments),
-        #[cfg(feature = "xdp")]
-        Bench::Speed(arguments) => speed::speed(arguments),
     }
 }

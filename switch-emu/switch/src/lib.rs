@@ -21,7 +21,6 @@ pub use deployment::{
 };
 pub use error::RunError;
 pub use frame::{data_frame, data_header_bytes};
-pub use offloads::set_tso;
 pub use registry::{answer, control, deployed, prefix};
 pub use sites::{Lent, MAX_CABLES, check_root};
 pub use spec::FabricSpec;

@@ -12,23 +12,13 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// `SIOCETHTOOL` of `linux/sockios.h`, `ETHTOOL_STXCSUM` and `ETHTOOL_STSO` of `linux/ethtool.h`.
+/// `SIOCETHTOOL` of `linux/sockios.h`, and `ETHTOOL_STXCSUM` of `linux/ethtool.h`.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const SET_TX_CHECKSUMS: u32 = 0x17;
-const SET_TSO: u32 = 0x1f;
-
-/// Has an interface of this thread's network namespace take TCP segments of up to 64 KiB, or not.
-pub fn set_tso(interface: &str, on: bool) -> io::Result<()> {
-    set(interface, SET_TSO, on)
-}
 
 /// Has an interface of this thread's network namespace write checksums, which veth only promises to do, or the kernel's stack.
 pub(crate) fn set_tx_checksums(interface: &str, on: bool) -> io::Result<()> {
-    set(interface, SET_TX_CHECKSUMS, on)
-}
-
-fn set(interface: &str, command: u32, on: bool) -> io::Result<()> {
-    let mut value = EthtoolValue { command, data: on.into() };
+    let mut value = EthtoolValue { command: SET_TX_CHECKSUMS, data: on.into() };
     // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
