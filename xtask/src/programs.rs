@@ -9,8 +9,8 @@ use crate::{demo, setup};
 
 /// A program, and what it is tried with.
 struct Program {
+    /// As its section in the page, which says what it is.
     name: &'static str,
-    about: &'static str,
     packages: &'static [Package],
     /// What a Python of its own gets; empty: Debian's will do.
     python: &'static [&'static str],
@@ -23,7 +23,6 @@ struct Program {
 const PROGRAMS: [Program; 11] = [
     Program {
         name: "open-mpi-4",
-        about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
         packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
         python: &[],
         before: nothing,
@@ -32,7 +31,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "open-mpi-5",
-        about: "Open MPI 5 with its own libfabric 2: the same",
         packages: &[&["python3-venv"]],
         python: &["openmpi", "mpi4py"],
         before: nothing,
@@ -41,7 +39,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "mpich",
-        about: "MPICH 5 with its own libfabric 2, by the provider and by libfabric's `tcp`",
         packages: &[&["python3-venv"]],
         python: &["mpich", "mpi4py"],
         before: nothing,
@@ -50,7 +47,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "fabtests",
-        about: "libfabric's own tests of reliable datagrams, with the provider and with libfabric's `tcp`; a provider declines what it lacks",
         packages: &[
             &["libfabric-dev"],
             &["libfabric-bin"],
@@ -67,7 +63,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "mpi-fabric",
-        about: "Debian's Open MPI on four hosts of `spray up`, one uplink of which fails silently under all-reduces",
         packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
         python: &[],
         before: nothing,
@@ -76,8 +71,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "training",
-        about: "A training job of PyTorch (gloo, an all-reduce of 4 MB a step) on eight hosts of `spray up` while an uplink gets slow and fails: \
-                [training.md](../training.md)",
         packages: TRAINING,
         python: &[],
         before: nothing,
@@ -86,7 +79,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "training-4",
-        about: "The same on four hosts",
         packages: TRAINING,
         python: &[],
         before: nothing,
@@ -95,7 +87,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "tunnel",
-        about: "iperf3 and redis over four ways, by the kernel's TCP and UDP and through `spray tunnel`",
         packages: &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]],
         python: &[],
         before: nothing,
@@ -104,7 +95,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "prometheus",
-        about: "Prometheus and promtool read what `--metrics` publishes",
         packages: &[&["prometheus"]],
         python: &[],
         before: nothing,
@@ -113,7 +103,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "tables",
-        about: "polars, pandas, pyarrow and DuckDB read the tables of a campaign",
         packages: &[&["python3-venv"]],
         python: &["polars", "pandas", "pyarrow", "duckdb"],
         before: nothing,
@@ -122,7 +111,6 @@ const PROGRAMS: [Program; 11] = [
     },
     Program {
         name: "packages",
-        about: "The package of `cargo xtask dist` in clean roots of Debian 13 and Ubuntu 24.04",
         packages: &[&["debootstrap"]],
         python: &[],
         before: roots,
@@ -133,8 +121,7 @@ const PROGRAMS: [Program; 11] = [
 
 const TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
 
-/// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said, and what those said
-/// that were tried last time.
+/// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said.
 pub fn programs(names: &[String]) -> Outcome {
     let chosen =
         |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));
@@ -159,11 +146,7 @@ pub fn programs(names: &[String]) -> Outcome {
     }
     let spray = demo::build()?;
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
-    wanted.iter().try_for_each(|program| program.run(&spray))?;
-    let (file, text) = (sh::root().join("docs/results/programs.md"), document());
-    std::fs::write(&file, text).map_err(|error| Failure::of_file(&file, &error))?;
-    println!("{}", file.display());
-    Ok(())
+    wanted.iter().try_for_each(|program| program.run(&spray))
 }
 
 impl Program {
@@ -196,12 +179,13 @@ impl Program {
                 work.display()
             )));
         }
-        std::fs::write(self.said(), said).map_err(|error| Failure::of_file(&self.said(), &error))
-    }
-
-    /// The file with what the last run said.
-    fn said(&self) -> PathBuf {
-        folder().join(format!("{}.txt", self.name))
+        let lines =
+            |kind: &'static str| said.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
+        let (versions, commands) = (lines("version"), lines("command"));
+        let versions = versions.map(|version| format!("Version: {version}\n\n"));
+        let commands = commands.map(|command| format!("```\n{command}\n```\n\n"));
+        let results = lines("result").map(|result| format!("- {result}\n"));
+        sh::fill("docs/results/programs.md", self.name, &versions.chain(commands).chain(results).collect::<String>())
     }
 }
 
@@ -236,23 +220,4 @@ fn sources() -> Option<PathBuf> {
 
 fn folder() -> PathBuf {
     sh::root().join("target/programs")
-}
-
-/// What is known of all programs.
-fn document() -> String {
-    let mut text = String::from(
-        "# Programs that people already run\n\nMade by `cargo xtask programs`, on two cores that also run the hosts and the routers between them: \
-         figures of one program compare, and are no measure of a network.\n",
-    );
-    for program in &PROGRAMS {
-        let Ok(said) = std::fs::read_to_string(program.said()) else { continue };
-        let lines =
-            |kind: &'static str| said.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
-        let (versions, commands) = (lines("version"), lines("command"));
-        text += &format!("\n## {}\n{}.\n\n", program.name, program.about);
-        versions.for_each(|version| text += &format!("Version: {version}\n\n"));
-        commands.for_each(|command| text += &format!("```\n{command}\n```\n\n"));
-        lines("result").for_each(|result| text += &format!("- {result}\n"));
-    }
-    text
 }

@@ -47,7 +47,7 @@ memory = array("q", [me] * 1_000)
 try:
     window = MPI.Win.Create(memory, disp_unit=8, comm=world)
 except MPI.Exception:
-    say("one-sided: this MPI makes no window over it")
+    say("one-sided: none")
     sys.exit()
 after, before = (me + 1) % ranks, (me - 1) % ranks
 put, got = array("q", [100 + me] * 10), array("q", [0] * 10)
