@@ -172,9 +172,6 @@ pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
 
 /// How long AES-128-GCM takes to seal the payload of a packet in place, with a header that it covers, in nanoseconds: what a sealed packet
 /// cannot do without.
-///
-/// # Panics
-/// Never: the key has the right length.
 #[must_use]
 pub fn aes_gcm_ns(load: &Load, packets: u64) -> f64 {
     let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).expect("16 bytes"));

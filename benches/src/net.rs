@@ -1,5 +1,5 @@
 //! Networks of this machine that are measured in real time: two hosts on a veth pair ([`Pair`]), two hosts and a switch
-//! ([`VethBench`]), two hosts and Linux routers ([`Routers`]). Needs root.
+//! ([`VethBench`]), two hosts and Linux routers ([`Routers`]). Needs root. What fails says what the kernel or the machine refused.
 
 pub mod bare;
 mod measure;

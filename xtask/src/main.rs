@@ -68,41 +68,39 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
-    let takes_arguments = matches!(
-        command.as_str(),
-        "demo" | "ci" | "field" | "fuzz" | "kernels" | "nics" | "programs" | "real-network" | "search" | "test"
-    );
-    if let (false, Some(extra)) = (takes_arguments, rest.first()) {
-        return Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}")));
-    }
     sh::find_root()?;
-    match command.as_str() {
-        "demo" => demo::demo(rest),
-        "test" => test::test(rest),
-        "ci" => ci::ci(rest),
-        "setup" => setup::setup(),
-        "build-ebpf" => ebpf::build(),
-        "build" => demo::build_all().map(|program| println!("{}", program.display())),
-        "bench" => demo::bench(),
-        "kernels" => kernels::kernels(rest),
-        "nics" => nics::nics(rest),
-        "programs" => programs::programs(rest),
-        "fuzz" => fuzz::fuzz(rest),
-        "miri" => prove::miri(),
-        "deny" => prove::deny(),
-        "fidelity" => fidelity(),
-        "results" => results(),
-        "figures" => figures(),
-        "real-network" => real_network::real_network(rest),
-        "search" => search(rest),
-        "dist" => dist::dist(),
-        "doc" => test::doc(),
-        "api" => api::write(),
+    // Those that take no arguments.
+    let task: fn() -> Outcome = match command.as_str() {
+        "demo" => return demo::demo(rest),
+        "test" => return test::test(rest),
+        "ci" => return ci::ci(rest),
+        "kernels" => return kernels::kernels(rest),
+        "nics" => return nics::nics(rest),
+        "programs" => return programs::programs(rest),
+        "fuzz" => return fuzz::fuzz(rest),
+        "real-network" => return real_network::real_network(rest),
+        "search" => return search(rest),
+        "setup" => setup::setup,
+        "build-ebpf" => ebpf::build,
+        "build" => || demo::build_all().map(|program| println!("{}", program.display())),
+        "bench" => demo::bench,
+        "miri" => prove::miri,
+        "deny" => prove::deny,
+        "fidelity" => fidelity,
+        "results" => results,
+        "figures" => figures,
+        "dist" => dist::dist,
+        "doc" => test::doc,
+        "api" => api::write,
         "help" | "-h" | "--help" => {
             println!("{USAGE}");
-            Ok(())
+            return Ok(());
         }
-        other => Err(Failure::unable(format!("there is no task `{other}`\n\n{USAGE}"))),
+        other => return Err(Failure::unable(format!("there is no task `{other}`\n\n{USAGE}"))),
+    };
+    match rest.first() {
+        Some(extra) => Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}"))),
+        None => task(),
     }
 }
 

@@ -69,9 +69,6 @@ impl VethBench {
     }
 
     /// Messages over one connection with REPS, received whole: payload only.
-    ///
-    /// # Errors
-    /// When the machine fails, or nothing arrives.
     pub fn transport(&mut self, transport: Transport, duration: Duration) -> Result<Throughput, RunError> {
         let [sender, receiver] = self.endpoints(transport)?;
         let peer = self.peer(1);
@@ -89,9 +86,6 @@ impl VethBench {
     }
 
     /// Round trips of small messages over two connections with REPS, one each way.
-    ///
-    /// # Errors
-    /// When the machine fails.
     pub fn transport_latency(&mut self, transport: Transport, duration: Duration) -> Result<Latency, RunError> {
         let [asking, answering] = self.endpoints(transport)?;
         let peers = [1, 0].map(|host| self.peer(host));
@@ -103,9 +97,6 @@ impl VethBench {
     }
 
     /// Frames of the transport's size over the same path, by the same sockets, without a transport.
-    ///
-    /// # Errors
-    /// When a device fails.
     pub fn bare(&mut self, duration: Duration) -> Result<Throughput, RunError> {
         let [template, _] = self.frames(self.payload_bytes as u16);
         let [sender, receiver] = self.idle_devices()?;
@@ -114,9 +105,6 @@ impl VethBench {
     }
 
     /// Round trips of small messages by such frames.
-    ///
-    /// # Errors
-    /// When a device fails.
     pub fn bare_latency(&mut self, duration: Duration) -> Result<Latency, RunError> {
         let frames = self.frames(REQUEST_BYTES as u16);
         bare::exchange(self.idle_devices()?, frames, duration, threads()).map_err(failed("exchanging bare frames"))
@@ -165,9 +153,6 @@ impl VethBench {
 }
 
 /// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.
-///
-/// # Errors
-/// When namespaces, veth or XDP do not work here.
 pub fn probe_veth_xdp() -> Result<bool, RunError> {
     let (_program, mode) = Pair::new()?.steer(0)?;
     Ok(mode == AttachMode::Native)
