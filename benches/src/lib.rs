@@ -8,18 +8,14 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement")]
 
 mod flow;
-mod forged;
 mod frames;
 #[cfg(all(target_os = "linux", feature = "xdp"))]
 pub mod net;
 mod pair;
 mod queues;
-#[cfg(test)]
-mod tests;
 
 pub use self::{
     flow::{Choosing, Flow},
-    forged::{Forged, Forger, Shows},
     frames::{Frames, Rung},
     pair::{Hosts, Pair},
     queues::packets_per_s,

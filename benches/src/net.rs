@@ -1,14 +1,12 @@
 //! Networks of this machine that are measured in real time: two hosts on a veth pair ([`Pair`]), two hosts and a switch
-//! ([`VethBench`]), two hosts and Linux routers ([`Routers`]). Needs root. What fails says what the kernel or the machine refused.
+//! ([`VethBench`]). Needs root. What fails says what the kernel or the machine refused.
 
 pub mod bare;
 mod measure;
 mod pair;
-mod routers;
 mod transport;
 mod veth;
 
 pub use measure::{Latency, Throughput};
 pub use pair::Pair;
-pub use routers::{Changes, RouterQueue, Routers};
 pub use veth::{Transport, VethBench, probe_veth_xdp};
