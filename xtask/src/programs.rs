@@ -11,115 +11,40 @@ use crate::{demo, setup};
 struct Program {
     /// As its section in the page, which says what it is.
     name: &'static str,
+    /// A script of `programs`, and its arguments, with the folders that `place` names.
+    command: &'static str,
     packages: &'static [Package],
     /// What a Python of its own gets; empty: Debian's will do.
     python: &'static [&'static str],
-    /// What has to be there first, made with a network.
-    before: fn() -> Outcome,
-    script: &'static str,
-    arguments: fn(&Path) -> Vec<PathBuf>,
+}
+
+const fn program(name: &'static str, command: &'static str, packages: &'static [Package]) -> Program {
+    Program { name, command, packages, python: &[] }
+}
+
+const fn in_python(name: &'static str, command: &'static str, python: &'static [&'static str]) -> Program {
+    Program { name, command, packages: &[&["python3-venv"]], python }
 }
 
 const PROGRAMS: [Program; 11] = [
-    Program {
-        name: "open-mpi-4",
-        packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
-        python: &[],
-        before: nothing,
-        script: "mpi.sh",
-        arguments: |_| vec!["mpirun.openmpi".into(), "/usr/bin/python3".into(), "rsh".into()],
-    },
-    Program {
-        name: "open-mpi-5",
-        packages: &[&["python3-venv"]],
-        python: &["openmpi", "mpi4py"],
-        before: nothing,
-        script: "mpi.sh",
-        arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "prte".into()],
-    },
-    Program {
-        name: "mpich",
-        packages: &[&["python3-venv"]],
-        python: &["mpich", "mpi4py"],
-        before: nothing,
-        script: "mpi.sh",
-        arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "hydra".into()],
-    },
-    Program {
-        name: "fabtests",
-        packages: &[
-            &["libfabric-dev"],
-            &["libfabric-bin"],
-            &["autoconf"],
-            &["automake"],
-            &["libtool"],
-            &["make"],
-            &["gcc"],
-        ],
-        python: &[],
-        before: nothing,
-        script: "fabtests.sh",
-        arguments: |_| vec![sources().unwrap_or_default(), folder().join("fabtests/built")],
-    },
-    Program {
-        name: "mpi-fabric",
-        packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
-        python: &[],
-        before: nothing,
-        script: "mpi_fabric.sh",
-        arguments: |_| vec![],
-    },
-    Program {
-        name: "training",
-        packages: TRAINING,
-        python: &[],
-        before: nothing,
-        script: "training.sh",
-        arguments: |_| vec!["8".into(), sh::root().join("docs/images/training.svg")],
-    },
-    Program {
-        name: "training-4",
-        packages: TRAINING,
-        python: &[],
-        before: nothing,
-        script: "training.sh",
-        arguments: |_| vec!["4".into()],
-    },
-    Program {
-        name: "tunnel",
-        packages: &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]],
-        python: &[],
-        before: nothing,
-        script: "tunnel.sh",
-        arguments: |_| vec![],
-    },
-    Program {
-        name: "prometheus",
-        packages: &[&["prometheus"]],
-        python: &[],
-        before: nothing,
-        script: "prometheus.sh",
-        arguments: |_| vec![],
-    },
-    Program {
-        name: "tables",
-        packages: &[&["python3-venv"]],
-        python: &["polars", "pandas", "pyarrow", "duckdb"],
-        before: nothing,
-        script: "tables.sh",
-        arguments: |bin| vec![bin.join("python3")],
-    },
-    Program {
-        name: "packages",
-        packages: &[&["debootstrap"]],
-        python: &[],
-        before: roots,
-        script: "packages.sh",
-        arguments: |_| vec![folder().join("packages/roots"), demo::target().join("dist")],
-    },
+    program("open-mpi-4", "mpi.sh mpirun.openmpi /usr/bin/python3 rsh", &[&["openmpi-bin"], &["python3-mpi4py"]]),
+    in_python("open-mpi-5", "mpi.sh BIN/mpirun BIN/python3 prte", &["openmpi", "mpi4py"]),
+    in_python("mpich", "mpi.sh BIN/mpirun BIN/python3 hydra", &["mpich", "mpi4py"]),
+    program("fabtests", "fabtests.sh FABTESTS TRIED/fabtests/built", FOR_FABTESTS),
+    program("mpi-fabric", "mpi_fabric.sh", &[&["openmpi-bin"], &["python3-mpi4py"]]),
+    program("training", "training.sh 8 ROOT/docs/images/training.svg", FOR_TRAINING),
+    program("training-4", "training.sh 4", FOR_TRAINING),
+    program("tunnel", "tunnel.sh", &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]]),
+    program("prometheus", "prometheus.sh", &[&["prometheus"]]),
+    in_python("tables", "tables.sh BIN/python3", &["polars", "pandas", "pyarrow", "duckdb"]),
+    program(PACKAGES, "packages.sh TRIED/packages/roots OURS/dist", &[&["debootstrap"]]),
 ];
 
-const TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
+const FOR_FABTESTS: &[Package] =
+    &[&["libfabric-dev"], &["libfabric-bin"], &["autoconf"], &["automake"], &["libtool"], &["make"], &["gcc"]];
+const FOR_TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
+/// Tries the package of `cargo xtask dist`.
+const PACKAGES: &str = "packages";
 
 /// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said.
 pub fn programs(names: &[String]) -> Outcome {
@@ -152,7 +77,9 @@ pub fn programs(names: &[String]) -> Outcome {
 impl Program {
     fn run(&self, spray: &Path) -> Outcome {
         setup::provide(self.packages)?;
-        (self.before)()?;
+        if self.name == PACKAGES {
+            roots()?;
+        }
         let python = folder().join(self.name).join("python");
         if !self.python.is_empty() && !python.exists() {
             sh::run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
@@ -163,19 +90,20 @@ impl Program {
         // What the last run left.
         drop(std::fs::remove_dir_all(&work));
         std::fs::create_dir_all(&work).map_err(|error| Failure::of_file(&work, &error))?;
-        let here = sh::root().join("xtask/src/programs");
+        let (here, bin) = (sh::root().join("xtask/src/programs"), python.join("bin"));
+        let mut words = self.command.split(' ');
+        let script = words.next().unwrap_or_default();
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"]);
-        command.arg(here.join(self.script)).args((self.arguments)(&python.join("bin")));
+        command.arg(here.join(script)).args(words.map(|word| place(word, &bin)));
         command.env("SPRAY", spray).env("PROVIDERS", demo::target().join("release"));
         command.env("ROOT", sh::root()).env("HERE", here).env("WORK", &work);
         let mut said = String::new();
         let is_well = sh::run_lines(&mut command, |line| said.extend([line, "\n"]))?;
         if !is_well {
             return Err(Failure::failed(format!(
-                "{}: {} ended with an error; see {}",
+                "{}: {script} ended with an error; see {}",
                 self.name,
-                self.script,
                 work.display()
             )));
         }
@@ -189,8 +117,18 @@ impl Program {
     }
 }
 
-fn nothing() -> Outcome {
-    Ok(())
+/// An argument with its folder: of our sources, what cargo builds, what is kept here, fabtests' sources, and the program's own Python.
+fn place(word: &str, bin: &Path) -> PathBuf {
+    let (folder, rest) = word.split_once('/').unwrap_or((word, ""));
+    let folder = match folder {
+        "ROOT" => sh::root(),
+        "OURS" => demo::target(),
+        "TRIED" => self::folder(),
+        "FABTESTS" => sources().unwrap_or_default(),
+        "BIN" => bin.into(),
+        _ => return word.into(),
+    };
+    if rest.is_empty() { folder } else { folder.join(rest) }
 }
 
 /// The package, and roots of systems that have nothing but their base.
