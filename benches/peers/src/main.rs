@@ -1,5 +1,6 @@
 //! What the kernel's UDP and TCP and QUIC libraries carry over a veth pair, and how long round trips of 64 bytes take: as root
 //! `cargo run --release -- [SECONDS [ROUNDS [PAYLOAD_BYTES]]]`. Set it beside `spray bench veth`, run just before and after.
+#![expect(clippy::disallowed_methods, reason = "measurements")]
 
 mod kernel;
 mod net;
