@@ -28,9 +28,6 @@ pub struct Flow {
 
 impl Flow {
     /// Makes both, with an endless message.
-    ///
-    /// # Panics
-    /// Never: the queue of messages is empty.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let unlimited = u64::MAX / 4;

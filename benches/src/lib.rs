@@ -8,9 +8,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement")]
 
 mod flow;
-mod forged;
 mod frames;
-mod hostile;
 #[cfg(all(target_os = "linux", feature = "xdp"))]
 pub mod net;
 mod pair;
@@ -18,9 +16,7 @@ mod queues;
 
 pub use self::{
     flow::{Choosing, Flow},
-    forged::{Forged, Forger, Shows},
     frames::{Frames, Rung},
-    hostile::{Cost, Hostile, hostile_costs},
     pair::{Hosts, Pair},
     queues::packets_per_s,
 };
@@ -172,9 +168,6 @@ pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
 
 /// How long AES-128-GCM takes to seal the payload of a packet in place, with a header that it covers, in nanoseconds: what a sealed packet
 /// cannot do without.
-///
-/// # Panics
-/// Never: the key has the right length.
 #[must_use]
 pub fn aes_gcm_ns(load: &Load, packets: u64) -> f64 {
     let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).expect("16 bytes"));

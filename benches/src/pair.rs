@@ -63,9 +63,6 @@ pub struct Pair {
 
 impl Pair {
     /// Opens the connections.
-    ///
-    /// # Panics
-    /// When `load` does not fit an endpoint.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let network = network();
@@ -73,9 +70,6 @@ impl Pair {
     }
 
     /// As [`new`](Self::new), between these devices of two hosts, for this one of each host's shards, in real time.
-    ///
-    /// # Panics
-    /// When `load` does not fit an endpoint.
     #[must_use]
     pub fn between(devices: [MemoryDevice; 2], shard: Shard, load: &Load) -> Self {
         Self::open(devices, shard, load, true)
@@ -146,9 +140,6 @@ pub struct Hosts {
 
 impl Hosts {
     /// Opens a connection from each host to the next.
-    ///
-    /// # Panics
-    /// When `load` does not fit an endpoint.
     #[must_use]
     pub fn new(load: &Load, hosts: u16) -> Self {
         let network = network();

@@ -11,9 +11,6 @@ use spray_nic::sys::{monotonic_ns, pin_to_cpu};
 /// Has two hosts with so many queues carry as many packets a queue, each queue by a thread on a CPU of its own: both ends of its
 /// connections, and the devices between them. Where frames come by another queue than that of their connection, threads hand them over.
 /// Returns the packets that all threads together carried in a second.
-///
-/// # Panics
-/// When a thread does.
 #[must_use]
 pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u64) -> f64 {
     let network =

@@ -3,38 +3,29 @@
 //! All frames pass through its hands: it holds them back, loses, repeats, reorders, trims and changes them, and sends frames of its own
 //! with the numbers and cookies of those it saw. Another one elsewhere can only guess these.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, Path};
 use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_wire::offsets::v4;
-use spray_wire::{Common, Ecn, Envelope, EvPort, Kind, Ports, emit, header_bytes, parse, switch_view};
+use spray_wire::{Common, Envelope, Kind, Ports, emit, header_bytes, parse, switch_view};
 
+use crate::hosts::{envelope, host, transmit};
 use crate::input::Input;
 
 const US: u64 = 1_000_000;
 const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 400;
 const FRAME: u32 = 2_048;
-/// The one on the path, after the two hosts.
-const MIDDLE: u8 = 2;
+/// The one on the path, after the hosts 1 and 2.
+const MIDDLE: u8 = 3;
 /// What it keeps of what it saw.
 const KEPT: usize = 64;
 /// Most operations of an input.
 const OPERATIONS: usize = 300;
 /// Largest message.
 const MESSAGE: usize = 20_000;
-
-fn address(host: u8) -> IpAddr {
-    Ipv4Addr::new(10, 0, 0, host + 1).into()
-}
-
-fn mac(host: u8) -> [u8; 6] {
-    [2, 0, 0, 0, 0, host + 1]
-}
 
 /// Everything there is.
 struct Rig {
@@ -93,7 +84,8 @@ impl Rig {
             ..MemoryConfig::default()
         };
         let network = MemoryNetwork::new(config);
-        let endpoint = |host: u8| {
+        let endpoint = |number: u8| {
+            let Peer { address, mac } = host(number);
             let balancer = [BalancerKind::Reps, BalancerKind::RepsPlus, BalancerKind::Flowcut, BalancerKind::Bitmap];
             let header = header_bytes(false, Kind::Data) as u32;
             let path = Path { evs: 64, bdp_packets: 60, ..Path::new(20 * US, LINK_BPS, PAYLOAD + header) };
@@ -101,16 +93,16 @@ impl Rig {
             let flow = FlowConfig { window_packets: 256, ..flow };
             let config = EndpointConfig {
                 max_connections: 4,
-                seed: Some(u64::from(host)),
+                seed: Some(u64::from(number - 1)),
                 idle_timeout_ps: 5_000 * US,
                 max_queued_messages: 8,
                 event_log: 64,
-                ..EndpointConfig::new(address(host), mac(host), flow)
+                ..EndpointConfig::new(address, mac, flow)
             };
-            Endpoint::new(network.attach(mac(host)), config).expect("a valid configuration")
+            Endpoint::new(network.attach(mac), config).expect("a valid configuration")
         };
-        let endpoints = [endpoint(0), endpoint(1)];
-        let middle = network.attach(mac(MIDDLE));
+        let endpoints = [endpoint(1), endpoint(2)];
+        let middle = network.attach(host(MIDDLE).mac);
         Self {
             network,
             endpoints,
@@ -170,7 +162,7 @@ impl Rig {
 
     fn connect(&mut self, input: &mut Input<'_>) {
         let from = usize::from(input.byte() & 1);
-        let to = Peer { address: address(1 - from as u8), mac: mac(MIDDLE) };
+        let to = Peer { address: host(2 - from as u8).address, ..host(MIDDLE) };
         if let Ok(connection) = self.endpoints[from].connect(self.now, to, None) {
             self.connections.push((from, connection));
         }
@@ -217,17 +209,7 @@ impl Rig {
     /// Sends a frame of its own. Inside it has the connection's number and cookie from a frame that it saw.
     fn forge(&mut self, input: &mut Input<'_>, power: Power) {
         let to = input.byte() & 1;
-        let mut envelope = Envelope {
-            src_mac: mac(MIDDLE),
-            dst_mac: mac(to),
-            src: address(1 - to),
-            dst: address(to),
-            src_port: EvPort::new(50_000),
-            dst_port: Ports::DEFAULT.first(),
-            dscp: 0,
-            ecn: Ecn::NotEct,
-            ttl: 64,
-        };
+        let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
         let mut common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
         if power == Power::Inside && !self.seen.is_empty() {
             let place = usize::from(input.byte()) % self.seen.len();
@@ -266,14 +248,8 @@ impl Rig {
         }
     }
 
-    /// Sends bytes from the middle, if they fit a frame.
     fn transmit(&mut self, bytes: &[u8]) {
-        let Some(frame) = self.middle.allocate() else { return };
-        self.middle.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
-        if let Err(frame) = self.middle.transmit(frame, bytes.len() as u32) {
-            self.middle.release(frame);
-        }
-        self.middle.flush().expect("its link is up");
+        transmit(&mut self.middle, bytes);
     }
 
     /// Moves time on, and takes what comes to the middle.
@@ -290,8 +266,8 @@ impl Rig {
             self.middle.release(arrival.frame);
             // Whom it is for, by its IP address: what is in it may be sealed.
             let for_second = frame.get(v4::DST..v4::UDP) == Some(&[10, 0, 0, 2]);
-            frame[..6].copy_from_slice(&mac(u8::from(for_second)));
-            frame[6..12].copy_from_slice(&mac(MIDDLE));
+            frame[..6].copy_from_slice(&host(1 + u8::from(for_second)).mac);
+            frame[6..12].copy_from_slice(&host(MIDDLE).mac);
             if self.seen.len() < KEPT {
                 self.seen.push(frame.clone());
             }

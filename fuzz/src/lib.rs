@@ -8,6 +8,7 @@
 mod endpoint;
 mod files;
 mod frames;
+mod hosts;
 mod input;
 mod messages;
 

@@ -2,16 +2,17 @@
 //! The user takes messages late. What it gets is what the message's own packets wrote, and nothing of another peer.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
 use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
-use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Ports, Probe, Terms, emit, parse};
+use spray_wire::{Body, Common, Data, Ports, Probe, Terms, emit, parse};
 
+use crate::hosts::{envelope, host, transmit};
 use crate::input::Input;
 
 const US: u64 = 1_000_000;
+const FRAME: usize = 2_048;
 /// Most operations of an input.
 const OPERATIONS: usize = 200;
 /// What the honest peer sends. Nothing else does.
@@ -21,10 +22,6 @@ const SHAPES: [(u16, u64); 8] =
     [(1_380, 60), (1_000, 70), (100, 5), (1, 3), (1_380, 1), (700, 2), (1_380, 800), (5, 13_000)];
 /// The peer of the attack, after the endpoint and the honest peer.
 const PEER: u8 = 3;
-
-fn host(number: u8) -> Peer {
-    Peer { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)), mac: [2, 0, 0, 0, 0, number] }
-}
 
 struct Rig {
     network: MemoryNetwork,
@@ -71,7 +68,7 @@ fn play(bytes: &[u8]) -> usize {
 
 impl Rig {
     fn new() -> Self {
-        let network = MemoryNetwork::new(MemoryConfig { seed: 1, frame_size: 2048, ..MemoryConfig::default() });
+        let network = MemoryNetwork::new(MemoryConfig { seed: 1, frame_size: FRAME as u32, ..MemoryConfig::default() });
         let endpoint = |number: u8| {
             let Peer { address, mac } = host(number);
             let config = EndpointConfig::real(address, mac, 1500).expect("a sound MTU").with_max_message(2 << 20);
@@ -115,25 +112,11 @@ impl Rig {
 
     /// Sends a frame of the peer's. Returns the first one that comes back.
     fn transmit(&mut self, body: &Body, payload: &[u8]) -> Option<Body> {
-        let envelope = Envelope {
-            src_mac: host(PEER).mac,
-            dst_mac: host(1).mac,
-            src: host(PEER).address,
-            dst: host(1).address,
-            src_port: EvPort::new(50_000),
-            dst_port: Ports::DEFAULT.first(),
-            dscp: 0,
-            ecn: Ecn::NotEct,
-            ttl: 64,
-        };
         let (connection, cookie) = self.connection;
         let common = Common { connection, cookie, ..Common::default() };
-        let frame = self.peer.allocate().expect("all frames came back");
-        let length = emit(self.peer.frame_mut(&frame), &envelope, &common, body, payload).expect("it has room");
-        if let Err(frame) = self.peer.transmit(frame, length as u32) {
-            self.peer.release(frame);
-        }
-        self.peer.flush().expect("its link is up");
+        let mut frame = [0; FRAME];
+        let length = emit(&mut frame, &envelope(host(PEER), host(1)), &common, body, payload).expect("it has room");
+        transmit(&mut self.peer, &frame[..length]);
         self.pass(10 * US)
     }
 

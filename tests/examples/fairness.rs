@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spray_benches::net::{RouterQueue, Routers};
 use spray_switch::RunError;
 use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Contender, Guest, Rivals, Rounds, Shares, beside, jain, latency, two_of_ours};
+use spray_tests::routers::{RouterQueue, Routers};
 
 const USAGE: &str = "expected SPRAY BYTES ROUNDS QUEUE,... TCP,...";
 /// Bytes of a transfer that goes on for some seconds.

@@ -8,9 +8,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spray_benches::net::{RouterQueue, Routers};
 use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Condition, Contender, Rounds, transfer};
+use spray_tests::routers::{RouterQueue, Routers};
 
 /// The balancer that is to reach the targets.
 const DEFAULT: &str = "reps-plus";

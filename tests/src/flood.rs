@@ -5,13 +5,13 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use crate::forged::{Forged, Forger, Shows};
+use crate::routers::Routers;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket, sockopt,
 };
-use spray_benches::net::Routers;
-use spray_benches::{Forged, Forger, Shows};
 use spray_nic::Peer;
 use spray_wire::{
     Accept, Ack, Body, Close, CloseReason, Connect, Data, Nack, Probe, PullRequest, Rekey, Reset, Terms, Time,

@@ -7,10 +7,12 @@ pub mod chaos;
 pub mod content;
 pub mod deployment;
 pub mod flood;
+pub mod forged;
 pub mod impostor;
 pub mod machines;
 pub mod real_network;
 pub mod remains;
+pub mod routers;
 pub mod running;
 
 use std::path::PathBuf;

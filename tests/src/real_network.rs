@@ -14,8 +14,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use crate::routers::{Changes, Routers};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use spray_benches::net::{Changes, Routers};
 use spray_switch::RunError;
 use spray_switch::program::Meddling;
 

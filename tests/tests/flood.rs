@@ -4,9 +4,9 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use spray_benches::net::Routers;
 use spray_test_support::Folder;
 use spray_tests::flood::Flood;
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{namespaces_of, spray, turn};
 

@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use spray_benches::net::{Pair, Routers};
+use spray_benches::net::Pair;
 use spray_nic::Host;
 use spray_nic::keys::PrivateKey;
 use spray_test_support::{Folder, skip, text};
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, wait_until};
 use spray_tests::{provider, shared_turn};
 

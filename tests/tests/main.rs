@@ -15,6 +15,7 @@ mod flood;
 mod flowcut;
 mod folders;
 mod host_dr;
+mod hostile;
 mod interfaces;
 mod killed_set_up;
 mod libfabric;

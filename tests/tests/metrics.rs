@@ -5,9 +5,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use spray_benches::net::Routers;
 use spray_test_support::{Folder, skip, text};
 use spray_tests::machines::{Machines, ip};
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray, turn};
 

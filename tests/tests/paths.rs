@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use spray_benches::net::Routers;
 use spray_test_support::{Folder, text};
+use spray_tests::routers::Routers;
 use spray_tests::running::Running;
 use spray_tests::{spray, turn};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use spray_benches::net::Routers;
 use spray_test_support::{Folder, WRONG, tshark};
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{spray, turn};
 

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use spray_benches::net::{Pair, Routers};
+use spray_benches::net::Pair;
 use spray_test_support::Folder;
 use spray_tests::impostor::Impostor;
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray};
 

@@ -5,10 +5,11 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use spray_benches::net::{Pair, Routers};
+use spray_benches::net::Pair;
 use spray_test_support::{Folder, text};
 use spray_tests::content::Content;
 use spray_tests::real_network::{Condition, Contender, Transfer, transfer};
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, wait_until};
 use spray_tests::{spray, turn};
 

@@ -1,8 +1,8 @@
 //! Transfers over plain Linux routers, in short: they end well under every condition that `cargo xtask real-network` measures.
 
-use spray_benches::net::{RouterQueue, Routers};
 use spray_tests::content::Content;
 use spray_tests::real_network::{CUBIC, Condition, Contender, Guest, Rivals, beside, latency, transfer};
+use spray_tests::routers::{RouterQueue, Routers};
 use spray_tests::{spray, turn};
 
 #[test]

@@ -5,9 +5,10 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use spray_benches::net::{Pair, Routers};
+use spray_benches::net::Pair;
 use spray_test_support::text;
 use spray_tests::real_network::{Condition, Contender, transfer};
+use spray_tests::routers::Routers;
 use spray_tests::running::{Running, both_ways, wait_until};
 use spray_tests::{shared_turn, spray, turn};
 

@@ -23,17 +23,26 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run_where_possible("a short demo", short_demo)?;
     steps.run_where_possible("another kernel", kernels::one_other)?;
     steps.run_where_possible("emulated NICs", nics::two)?;
-    // For each of the eight targets.
+    // For each of the targets.
     steps.run("a minute of fuzzing", || fuzz::fuzz(&["--seconds", "8"].map(String::from)))?;
-    // Neither is part of what a system with Rust has: `--no-skips` does not ask for them, and the last lines say what was not checked.
+    // None of these is part of what a system with Rust has: `--no-skips` does not ask for them, and the last lines say what was not checked.
+    steps.run_where_installed("clippy of `benches/peers`", peers)?;
     steps.run_where_installed("the codec under Miri", prove::miri_codec)?;
     // It takes minutes to build, and its database of advisories cannot be had everywhere. A test of `xtask` looks at licences and sources.
     steps.run_where_installed("advisories, and licences by their texts", prove::deny)
 }
 
 fn lint() -> Outcome {
-    let all = ["clippy", "--profile", sh::QUICK, "--workspace", "--all-targets", "--features", "spray/live,spray/otlp"];
+    let all = ["clippy", "--profile", sh::QUICK, "--workspace", "--all-targets", "--features", "spray/live"];
     sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
+}
+
+/// Of the workspace of its own, whose crates nothing else has fetched.
+fn peers() -> Outcome {
+    if sh::run(sh::cargo().args(["fetch", "--locked", "--manifest-path", demo::PEERS])).is_err() {
+        return Err(Failure::unable("its crates cannot be had here"));
+    }
+    sh::run(sh::cargo().args(["clippy", "--locked", "--manifest-path", demo::PEERS, "--", "-D", "warnings"]))
 }
 
 /// As a user would run it.

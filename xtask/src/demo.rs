@@ -18,19 +18,18 @@ pub fn demo(arguments: &[String]) -> Outcome {
     run_spray("cargo xtask demo", || compile(sh::QUICK, &[], "tasks/spray"), &arguments)
 }
 
-/// `cargo xtask bench [ARGUMENTS OF spray bench veth]`: the microbenchmarks, then the figures over veth.
-pub fn bench(arguments: &[String]) -> Outcome {
+/// `cargo xtask bench`: the microbenchmarks, those of the command, and what `benches/peers` sets beside them.
+pub fn bench() -> Outcome {
     sh::run(sh::cargo().args(["bench", "--package", "spray-benches"]))?;
-    let arguments = [&["bench".to_string(), "veth".to_string()], arguments].concat();
-    run_spray("spray bench veth", || compile(RELEASE, &[], OF_TASKS), &arguments)
+    let spray = build()?;
+    for arguments in ["transport", "veth", "switch", "sim --hosts 65536"] {
+        sh::run(Command::new(&spray).arg("bench").args(arguments.split(' ')))?;
+    }
+    sh::run(sh::cargo().args(["run", "--release", "--manifest-path", PEERS]))
 }
 
-/// `cargo xtask speed [ARGUMENTS OF spray bench speed]`: with the QUIC libraries, which nothing else needs.
-pub fn speed(arguments: &[String]) -> Outcome {
-    let file = sh::root().join("docs/results/speed.md").display().to_string();
-    let arguments = [&["bench", "speed", "--out", &file].map(String::from), arguments].concat();
-    run_spray("cargo xtask speed", || compile(RELEASE, &["--features", "quic"], OF_TASKS), &arguments)
-}
+/// A workspace of its own, for the QUIC libraries, which nothing else needs.
+pub const PEERS: &str = "benches/peers/Cargo.toml";
 
 /// Builds `spray` and runs it with `arguments`. When it fails, its own messages say why.
 fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[String]) -> Outcome {
@@ -44,8 +43,8 @@ fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[
     })
 }
 
-/// The features that `demo` is built without, as they take minutes.
-pub const ALL_FEATURES: [&str; 2] = ["--features", "live,otlp"];
+/// The feature that `demo` is built without, as it takes minutes.
+pub const ALL_FEATURES: [&str; 2] = ["--features", "live"];
 
 /// Sets the machine up and builds a release `spray` for a task that measures; returns its path.
 pub fn build() -> Outcome<PathBuf> {

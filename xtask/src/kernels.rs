@@ -3,23 +3,23 @@
 //!
 //! The machine needs no KVM and no root.
 
-mod report;
-mod script;
-
 use std::path::{Path, PathBuf};
 
-use self::script::Extent;
 use crate::sh::{self, Failure, Outcome};
 use crate::vm;
 use crate::vm::boot::{Machine, VIRTIO};
 use crate::vm::initrd::{self, Content};
 use crate::vm::packages::{self, CLOUD, Kernel, Wanted};
+use crate::vm::table::{Column, Row, table};
 use crate::vm::tools::Tools;
-use report::Row;
 
 /// Debian's releases and what it prepares: where kernels of different ages are.
 const SUITES: [&str; 8] =
     ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
+const COLUMNS: [Column; 3] = [("programs", "instructions verified"), ("demo", "demo"), ("zero_copy", "zero-copy")];
+/// What is run, for how many seconds at most: two to twenty times what it takes on two cores. A kernel that hangs ends the machine.
+const SHORT: (&str, u32) = ("short", 180);
+const DEMO: (&str, u32) = ("demo", 1200);
 /// What is tried when no version is named: the oldest that Debian still has, its stable ones, the newest.
 const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
 /// The oldest kernel that must take the programs, as in `spray doctor`. Older ones refuse pointers as parameters of functions.
@@ -41,15 +41,11 @@ pub fn kernels(versions: &[String]) -> Outcome {
     for version in &versions {
         let folder = folder(version);
         match lists.fetch(wanted(version), &folder) {
-            Ok(kernel) => rows.push(try_kernel(&kernel, &folder, &program, Extent::Demo)?),
+            Ok(kernel) => rows.push(try_kernel(&kernel, &folder, &program, DEMO)?),
             Err(failure) => missing.push(failure.message),
         }
     }
-    let file = sh::root().join("docs/results/kernels.md");
-    let text = report::document(&rows);
-    std::fs::write(&file, &text).map_err(|error| Failure::of_file(&file, &error))?;
-    print!("{text}");
-    println!("{}", file.display());
+    sh::fill("docs/results/kernels.md", "rows", &table("kernel", &COLUMNS, &rows))?;
     verdict(&rows)?;
     if missing.is_empty() { Ok(()) } else { Err(Failure::unable(missing.join("; "))) }
 }
@@ -65,7 +61,7 @@ pub fn one_other() -> Outcome {
     let lists = packages::update("apt-tests", &[ITS_SUITE]).map_err(not_here)?;
     let folder = folder("tests");
     let kernel = lists.fetch(wanted(IN_TESTS), &folder).map_err(not_here)?;
-    verdict(&[try_kernel(&kernel, &folder, &program, Extent::Short)?])
+    verdict(&[try_kernel(&kernel, &folder, &program, SHORT)?])
 }
 
 fn folder(version: &str) -> PathBuf {
@@ -77,38 +73,28 @@ fn wanted(version: &str) -> Wanted<'_> {
     Wanted { version, flavour: CLOUD, modules: &["veth", "failover", "net_failover", "virtio_net"] }
 }
 
-fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, extent: Extent) -> Outcome<Row> {
+/// Boots a kernel with two NICs that a hub joins.
+fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, (run, seconds): (&str, u32)) -> Outcome<Row> {
     let (initrd, tools) = (folder.join("initrd"), Tools::default());
     // The initrd is unpacked into the virtual machine's memory.
     let spray = vm::stripped(program, &folder.join("spray"))?;
-    let (programs, files) = ([("bin/spray", spray)], [("scenario.toml", script::SCENARIO)]);
-    let script = script::script(extent);
-    initrd::write(&initrd, &Content { kernel, programs: &programs, tools: &tools, files: &files, script: &script })?;
-    let console = boot(&kernel.image, &initrd, &tools, extent)?;
+    let (programs, files) = ([("bin/spray", spray)], [("scenario.toml", include_str!("kernels/scenario.toml"))]);
+    let script = include_str!("kernels/guest.sh");
+    initrd::write(&initrd, &Content { kernel, programs: &programs, tools: &tools, files: &files, script })?;
+    let steps = COLUMNS.map(|(step, _)| step);
+    let machine = Machine {
+        tools: &tools,
+        image: &kernel.image,
+        initrd: &initrd,
+        words: &format!("RUN={run} STEPS={}", steps.join(",")),
+        nics: &(0..2).flat_map(nic).collect::<Vec<_>>(),
+        wires: None,
+        seconds,
+    };
+    let row = machine.boot(&kernel.release, &steps, &folder.join("console.txt"));
     // Some hundred megabytes.
     let _ = std::fs::remove_dir_all(kernel.folder());
-    let log = folder.join("console.txt");
-    std::fs::write(&log, console.join("\n")).map_err(|error| Failure::of_file(&log, &error))?;
-    let row = Row::read(&kernel.release, &console);
-    println!("{row}\n  its console is in {}", log.display());
-    Ok(row)
-}
-
-/// Returns the lines of the console. A hub joins the two NICs.
-fn boot(image: &Path, initrd: &Path, tools: &Tools, extent: Extent) -> Outcome<Vec<String>> {
-    // Two to twenty times what it takes on two cores; a kernel that hangs ends the machine.
-    let seconds = match extent {
-        Extent::Short => 180,
-        Extent::Demo => 1200,
-    };
-    let nics: Vec<String> = (0..2).flat_map(nic).collect();
-    let machine = Machine { tools, image, initrd, words: "", nics: &nics, wires: None, seconds, shown: true };
-    let console = machine.boot()?;
-    if console.ended {
-        return Ok(console.lines);
-    }
-    let last = console.lines[console.lines.len().saturating_sub(20)..].join("\n");
-    Err(Failure::failed(format!("the virtual machine did not come to its end in {seconds} s:\n{last}")))
+    row
 }
 
 fn nic(number: usize) -> [String; 4] {
@@ -117,9 +103,9 @@ fn nic(number: usize) -> [String; 4] {
 }
 
 fn verdict(rows: &[Row]) -> Outcome {
-    let supported = |row: &&Row| packages::numbers(&row.release).as_slice() >= OLDEST.as_slice();
+    let supported = |row: &&Row| packages::numbers(&row.name).as_slice() >= OLDEST.as_slice();
     let bad = rows.iter().filter(supported).filter(|row| !row.is_good());
-    let bad: Vec<&str> = bad.map(|row| row.release.as_str()).collect();
+    let bad: Vec<&str> = bad.map(|row| row.name.as_str()).collect();
     if bad.is_empty() {
         return Ok(());
     }

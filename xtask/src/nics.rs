@@ -1,17 +1,16 @@
 //! Emulated NICs: virtual machines in which `spray` runs on real drivers, two NICs of a kind in each.
 
-mod report;
 mod rows;
 
 use std::path::{Path, PathBuf};
 
 use crate::sh::{self, Failure, Outcome};
-use crate::vm::boot::{Console, Machine};
+use crate::vm::boot::Machine;
 use crate::vm::initrd::{self, Content};
 use crate::vm::packages::{self, FULL, Wanted};
+use crate::vm::table::{Column, Row, table};
 use crate::vm::tools::Tools;
 use crate::{demo, vm};
-use report::{COLUMNS, Row};
 use rows::{Kind, ROWS};
 
 /// The kernel: the oldest that has zero-copy for igb and virtio.
@@ -25,6 +24,22 @@ const KERNEL: Wanted<'_> = Wanted {
 const SUITES: [&str; 3] = ["bookworm", "bookworm-backports", "trixie-backports"];
 const QEMU_SUITE: &str = "bookworm-backports";
 const UNPACKED: [&str; 3] = ["qemu-system-x86", "ipxe-qemu", "ethtool"];
+/// In the order in which the script takes their steps.
+const COLUMNS: [Column; 13] = [
+    ("doctor", "doctor"),
+    ("first", "first contact"),
+    ("copy", "copy"),
+    ("zero_copy", "zero-copy"),
+    ("busy", "busy polling"),
+    ("perf", "perf"),
+    ("down_here", "sender's link down"),
+    ("down_there", "receiver's link down"),
+    ("mtu", "MTU 3800"),
+    ("second", "second process"),
+    ("switch", "switch"),
+    ("boxes", "boxes"),
+    ("bare", "of bare frames"),
+];
 /// What runs in `cargo xtask ci`: the rows, and the columns.
 const IN_TESTS: [&str; 2] = ["igb", "virtio-net 2 rss"];
 const STEPS_IN_TESTS: [&str; 4] = ["doctor", "copy", "zero_copy", "switch"];
@@ -43,14 +58,10 @@ pub fn nics(names: &[String]) -> Outcome {
         )));
     }
     let rig = Rig::new(true)?;
-    let (steps, consoles) = (COLUMNS.map(|column| column.step), folder().join("consoles"));
+    let (steps, consoles) = (COLUMNS.map(|(step, _)| step), folder().join("consoles"));
     kinds.iter().try_for_each(|kind| rig.try_kind(kind, &steps, &consoles).map(|_| ()))?;
     let rows: Vec<Row> = ROWS.iter().filter_map(|kind| kept(kind, &steps, &consoles)).collect();
-    let (file, text) = (sh::root().join("docs/results/nics.md"), report::document(&rows, &rig.release));
-    std::fs::write(&file, &text).map_err(|error| Failure::of_file(&file, &error))?;
-    print!("{text}");
-    println!("{}", file.display());
-    Ok(())
+    sh::fill("docs/results/nics.md", "rows", &format!("On Linux {}:\n\n{}", rig.release, table("NIC", &COLUMNS, &rows)))
 }
 
 /// The part of `cargo xtask ci`: files over two drivers.
@@ -96,16 +107,6 @@ impl Rig {
 
     /// Runs the steps on two NICs of a kind, and keeps the console in a folder.
     fn try_kind(&self, kind: &Kind, steps: &[&str], consoles: &Path) -> Outcome<Row> {
-        let console = self.boot(kind, steps)?;
-        let log = log(kind, consoles);
-        let write = || std::fs::create_dir_all(consoles).and_then(|()| std::fs::write(&log, console.lines.join("\n")));
-        write().map_err(|error| Failure::of_file(&log, &error))?;
-        let row = Row::read(kind.name, steps, &console.lines);
-        println!("{row}\n  its console is in {}", log.display());
-        Ok(row)
-    }
-
-    fn boot(&self, kind: &Kind, steps: &[&str]) -> Outcome<Console> {
         let machine = Machine {
             tools: &self.tools,
             image: &self.image,
@@ -114,9 +115,8 @@ impl Rig {
             nics: &kind.arguments(),
             wires: Some(&kind.wires()),
             seconds: SECONDS,
-            shown: false,
         };
-        machine.boot()
+        machine.boot(kind.name, steps, &log(kind, consoles))
     }
 }
 
@@ -150,4 +150,18 @@ fn programs(tools: &Tools, folder: &Path, bare: bool) -> Outcome<Vec<(&'static s
 fn try_wires() -> Outcome {
     let wires = sh::capture("unshare", &["--net", "sh", "-ec", &rows::wires("multi_queue")]);
     wires.map(|_| ()).ok_or_else(|| Failure::unable("TAP devices and a bridge cannot be made here: this takes root"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COLUMNS;
+
+    #[test]
+    fn the_script_and_the_page_have_every_column() {
+        let page = include_str!("../../docs/results/nics.md");
+        for (step, heading) in COLUMNS {
+            assert!(include_str!("nics/guest.sh").contains(&format!("\nstep_{step}() {{")), "{step}");
+            assert!(page.contains(&format!("\n| {heading} | ")), "{heading}");
+        }
+    }
 }

@@ -9,132 +9,44 @@ use crate::{demo, setup};
 
 /// A program, and what it is tried with.
 struct Program {
+    /// As its section in the page, which says what it is.
     name: &'static str,
-    about: &'static str,
+    /// A script of `programs`, and its arguments, with the folders that `place` names.
+    command: &'static str,
     packages: &'static [Package],
     /// What a Python of its own gets; empty: Debian's will do.
     python: &'static [&'static str],
-    /// What has to be there first, made with a network.
-    before: fn() -> Outcome,
-    script: &'static str,
-    arguments: fn(&Path) -> Vec<PathBuf>,
+}
+
+const fn program(name: &'static str, command: &'static str, packages: &'static [Package]) -> Program {
+    Program { name, command, packages, python: &[] }
+}
+
+const fn in_python(name: &'static str, command: &'static str, python: &'static [&'static str]) -> Program {
+    Program { name, command, packages: &[&["python3-venv"]], python }
 }
 
 const PROGRAMS: [Program; 11] = [
-    Program {
-        name: "open-mpi-4",
-        about: "Debian's Open MPI: two ranks on two hosts, by the libfabric provider and by TCP",
-        packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
-        python: &[],
-        before: nothing,
-        script: "mpi.sh",
-        arguments: |_| vec!["mpirun.openmpi".into(), "/usr/bin/python3".into(), "rsh".into()],
-    },
-    Program {
-        name: "open-mpi-5",
-        about: "Open MPI 5 with its own libfabric 2: the same",
-        packages: &[&["python3-venv"]],
-        python: &["openmpi", "mpi4py"],
-        before: nothing,
-        script: "mpi.sh",
-        arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "prte".into()],
-    },
-    Program {
-        name: "mpich",
-        about: "MPICH 5 with its own libfabric 2, by the provider and by libfabric's `tcp`",
-        packages: &[&["python3-venv"]],
-        python: &["mpich", "mpi4py"],
-        before: nothing,
-        script: "mpi.sh",
-        arguments: |bin| vec![bin.join("mpirun"), bin.join("python3"), "hydra".into()],
-    },
-    Program {
-        name: "fabtests",
-        about: "libfabric's own tests of reliable datagrams, with the provider and with libfabric's `tcp`; a provider declines what it lacks",
-        packages: &[
-            &["libfabric-dev"],
-            &["libfabric-bin"],
-            &["autoconf"],
-            &["automake"],
-            &["libtool"],
-            &["make"],
-            &["gcc"],
-        ],
-        python: &[],
-        before: nothing,
-        script: "fabtests.sh",
-        arguments: |_| vec![sources().unwrap_or_default(), folder().join("fabtests/built")],
-    },
-    Program {
-        name: "mpi-fabric",
-        about: "Debian's Open MPI on four hosts of `spray up`, one uplink of which fails silently under all-reduces",
-        packages: &[&["openmpi-bin"], &["python3-mpi4py"]],
-        python: &[],
-        before: nothing,
-        script: "mpi_fabric.sh",
-        arguments: |_| vec![],
-    },
-    Program {
-        name: "training",
-        about: "A training job of PyTorch (gloo, an all-reduce of 4 MB a step) on eight hosts of `spray up` while an uplink gets slow and fails: \
-                [training.md](../training.md)",
-        packages: TRAINING,
-        python: &[],
-        before: nothing,
-        script: "training.sh",
-        arguments: |_| vec!["8".into(), sh::root().join("docs/images/training.svg")],
-    },
-    Program {
-        name: "training-4",
-        about: "The same on four hosts",
-        packages: TRAINING,
-        python: &[],
-        before: nothing,
-        script: "training.sh",
-        arguments: |_| vec!["4".into()],
-    },
-    Program {
-        name: "tunnel",
-        about: "iperf3 and redis over four ways, by the kernel's TCP and UDP and through `spray tunnel`",
-        packages: &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]],
-        python: &[],
-        before: nothing,
-        script: "tunnel.sh",
-        arguments: |_| vec![],
-    },
-    Program {
-        name: "prometheus",
-        about: "Prometheus and promtool read what `--metrics` publishes",
-        packages: &[&["prometheus"]],
-        python: &[],
-        before: nothing,
-        script: "prometheus.sh",
-        arguments: |_| vec![],
-    },
-    Program {
-        name: "tables",
-        about: "polars, pandas, pyarrow and DuckDB read the tables of a campaign",
-        packages: &[&["python3-venv"]],
-        python: &["polars", "pandas", "pyarrow", "duckdb"],
-        before: nothing,
-        script: "tables.sh",
-        arguments: |bin| vec![bin.join("python3")],
-    },
-    Program {
-        name: "packages",
-        about: "The package of `cargo xtask dist` in clean roots of Debian 13 and Ubuntu 24.04",
-        packages: &[&["debootstrap"]],
-        python: &[],
-        before: roots,
-        script: "packages.sh",
-        arguments: |_| vec![folder().join("packages/roots"), demo::target().join("dist")],
-    },
+    program("open-mpi-4", "mpi.sh mpirun.openmpi /usr/bin/python3 rsh", &[&["openmpi-bin"], &["python3-mpi4py"]]),
+    in_python("open-mpi-5", "mpi.sh BIN/mpirun BIN/python3 prte", &["openmpi", "mpi4py"]),
+    in_python("mpich", "mpi.sh BIN/mpirun BIN/python3 hydra", &["mpich", "mpi4py"]),
+    program("fabtests", "fabtests.sh FABTESTS TRIED/fabtests/built", FOR_FABTESTS),
+    program("mpi-fabric", "mpi_fabric.sh", &[&["openmpi-bin"], &["python3-mpi4py"]]),
+    program("training", "training.sh 8 ROOT/docs/images/training.svg", FOR_TRAINING),
+    program("training-4", "training.sh 4", FOR_TRAINING),
+    program("tunnel", "tunnel.sh", &[&["iperf3"], &["redis-server"], &["redis-tools"], &["iputils-ping"]]),
+    program("prometheus", "prometheus.sh", &[&["prometheus"]]),
+    in_python("tables", "tables.sh BIN/python3", &["polars", "pandas", "pyarrow", "duckdb"]),
+    program(PACKAGES, "packages.sh TRIED/packages/roots OURS/dist", &[&["debootstrap"]]),
 ];
 
-const TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
+const FOR_FABTESTS: &[Package] =
+    &[&["libfabric-dev"], &["libfabric-bin"], &["autoconf"], &["automake"], &["libtool"], &["make"], &["gcc"]];
+const FOR_TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
+/// Tries the package of `cargo xtask dist`.
+const PACKAGES: &str = "packages";
 
-/// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said, and what those said
-/// that were tried last time.
+/// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said.
 pub fn programs(names: &[String]) -> Outcome {
     let chosen =
         |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));
@@ -159,17 +71,15 @@ pub fn programs(names: &[String]) -> Outcome {
     }
     let spray = demo::build()?;
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
-    wanted.iter().try_for_each(|program| program.run(&spray))?;
-    let (file, text) = (sh::root().join("docs/results/programs.md"), document());
-    std::fs::write(&file, text).map_err(|error| Failure::of_file(&file, &error))?;
-    println!("{}", file.display());
-    Ok(())
+    wanted.iter().try_for_each(|program| program.run(&spray))
 }
 
 impl Program {
     fn run(&self, spray: &Path) -> Outcome {
         setup::provide(self.packages)?;
-        (self.before)()?;
+        if self.name == PACKAGES {
+            roots()?;
+        }
         let python = folder().join(self.name).join("python");
         if !self.python.is_empty() && !python.exists() {
             sh::run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
@@ -180,33 +90,45 @@ impl Program {
         // What the last run left.
         drop(std::fs::remove_dir_all(&work));
         std::fs::create_dir_all(&work).map_err(|error| Failure::of_file(&work, &error))?;
-        let here = sh::root().join("xtask/src/programs");
+        let (here, bin) = (sh::root().join("xtask/src/programs"), python.join("bin"));
+        let mut words = self.command.split(' ');
+        let script = words.next().unwrap_or_default();
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"]);
-        command.arg(here.join(self.script)).args((self.arguments)(&python.join("bin")));
+        command.arg(here.join(script)).args(words.map(|word| place(word, &bin)));
         command.env("SPRAY", spray).env("PROVIDERS", demo::target().join("release"));
         command.env("ROOT", sh::root()).env("HERE", here).env("WORK", &work);
         let mut said = String::new();
         let is_well = sh::run_lines(&mut command, |line| said.extend([line, "\n"]))?;
         if !is_well {
             return Err(Failure::failed(format!(
-                "{}: {} ended with an error; see {}",
+                "{}: {script} ended with an error; see {}",
                 self.name,
-                self.script,
                 work.display()
             )));
         }
-        std::fs::write(self.said(), said).map_err(|error| Failure::of_file(&self.said(), &error))
-    }
-
-    /// The file with what the last run said.
-    fn said(&self) -> PathBuf {
-        folder().join(format!("{}.txt", self.name))
+        let lines =
+            |kind: &'static str| said.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
+        let (versions, commands) = (lines("version"), lines("command"));
+        let versions = versions.map(|version| format!("Version: {version}\n\n"));
+        let commands = commands.map(|command| format!("```\n{command}\n```\n\n"));
+        let results = lines("result").map(|result| format!("- {result}\n"));
+        sh::fill("docs/results/programs.md", self.name, &versions.chain(commands).chain(results).collect::<String>())
     }
 }
 
-fn nothing() -> Outcome {
-    Ok(())
+/// An argument with its folder: of our sources, what cargo builds, what is kept here, fabtests' sources, and the program's own Python.
+fn place(word: &str, bin: &Path) -> PathBuf {
+    let (folder, rest) = word.split_once('/').unwrap_or((word, ""));
+    let folder = match folder {
+        "ROOT" => sh::root(),
+        "OURS" => demo::target(),
+        "TRIED" => self::folder(),
+        "FABTESTS" => sources().unwrap_or_default(),
+        "BIN" => bin.into(),
+        _ => return word.into(),
+    };
+    if rest.is_empty() { folder } else { folder.join(rest) }
 }
 
 /// The package, and roots of systems that have nothing but their base.
@@ -236,23 +158,4 @@ fn sources() -> Option<PathBuf> {
 
 fn folder() -> PathBuf {
     sh::root().join("target/programs")
-}
-
-/// What is known of all programs.
-fn document() -> String {
-    let mut text = String::from(
-        "# Programs that people already run\n\nMade by `cargo xtask programs`, on two cores that also run the hosts and the routers between them: \
-         figures of one program compare, and are no measure of a network.\n",
-    );
-    for program in &PROGRAMS {
-        let Ok(said) = std::fs::read_to_string(program.said()) else { continue };
-        let lines =
-            |kind: &'static str| said.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
-        let (versions, commands) = (lines("version"), lines("command"));
-        text += &format!("\n## {}\n{}.\n\n", program.name, program.about);
-        versions.for_each(|version| text += &format!("Version: {version}\n\n"));
-        commands.for_each(|command| text += &format!("```\n{command}\n```\n\n"));
-        lines("result").for_each(|result| text += &format!("- {result}\n"));
-    }
-    text
 }

@@ -47,6 +47,21 @@ pub fn root() -> PathBuf {
     find_root().expect("main has found it")
 }
 
+/// Replaces what stands between `<!-- NAME -->` and `<!-- end -->` in a document, and shows it.
+pub fn fill(document: &str, name: &str, text: &str) -> Outcome {
+    let file = root().join(document);
+    let fail = |error| Failure::of_file(&file, &error);
+    let old = std::fs::read_to_string(&file).map_err(fail)?;
+    let begin = format!("<!-- {name} -->\n");
+    let parts = old.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once("<!-- end -->")?.1)));
+    let Some((before, after)) = parts else {
+        return Err(Failure::failed(format!("{document} has no place `{}`", begin.trim())));
+    };
+    std::fs::write(&file, format!("{before}{begin}{text}<!-- end -->{after}")).map_err(fail)?;
+    println!("{text}\n{}", file.display());
+    Ok(())
+}
+
 /// The profile of the demo, the tests and the linters; the workspace's manifest says why.
 pub const QUICK: &str = "quick";
 

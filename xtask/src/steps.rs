@@ -56,25 +56,15 @@ impl Steps {
 
     /// Does one part that not every machine can: one that starts nothing (code 2) is skipped.
     pub fn run_where_possible(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
-        match self.run(name, part) {
-            Err(Failure { message, code: 2 }) => {
-                self.skipped.push(format!("{name}: {message}"));
-                Ok(())
-            }
-            outcome => outcome,
-        }
+        let outcome = self.run(name, part);
+        skip_into(&mut self.skipped, name, outcome)
     }
 
     /// The same for what needs a tool that a system with Rust does not have: with `--no-skips` it may be missing, and the report says that it was
     /// not checked.
     pub fn run_where_installed(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
-        match self.run(name, part) {
-            Err(Failure { message, code: 2 }) => {
-                self.unchecked.push(format!("{name}: {message}"));
-                Ok(())
-            }
-            outcome => outcome,
-        }
+        let outcome = self.run(name, part);
+        skip_into(&mut self.unchecked, name, outcome)
     }
 
     /// A line for each part, for all of them, and for what was skipped or not checked.
@@ -87,6 +77,16 @@ impl Steps {
         text.extend(self.skipped.iter().map(|skipped| format!("skipped {skipped}\n")));
         text.extend(self.unchecked.iter().map(|unchecked| format!("NOT CHECKED {unchecked}\n")));
         text
+    }
+}
+
+fn skip_into(list: &mut Vec<String>, name: &str, outcome: Outcome) -> Outcome {
+    match outcome {
+        Err(Failure { message, code: 2 }) => {
+            list.push(format!("{name}: {message}"));
+            Ok(())
+        }
+        outcome => outcome,
     }
 }
 

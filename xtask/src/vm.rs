@@ -5,6 +5,7 @@
 pub mod boot;
 pub mod initrd;
 pub mod packages;
+pub mod table;
 pub mod tools;
 
 use std::path::{Path, PathBuf};

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use spray_nic::device::{Bare, Device, Received};
 use spray_nic::driver::DriverOptions;
 
-use super::exchange::{MESSAGE_BYTES, Talk};
-use super::measure::{Arrivals, PATIENCE, Throughput, measure, now};
+use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, both, latency, now, record};
 
 /// Frames per turn of either loop: what endpoints use too.
 const BATCH: usize = 64;
 /// How long the receiver waits for stragglers.
 const GRACE: Duration = Duration::from_millis(20);
+/// How long an end of a conversation waits for the other.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// A full window in which nothing arrives for this long has been lost.
 const STALL: Duration = Duration::from_millis(2);
 
@@ -47,7 +48,9 @@ pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConf
     }
     let received = AtomicU64::new(0);
     let send = |stop: &AtomicBool| Source::new(sender, config).run(stop, &received);
-    measure(config.threads, bytes, send, |stop| receive(receiver, bytes, stop, &received))
+    let (sent, arrivals) = both(config.threads, send, |stop| receive(receiver, bytes, stop, &received))?;
+    let (sent, arrivals) = (sent?, arrivals?);
+    Ok(Throughput { sent, received: arrivals.count, bytes, receiving: arrivals.time() })
 }
 
 struct Source<'a, D> {
@@ -65,7 +68,7 @@ impl<'a, D: Device> Source<'a, D> {
         Self { device, config, frames, arrivals: Vec::with_capacity(BATCH), sent: 0, window }
     }
 
-    fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<(u64, Duration)> {
+    fn run(mut self, stop: &AtomicBool, received: &AtomicU64) -> io::Result<u64> {
         let start = now();
         loop {
             let time = now();
@@ -81,7 +84,7 @@ impl<'a, D: Device> Source<'a, D> {
                 thread::yield_now();
             }
         }
-        Ok((self.sent, start.elapsed()))
+        Ok(self.sent)
     }
 
     /// What comes in here is neighbour traffic.
@@ -142,8 +145,22 @@ fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received:
     }
 }
 
-/// A conversation by frames whose last bytes are a message.
-pub(crate) struct Talker<'a, D> {
+/// Asks for `duration`, answers at once, and tells how long each round trip took. `frames` are those of either way, of one length, whose last
+/// bytes are a message. A request that is lost counts with the time after which the next one went.
+pub(super) fn exchange<D: Device + Send>(
+    [asking, answering]: [&mut D; 2],
+    frames: [Vec<u8>; 2],
+    duration: Duration,
+    threads: [DriverOptions; 2],
+) -> io::Result<Latency> {
+    let [there, back] = frames;
+    let (mut asking, mut answering) = (Talker::new(asking, there), Talker::new(answering, back));
+    let (took, answered) = both(threads, |stop| asking.ask(duration, stop), |stop| answering.answer(stop))?;
+    answered.and(took)
+}
+
+/// An end of a conversation.
+struct Talker<'a, D> {
     device: &'a mut D,
     frame: Vec<u8>,
     arrivals: Vec<Received>,
@@ -151,27 +168,37 @@ pub(crate) struct Talker<'a, D> {
 
 impl<'a, D: Device> Talker<'a, D> {
     /// `frame` is what goes to the other end, which sends frames of the same length.
-    pub(crate) fn new(device: &'a mut D, frame: Vec<u8>) -> Self {
+    fn new(device: &'a mut D, frame: Vec<u8>) -> Self {
         Self { device, frame, arrivals: Vec::with_capacity(BATCH) }
     }
 
-    /// Takes what has arrived; whether a message is among it.
-    fn take(&mut self, message: &mut [u8; MESSAGE_BYTES]) -> io::Result<bool> {
-        self.device.receive(&mut self.arrivals, BATCH)?;
-        let mut has_heard = false;
-        for arrival in self.arrivals.drain(..) {
-            let frame = self.device.frame(&arrival.frame, arrival.len);
-            if let Some(said) = frame.last_chunk().filter(|_| frame.len() == self.frame.len()) {
-                (*message, has_heard) = (*said, true);
+    fn ask(&mut self, duration: Duration, stop: &AtomicBool) -> io::Result<Latency> {
+        let (mut took, mut message, start) = (latency(), [0; REQUEST_BYTES], now());
+        for number in 0u64.. {
+            let asked = now();
+            if asked - start >= duration || stop.load(Ordering::Acquire) {
+                break;
             }
-            self.device.release(arrival.frame);
+            message[..8].copy_from_slice(&number.to_le_bytes());
+            self.say(&message)?;
+            // A late answer is that of an earlier request.
+            while self.hear(&mut message)? && message[..8] != number.to_le_bytes() {}
+            record(&mut took, asked.elapsed());
         }
-        Ok(has_heard)
+        Ok(took)
     }
-}
 
-impl<D: Device + Send> Talk for Talker<'_, D> {
-    fn say(&mut self, message: &[u8; MESSAGE_BYTES]) -> io::Result<()> {
+    fn answer(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        let mut message = [0; REQUEST_BYTES];
+        while !stop.load(Ordering::Acquire) {
+            if self.hear(&mut message)? {
+                self.say(&message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, message: &[u8; REQUEST_BYTES]) -> io::Result<()> {
         let bytes = self.frame.len();
         if let Some(last) = self.frame.last_chunk_mut() {
             *last = *message;
@@ -186,7 +213,8 @@ impl<D: Device + Send> Talk for Talker<'_, D> {
         self.device.flush()
     }
 
-    fn hear(&mut self, message: &mut [u8; MESSAGE_BYTES]) -> io::Result<bool> {
+    /// Waits for a message; false when none has come for [`PATIENCE`].
+    fn hear(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
         let begun = now();
         while begun.elapsed() < PATIENCE {
             if self.take(message)? {
@@ -195,6 +223,20 @@ impl<D: Device + Send> Talk for Talker<'_, D> {
             thread::yield_now();
         }
         Ok(false)
+    }
+
+    /// Takes what has arrived; whether a message is among it.
+    fn take(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
+        self.device.receive(&mut self.arrivals, BATCH)?;
+        let mut has_heard = false;
+        for arrival in self.arrivals.drain(..) {
+            let frame = self.device.frame(&arrival.frame, arrival.len);
+            if let Some(said) = frame.last_chunk().filter(|_| frame.len() == self.frame.len()) {
+                (*message, has_heard) = (*said, true);
+            }
+            self.device.release(arrival.frame);
+        }
+        Ok(has_heard)
     }
 }
 

@@ -12,13 +12,11 @@ use spray_nic::driver::{DriverOptions, Idle};
 use spray_switch::RunError;
 use spray_testbed::StopOnDrop;
 
-use super::cpu;
-
 /// How long round trips took, in nanoseconds.
 pub type Latency = Histogram<u64>;
 
-/// How long a receiver waits for stragglers, and the longest that any call of a socket blocks.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// Bytes of a request, and of its answer.
+pub(super) const REQUEST_BYTES: usize = 64;
 /// Round trips up to this are told apart, to one percent.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -29,14 +27,10 @@ pub struct Throughput {
     pub sent: u64,
     /// How many of them the receiver took.
     pub received: u64,
-    /// Bytes of each, as the run was configured: UDP payload, or the whole frame.
+    /// Bytes of each, as the run was configured: a message, or the whole frame.
     pub bytes: usize,
-    /// How long the sender sent.
-    pub sending: Duration,
     /// From the first arrival to the last.
     pub receiving: Duration,
-    /// CPU time of the whole machine meanwhile.
-    pub busy: Duration,
 }
 
 impl Throughput {
@@ -50,12 +44,6 @@ impl Throughput {
     #[must_use]
     pub fn received_gbps(&self) -> f64 {
         self.received_pps() * self.bytes as f64 * 8e-9
-    }
-
-    /// CPU time of the machine per 10^9 bytes received, in seconds.
-    #[must_use]
-    pub fn cpu_s_per_gb(&self) -> f64 {
-        self.busy.as_secs_f64() / (self.received as f64 * self.bytes as f64 * 1e-9).max(f64::MIN_POSITIVE)
     }
 }
 
@@ -74,17 +62,11 @@ pub(super) fn record(latency: &mut Latency, took: Duration) {
     latency.saturating_record(took.as_nanos() as u64);
 }
 
-/// How the sending and the receiving thread of every measurement run: each on a CPU of its own if there are two, since a
-/// scheduler that moves them about halves any of the figures; spinning ones under SCHED_IDLE.
-pub(super) fn threads(idle_priority: bool) -> [DriverOptions; 2] {
+/// How the sending and the receiving thread of every measurement run: under SCHED_IDLE, since they spin, and each on a CPU of its own if there
+/// are two, since a scheduler that moves them about halves any of the figures.
+pub(super) fn threads() -> [DriverOptions; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    [0, 1].map(|side| DriverOptions { idle_priority, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
-}
-
-/// Not now, but later: full buffers, timeouts, signals.
-pub(super) fn is_busy(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
-        || error.raw_os_error() == Some(libc::ENOBUFS)
+    [0, 1].map(|side| DriverOptions { idle_priority: true, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
 }
 
 /// Converts an I/O error into that of a run which failed while `doing` something.
@@ -115,28 +97,12 @@ impl Arrivals {
     }
 }
 
-/// Counts what one thread sends and another receives. `send` returns how many frames of `bytes` it sent, and for how long.
-pub(super) fn measure(
-    threads: [DriverOptions; 2],
-    bytes: usize,
-    send: impl FnOnce(&AtomicBool) -> io::Result<(u64, Duration)> + Send,
-    receive: impl FnOnce(&AtomicBool) -> io::Result<Arrivals> + Send,
-) -> io::Result<Throughput> {
-    let busy = cpu::busy()?;
-    let (sent, arrivals) = both(
-        |stop| threads[0].apply().and_then(|()| send(stop)),
-        |stop| threads[1].apply().and_then(|()| receive(stop)),
-    )?;
-    let ((sent, sending), arrivals) = (sent?, arrivals?);
-    let busy = cpu::busy()?.saturating_sub(busy);
-    Ok(Throughput { sent, received: arrivals.count, bytes, sending, receiving: arrivals.time(), busy })
-}
-
 /// Runs both at once, each in a thread of its own, until both are through. Either sets the flag when it ends.
 ///
 /// # Errors
-/// When a thread cannot be started.
+/// When a thread cannot be started or set up.
 pub(super) fn both<A: Send, B: Send>(
+    threads: [DriverOptions; 2],
     first: impl FnOnce(&AtomicBool) -> A + Send,
     second: impl FnOnce(&AtomicBool) -> B + Send,
 ) -> io::Result<(A, B)> {
@@ -144,18 +110,18 @@ pub(super) fn both<A: Send, B: Send>(
     thread::scope(|scope| {
         let second = thread::Builder::new().spawn_scoped(scope, || {
             let _stop = StopOnDrop(&stop);
-            second(&stop)
+            threads[1].apply().map(|()| second(&stop))
         })?;
         let first = thread::Builder::new().spawn_scoped(scope, || {
             let _stop = StopOnDrop(&stop);
-            first(&stop)
+            threads[0].apply().map(|()| first(&stop))
         });
         let first = first.inspect_err(|_| stop.store(true, Ordering::Release))?;
-        Ok((join(first), join(second)))
+        Ok((join(first)?, join(second)?))
     })
 }
 
 /// Waits for a scoped thread; its panic goes on here.
-pub(super) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -27,9 +27,6 @@ impl Pair {
     }
 
     /// As [`new`](Self::new), with interfaces of so many queues.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub fn with_queues(queues: u32) -> Result<Self, RunError> {
         let prefix = prefix();
         let make = |side: usize| {
@@ -78,12 +75,6 @@ impl Pair {
     }
 
     /// Runs `work` on this thread inside a side's namespace; a process that it starts stays there.
-    ///
-    /// # Errors
-    /// When the namespace cannot be entered.
-    ///
-    /// # Panics
-    /// When `side` is neither 0 nor 1.
     pub fn run_in<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
         self.sides[side].run(work)
     }

@@ -241,25 +241,16 @@ pub enum Engine {
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     #[cfg(feature = "xdp")]
-    /// One REPS connection over veth through the switch, against bare AF_XDP frames, the kernel's UDP and TCP, and QUIC
+    /// One REPS connection over veth through the switch, against bare AF_XDP frames
     Veth(BenchVeth),
     /// The simulator: packet-hops a second and memory, for fabrics of growing size
     Sim(BenchSim),
-    #[cfg(target_os = "linux")]
-    /// Hostile frames of every kind: what each costs an endpoint, and what it sends back
-    Hostile(BenchHostile),
     #[cfg(target_os = "linux")]
     /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
     Transport(BenchTransport),
     #[cfg(feature = "xdp")]
     /// The switch program: nanoseconds a switch by each scheme and hash, over a program that only redirects
     Switch(BenchSwitch),
-    #[cfg(feature = "xdp")]
-    /// How long commands take that have little to do
-    Start(BenchStart),
-    #[cfg(feature = "xdp")]
-    /// All benchmarks and the demo, into one Markdown document
-    Speed(BenchSpeed),
 }
 
 #[derive(Debug, Args)]
@@ -297,14 +288,6 @@ pub struct BenchTransport {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub packets: u64,
     /// Number of measurements of each figure
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
-    pub repeat: u32,
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug, Args)]
-pub struct BenchHostile {
-    /// Number of measurements of each kind
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
 }

@@ -1,24 +1,16 @@
 //! `spray bench`: how fast things are, as ratios measured side by side in one run.
 
-#[cfg(target_os = "linux")]
-mod hostile;
 mod median;
-#[cfg(feature = "xdp")]
-mod peers;
 mod sim;
-#[cfg(feature = "xdp")]
-mod speed;
-#[cfg(feature = "xdp")]
-mod start;
 #[cfg(feature = "xdp")]
 mod switch;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
 mod veth;
-
 #[cfg(feature = "xdp")]
-pub use peers::peers;
+pub mod ways;
+
 use spray_tools::failure::Outcome;
 
 use crate::lab::args::Bench;
@@ -33,14 +25,8 @@ pub fn bench(arguments: &Bench) -> Outcome {
         Bench::Veth(arguments) => veth::veth(arguments),
         Bench::Sim(arguments) => sim::sim(arguments),
         #[cfg(target_os = "linux")]
-        Bench::Hostile(arguments) => hostile::hostile(arguments),
-        #[cfg(target_os = "linux")]
         Bench::Transport(arguments) => transport::transport(arguments),
         #[cfg(feature = "xdp")]
         Bench::Switch(arguments) => switch::switch(arguments),
-        #[cfg(feature = "xdp")]
-        Bench::Start(arguments) => start::start(arguments),
-        #[cfg(feature = "xdp")]
-        Bench::Speed(arguments) => speed::speed(arguments),
     }
 }

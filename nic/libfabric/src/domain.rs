@@ -19,12 +19,7 @@ static OPS: fi_ops_domain = fi_ops_domain {
     endpoint: endpoint::open::<Messages>,
     scalable_ep: missing,
     cntr_open: counter::open,
-    poll_open: missing,
-    stx_ctx: missing,
-    srx_ctx: missing,
-    query_atomic: missing,
-    query_collective: missing,
-    endpoint2: missing,
+    rest: [missing; 6],
 };
 
 /// `fi_domain`.

@@ -44,28 +44,8 @@ struct State {
 }
 
 static FID: fi_ops = object::ops(close, bind, control);
-static OPS: fi_ops_ep = fi_ops_ep {
-    size: size_of::<fi_ops_ep>(),
-    cancel,
-    getopt,
-    setopt,
-    tx_ctx: missing,
-    rx_ctx: missing,
-    rx_size_left: missing,
-    tx_size_left: missing,
-};
-static CM: fi_ops_cm = fi_ops_cm {
-    size: size_of::<fi_ops_cm>(),
-    setname,
-    getname,
-    getpeer: missing,
-    connect: missing,
-    listen: missing,
-    accept: missing,
-    reject: missing,
-    shutdown: missing,
-    join: missing,
-};
+static OPS: fi_ops_ep = fi_ops_ep { size: size_of::<fi_ops_ep>(), cancel, getopt, setopt, rest: [missing; 4] };
+static CM: fi_ops_cm = fi_ops_cm { size: size_of::<fi_ops_cm>(), setname, getname, rest: [missing; 7] };
 static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
 
 /// [`Ep::least_room`] by default.

@@ -15,9 +15,7 @@ static OPS: fi_ops_fabric = fi_ops_fabric {
     domain: domain::open,
     passive_ep: missing,
     eq_open,
-    wait_open: missing,
-    trywait: missing,
-    domain2: missing,
+    rest: [missing; 3],
 };
 static EQ_FID: fi_ops = object::plain_ops::<fid_eq>();
 static EQ_OPS: fi_ops_eq =

@@ -89,6 +89,11 @@ impl Outgoing {
         Self { data: Some(data), ..self }
     }
 
+    /// With flags of its own, which say whether it has data.
+    fn with_flags(self, flags: u64, data: u64) -> Self {
+        Self { data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(data), flags: Some(flags), ..self }
+    }
+
     /// Begins to send.
     ///
     /// # Safety
@@ -124,6 +129,10 @@ impl Incoming {
         Self { tag: Some(tag), ..self }
     }
 
+    fn with_flags(self, flags: u64) -> Self {
+        Self { flags: Some(flags), ..self }
+    }
+
     /// Begins to receive.
     ///
     /// # Safety
@@ -157,11 +166,6 @@ impl Incoming {
             })
         })
     }
-}
-
-/// The message's data, where the flags say that it has some.
-fn data_of(flags: u64, data: u64) -> Option<u64> {
-    (flags & FI_REMOTE_CQ_DATA != 0).then_some(data)
 }
 
 /// Calls of libfabric's, each with its twin for messages that have a tag: what follows the first semicolon comes to the twin alone.
@@ -204,39 +208,31 @@ calls! {
         => Outgoing::new(&piece(buf, len), 1, to, None).with_data(data);
 }
 
-unsafe extern "C" fn recvmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
-        let incoming = Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        Incoming { flags: Some(flags), ..incoming }.begin(ep)
-    }
+/// Calls that describe a message by a structure.
+macro_rules! described {
+    ($($call:ident($Message:ty) => |$message:ident, $flags:ident| $what:expr;)+) => {$(
+        unsafe extern "C" fn $call(ep: *mut fid_ep, message: *const $Message, $flags: u64) -> isize {
+            // SAFETY: the application keeps to libfabric's rules for this call.
+            unsafe {
+                let Some($message) = message.as_ref() else { return -(libc::EINVAL as isize) };
+                $what.begin(ep)
+            }
+        }
+    )+};
 }
 
-unsafe extern "C" fn sendmsg(ep: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
-        let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context));
-        Outgoing { data: data_of(flags, message.data), flags: Some(flags), ..outgoing }.begin(ep)
-    }
-}
-
-unsafe extern "C" fn trecvmsg(ep: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
-        let incoming = Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context);
-        Incoming { flags: Some(flags), ..incoming }.tagged((message.tag, message.ignore)).begin(ep)
-    }
-}
-
-unsafe extern "C" fn tsendmsg(ep: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe {
-        let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
-        let outgoing = Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context));
-        let outgoing = Outgoing { data: data_of(flags, message.data), flags: Some(flags), ..outgoing };
-        outgoing.tagged(message.tag).begin(ep)
-    }
+described! {
+    recvmsg(fi_msg) => |message, flags|
+        Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context).with_flags(flags);
+    trecvmsg(fi_msg_tagged) => |message, flags|
+        Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context)
+            .with_flags(flags)
+            .tagged((message.tag, message.ignore));
+    sendmsg(fi_msg) => |message, flags|
+        Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context))
+            .with_flags(flags, message.data);
+    tsendmsg(fi_msg_tagged) => |message, flags|
+        Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context))
+            .with_flags(flags, message.data)
+            .tagged(message.tag);
 }

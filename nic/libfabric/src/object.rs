@@ -18,7 +18,7 @@ pub(crate) const fn plain_ops<T>() -> fi_ops {
 
 /// The operations that every object has.
 pub(crate) const fn ops(close: Close, bind: Bind, control: Control) -> fi_ops {
-    fi_ops { size: size_of::<fi_ops>(), close, bind, control, ops_open: missing, tostr: missing, ops_set: missing }
+    fi_ops { size: size_of::<fi_ops>(), close, bind, control, rest: [missing; 3] }
 }
 
 /// The beginning of an object.

@@ -20,9 +20,9 @@ pub(crate) static OPS: fi_ops_rma = fi_ops_rma {
     write: one::<WRITE>,
     writev: several::<WRITE>,
     writemsg: described::<WRITE>,
-    inject,
-    writedata,
-    injectdata,
+    inject: inject::<WRITE>,
+    writedata: with_data::<WRITE>,
+    injectdata: inject_with_data::<WRITE>,
 };
 
 const READ: bool = true;
@@ -42,8 +42,18 @@ struct Wish {
 }
 
 impl Wish {
-    fn new(iov: *const iovec, count: usize, (to, offset, key): (fi_addr_t, u64, u64), context: *mut c_void) -> Self {
-        Self { iov, count, to, offset, key, data: None, context: Some(context), flags: None }
+    /// Of this side's memory.
+    fn new(iov: *const iovec, count: usize, context: Option<*mut c_void>) -> Self {
+        Self { iov, count, to: 0, offset: 0, key: 0, data: None, context, flags: None }
+    }
+
+    fn with_data(self, data: u64) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    /// The peer's memory.
+    fn at(self, to: fi_addr_t, offset: u64, key: u64) -> Self {
+        Self { to, offset, key, ..self }
     }
 
     /// Begins it.
@@ -73,88 +83,41 @@ impl Wish {
     }
 }
 
-unsafe extern "C" fn one<const IS_READ: bool>(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    to: fi_addr_t,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
-    unsafe { Wish::new(&piece(buf, len), 1, (to, offset, key), context).begin::<IS_READ>(ep) }
+/// Calls of libfabric's: the peer's memory comes behind the first arguments.
+macro_rules! calls {
+    ($($call:ident($($before:ident: $Before:ty),+; $($context:ident: $Context:ty)?) => $wish:expr;)+) => {$(
+        unsafe extern "C" fn $call<const IS_READ: bool>(
+            ep: *mut fid_ep,
+            $($before: $Before,)+
+            to: fi_addr_t,
+            offset: u64,
+            key: u64,
+            $($context: $Context)?
+        ) -> isize {
+            // SAFETY: the application keeps to libfabric's rules for this call.
+            unsafe { $wish.at(to, offset, key).begin::<IS_READ>(ep) }
+        }
+    )+};
 }
 
-unsafe extern "C" fn several<const IS_READ: bool>(
-    ep: *mut fid_ep,
-    iov: *const iovec,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: fi_addr_t,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: as in `one`.
-    unsafe { Wish::new(iov, count, (to, offset, key), context).begin::<IS_READ>(ep) }
+calls! {
+    one(buf: *mut c_void, len: usize, _desc: *mut c_void; context: *mut c_void)
+        => Wish::new(&piece(buf, len), 1, Some(context));
+    several(iov: *const iovec, _desc: *mut *mut c_void, count: usize; context: *mut c_void)
+        => Wish::new(iov, count, Some(context));
+    with_data(buf: *mut c_void, len: usize, _desc: *mut c_void, data: u64; context: *mut c_void)
+        => Wish::new(&piece(buf, len), 1, Some(context)).with_data(data);
+    inject(buf: *mut c_void, len: usize;) => Wish::new(&piece(buf, len), 1, None);
+    inject_with_data(buf: *mut c_void, len: usize, data: u64;) => Wish::new(&piece(buf, len), 1, None).with_data(data);
 }
 
 unsafe extern "C" fn described<const IS_READ: bool>(ep: *mut fid_ep, message: *const fi_msg_rma, flags: u64) -> isize {
-    // SAFETY: as in `one`.
+    // SAFETY: the application keeps to libfabric's rules for this call.
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
         let Ok([remote]) = call::slice(message.rma_iov, message.rma_iov_count) else { return -(libc::EINVAL as isize) };
-        let place = (message.addr, remote.addr, remote.key);
-        let wish = Wish::new(message.msg_iov, message.iov_count, place, message.context);
+        let wish = Wish::new(message.msg_iov, message.iov_count, Some(message.context));
         let data = (!IS_READ && flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
-        Wish { data, flags: Some(flags), ..wish }.begin::<IS_READ>(ep)
+        Wish { data, flags: Some(flags), ..wish }.at(message.addr, remote.addr, remote.key).begin::<IS_READ>(ep)
     }
-}
-
-unsafe extern "C" fn inject(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    to: fi_addr_t,
-    offset: u64,
-    key: u64,
-) -> isize {
-    let piece = call::piece(buf, len);
-    let wish = Wish::new(&piece, 1, (to, offset, key), std::ptr::null_mut());
-    // SAFETY: as in `one`.
-    unsafe { Wish { context: None, ..wish }.begin::<WRITE>(ep) }
-}
-
-unsafe extern "C" fn writedata(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: fi_addr_t,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    let piece = call::piece(buf, len);
-    let wish = Wish::new(&piece, 1, (to, offset, key), context);
-    // SAFETY: as in `one`.
-    unsafe { Wish { data: Some(data), ..wish }.begin::<WRITE>(ep) }
-}
-
-unsafe extern "C" fn injectdata(
-    ep: *mut fid_ep,
-    buf: *mut c_void,
-    len: usize,
-    data: u64,
-    to: fi_addr_t,
-    offset: u64,
-    key: u64,
-) -> isize {
-    let piece = call::piece(buf, len);
-    let wish = Wish::new(&piece, 1, (to, offset, key), std::ptr::null_mut());
-    // SAFETY: as in `one`.
-    unsafe { Wish { data: Some(data), context: None, ..wish }.begin::<WRITE>(ep) }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use spray_benches::net::Routers;
+use crate::routers::Routers;
 use spray_switch::program::Meddling;
 
 use crate::chaos::port::{PORTS, Port};

@@ -164,7 +164,7 @@ fn event(left: &mut Vec<Kind>, rng: &mut Rng) -> Event {
         after_ms: 100 + rng::below(900, rng) as u64,
         for_ms: for_ms as u64,
         port: rng::below(PORTS.len(), rng),
-        spine: rng::below(spray_benches::net::Routers::SPINES, rng),
+        spine: rng::below(crate::routers::Routers::SPINES, rng),
     }
 }
 

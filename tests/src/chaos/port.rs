@@ -1,6 +1,6 @@
 //! The interfaces of the hosts of a run.
 
-use spray_benches::net::Routers;
+use crate::routers::Routers;
 
 /// An interface of a host, and its router's toward it.
 #[derive(Debug)]

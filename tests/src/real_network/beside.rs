@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::routers::Routers;
 use socket2::{Protocol, Socket};
-use spray_benches::net::Routers;
 use spray_switch::RunError;
 
 use super::{CUBIC, Ended, Kernel, Transfer, by_kernel, by_spray, connection};

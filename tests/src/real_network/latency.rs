@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use spray_benches::net::Routers;
+use crate::routers::Routers;
 use spray_switch::RunError;
 
 use super::{Condition, Contender, Ended, Transfer, transfer};

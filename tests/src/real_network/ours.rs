@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spray_benches::net::Routers;
+use crate::routers::Routers;
 use spray_switch::RunError;
 
 use super::{Out, PATIENCE, receiver, sender};

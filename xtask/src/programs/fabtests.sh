@@ -41,7 +41,7 @@ while read -r test; do
     try tcp $test
     tcp=$how
     try spray $test
-    echo "result: \`$test\`: $how, tcp $tcp"
+    echo "$test" >> "$how, tcp $tcp.txt"
     [ $how != fails ] || { failed="$failed; $test"; tail -n 5 said-spray >&2; }
 done << TESTS
 fi_rdm
@@ -88,6 +88,12 @@ fi_rma_bw -e rdm -o write -I 5 -v
 fi_rma_bw -e rdm -o read -I 5 -v
 fi_rma_bw -e rdm -o writedata -I 5 -v
 TESTS
+for how in *", tcp "*.txt; do
+    case $how in
+        passes*passes*) echo "result: ${how%.txt}: $(wc -l < "$how") tests" ;;
+        *) echo "result: ${how%.txt}: $(sed 's/.*/`&`/' "$how" | paste -sd , | sed 's/,/, /g')" ;;
+    esac
+done
 
 # What the last line of a benchmark tells: its columns are bytes, rounds, total, time, MB/s, us a transfer, and so on.
 figure() { awk -v by="$1" '/^[0-9]/ { last = $0 } END { split(last, a, " "); print by " " a[6] " us, " a[5] " MB/s" }' said-$1; }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::initrd;
+use super::table::Row;
 use super::tools::Tools;
-use crate::sh::{self, Outcome};
+use crate::sh::{self, Failure, Outcome};
 
 /// Options of virtio's NIC. Its driver has zero-copy only where it hands out memory by the kernel's DMA interface, and XDP only without
 /// offloads that merge frames or leave checksums open.
@@ -28,33 +28,18 @@ pub struct Machine<'a> {
     pub wires: Option<&'a str>,
     /// A machine that has not turned itself off by then is ended.
     pub seconds: u32,
-    /// Whether its console is shown.
-    pub shown: bool,
-}
-
-/// What a machine printed.
-#[derive(Debug, Default)]
-pub struct Console {
-    pub lines: Vec<String>,
-    /// Whether its script came to its end.
-    pub ended: bool,
 }
 
 impl Machine<'_> {
-    /// Boots, waits until the machine turns itself off, and returns its console.
-    pub fn boot(&self) -> Outcome<Console> {
-        let mut console = Console::default();
-        let each = |line: &str| {
-            let line = line.trim_end_matches('\r');
-            console.ended |= line.contains(initrd::END);
-            console.lines.push(line.to_string());
-        };
-        let mut command = self.command();
-        match self.shown {
-            true => sh::run_lines(&mut command, each)?,
-            false => sh::read_lines(&mut command, each)?,
-        };
-        Ok(console)
+    /// Boots, waits until the machine turns itself off, keeps its console in `log`, and returns how the steps ended.
+    pub fn boot(&self, name: &str, steps: &[&str], log: &Path) -> Outcome<Row> {
+        let mut console = Vec::new();
+        sh::read_lines(&mut self.command(), |line| console.push(line.trim_end_matches('\r').to_string()))?;
+        let folder = log.parent().map_or(Ok(()), std::fs::create_dir_all);
+        folder.and_then(|()| std::fs::write(log, console.join("\n"))).map_err(|error| Failure::of_file(log, &error))?;
+        let row = Row::read(name, steps, &console);
+        println!("{row}\n  its console is in {}", log.display());
+        Ok(row)
     }
 
     fn command(&self) -> Command {

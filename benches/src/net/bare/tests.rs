@@ -93,16 +93,9 @@ fn messages_are_answered_and_no_frame_is_kept() {
         frame.resize(120, 0);
         frame
     });
-    let (mut here, mut other) = (Talker::new(&mut asking, there), Talker::new(&mut answering, back));
-    for number in 0..100 {
-        let mut heard = [0; MESSAGE_BYTES];
-        here.say(&[number; MESSAGE_BYTES]).expect("memory devices do not fail");
-        assert!(other.hear(&mut heard).expect("memory devices do not fail"));
-        other.say(&heard).expect("memory devices do not fail");
-        heard.fill(0xff);
-        assert!(here.hear(&mut heard).expect("memory devices do not fail"));
-        assert_eq!(heard, [number; MESSAGE_BYTES]);
-    }
+    let took =
+        exchange([&mut asking, &mut answering], [there, back], Duration::from_millis(30), config(&[], 1).threads);
+    assert!(!took.expect("memory devices do not fail").is_empty());
     asking.audit().expect("no frame lost");
     answering.audit().expect("no frame lost");
 }

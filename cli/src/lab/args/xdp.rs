@@ -126,7 +126,7 @@ pub struct BenchVeth {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
     /// Measure these alone
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::lab::bench::peers().map(|(name, _)| name)))]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::lab::bench::ways::WAYS.map(|(name, ..)| name)))]
     pub only: Vec<String>,
     /// Leave out the round trips of small messages
     #[arg(long)]
@@ -138,24 +138,4 @@ pub struct BenchSwitch {
     /// Number of measurements of each kind
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchStart {
-    /// Number of measurements of each kind
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
-    pub repeat: u32,
-}
-
-#[derive(Debug, Args)]
-pub struct BenchSpeed {
-    /// The document to write
-    #[arg(long, value_name = "FILE", default_value = "docs/results/speed.md")]
-    pub out: PathBuf,
-    /// Threads of the simulator, for `spray bench sim`
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub threads: u32,
-    /// The published simulator, to be measured beside ours by `spray bench sim`: its command, with `{topology}` and `{matrix}`
-    #[arg(long, value_name = "COMMAND")]
-    pub reference: Option<String>,
 }

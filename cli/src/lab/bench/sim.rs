@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use spray_experiments::results::{self, RunResult};
 use spray_experiments::scenario::Scenario;
 use spray_experiments::sim::Simulation;
@@ -48,11 +48,6 @@ const SIZES: [Size; 4] = [
     Size { hosts: 8_192, topology: "fat-tree:32x16x16x256x16", matrix: "permutation:1MiB", tiers: &[] },
     Size { hosts: 65_536, topology: "fat-tree:64x32x32x1024x32", matrix: "permutation:256KiB", tiers: &[] },
 ];
-
-/// Two threads are to be so many times as fast as one.
-const TWO_THREADS: f64 = 1.8;
-/// One thread is to be so many times as fast as the published simulator.
-const REFERENCE: f64 = 25.0;
 
 /// What was measured of a size: times in seconds, one for each round.
 struct Measured {
@@ -176,40 +171,21 @@ fn growth(all: &[Measured], measured: &Measured) -> f64 {
     measured.hop_ns() / all.first().map_or(1.0, Measured::hop_ns)
 }
 
-/// One JSON object: a list of the sizes, and what has targets beside it.
+/// One JSON object.
 fn object(arguments: &args::BenchSim, all: &[Measured]) -> Value {
-    let mut object = Map::new();
-    let mut put = |name: String, value: Value| object.insert(name, value);
-    put("balancer".into(), arguments.balancer.to_string().into());
-    put("threads".into(), arguments.threads.into());
-    put("repeat".into(), arguments.repeat.into());
-    for measured in all {
-        let hosts = measured.size.hosts;
-        let [threads, reference] = measured.ratios();
-        if let Some(ratio) = threads {
-            put(format!("ratio_threads_{hosts}"), ratio.into());
-            if arguments.threads == 2 {
-                put(format!("ratio_threads_{hosts}_target"), TWO_THREADS.into());
-            }
-        }
-        if let Some(ratio) = reference {
-            put(format!("ratio_reference_{hosts}"), ratio.into());
-            put(format!("ratio_reference_{hosts}_target"), REFERENCE.into());
-        }
-        if hosts >= 8_192 {
-            put(format!("growth_{hosts}"), growth(all, measured).into());
-            put(format!("wall_s_{hosts}"), median(&measured.one_s).into());
-            put(format!("peak_rss_mb_{hosts}"), measured.last.sim.map_or(0.0, |sim| sim.peak_rss_mb).into());
-        }
-    }
-    put("sizes".into(), all.iter().map(|measured| row(all, measured)).collect());
-    object.into()
+    json!({
+        "balancer": arguments.balancer.to_string(),
+        "threads": arguments.threads,
+        "repeat": arguments.repeat,
+        "sizes": all.iter().map(|measured| row(all, measured)).collect::<Vec<_>>(),
+    })
 }
 
 fn row(all: &[Measured], measured: &Measured) -> Value {
     let Measured { size, last, one_s, many_s, reference_s } = measured;
     let ends = |of: fn(f64, f64) -> f64| one_s.iter().copied().reduce(of);
     let some = |list: &[f64]| (!list.is_empty()).then(|| median(list));
+    let [ratio_threads, ratio_reference] = measured.ratios();
     json!({
         "hosts": size.hosts,
         "topology": size.topology,
@@ -220,6 +196,8 @@ fn row(all: &[Measured], measured: &Measured) -> Value {
         "wall_s_most": ends(f64::max),
         "wall_s_threads": some(many_s),
         "reference_s": some(reference_s),
+        "ratio_threads": ratio_threads,
+        "ratio_reference": ratio_reference,
         "packet_hops_per_s": (1e9 / measured.hop_ns()).round() as u64,
         "hop_ns": measured.hop_ns(),
         "growth": growth(all, measured),

@@ -12,19 +12,19 @@ use super::median::median;
 use crate::lab::args;
 
 /// Most that a packet may cost either end, in copies of its payload.
-pub const COPYING_TARGET: f64 = 1.4;
+const COPYING_TARGET: f64 = 1.4;
 /// The same of a packet whose payload stays in the frame.
-pub const IN_PLACE_TARGET: f64 = 0.7;
+const IN_PLACE_TARGET: f64 = 0.7;
 /// Most that sealing may cost a packet beyond what the cipher takes.
-pub const SEALING_TARGET_NS: f64 = 150.0;
+const SEALING_TARGET_NS: f64 = 150.0;
 /// Most that a packet of [`SMALL_BYTES`] may cost either end.
-pub const SMALL_TARGET_NS: f64 = 90.0;
+const SMALL_TARGET_NS: f64 = 90.0;
 /// Most that a packet of 1,000 connections may cost, over that of one.
-pub const MANY_TARGET: f64 = 1.1;
+const MANY_TARGET: f64 = 1.1;
 /// The same of 10,000 connections.
-pub const VERY_MANY_TARGET: f64 = 1.3;
+const VERY_MANY_TARGET: f64 = 1.3;
 /// How many times as much as one queue two are to carry.
-pub const QUEUES_TARGET: f64 = 1.9;
+const QUEUES_TARGET: f64 = 1.9;
 const SMALL_BYTES: u32 = 64;
 /// Connections of the measurements with many.
 const MANY: u32 = 1_000;

@@ -13,7 +13,7 @@ use super::{
 /// their arguments away themselves, and find an `int` in the lower half of the result.
 pub type Missing = unsafe extern "C" fn() -> isize;
 
-/// Stands for operations that the provider does not have.
+/// Stands for operations that the provider does not have. Where a table ends with such ones, they are its `rest`.
 pub extern "C" fn missing() -> isize {
     -(libc::ENOSYS as isize)
 }
@@ -32,9 +32,7 @@ pub struct fi_ops {
     pub close: unsafe extern "C" fn(*mut fid) -> c_int,
     pub bind: unsafe extern "C" fn(*mut fid, *mut fid, u64) -> c_int,
     pub control: unsafe extern "C" fn(*mut fid, c_int, *mut c_void) -> c_int,
-    pub ops_open: Missing,
-    pub tostr: Missing,
-    pub ops_set: Missing,
+    pub rest: [Missing; 3],
 }
 
 #[repr(C)]
@@ -50,9 +48,7 @@ pub struct fi_ops_fabric {
     pub domain: unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_domain, *mut c_void) -> c_int,
     pub passive_ep: Missing,
     pub eq_open: unsafe extern "C" fn(*mut fid_fabric, *mut fi_eq_attr, *mut *mut fid_eq, *mut c_void) -> c_int,
-    pub wait_open: Missing,
-    pub trywait: Missing,
-    pub domain2: Missing,
+    pub rest: [Missing; 3],
 }
 
 #[repr(C)]
@@ -70,12 +66,7 @@ pub struct fi_ops_domain {
     pub endpoint: unsafe extern "C" fn(*mut fid_domain, *mut fi_info, *mut *mut fid_ep, *mut c_void) -> c_int,
     pub scalable_ep: Missing,
     pub cntr_open: unsafe extern "C" fn(*mut fid_domain, *mut fi_cntr_attr, *mut *mut fid_cntr, *mut c_void) -> c_int,
-    pub poll_open: Missing,
-    pub stx_ctx: Missing,
-    pub srx_ctx: Missing,
-    pub query_atomic: Missing,
-    pub query_collective: Missing,
-    pub endpoint2: Missing,
+    pub rest: [Missing; 6],
 }
 
 #[repr(C)]
@@ -241,10 +232,7 @@ pub struct fi_ops_ep {
     pub cancel: unsafe extern "C" fn(*mut fid, *mut c_void) -> isize,
     pub getopt: unsafe extern "C" fn(*mut fid, c_int, c_int, *mut c_void, *mut usize) -> c_int,
     pub setopt: unsafe extern "C" fn(*mut fid, c_int, c_int, *const c_void, usize) -> c_int,
-    pub tx_ctx: Missing,
-    pub rx_ctx: Missing,
-    pub rx_size_left: Missing,
-    pub tx_size_left: Missing,
+    pub rest: [Missing; 4],
 }
 
 #[repr(C)]
@@ -252,13 +240,7 @@ pub struct fi_ops_cm {
     pub size: usize,
     pub setname: unsafe extern "C" fn(*mut fid, *mut c_void, usize) -> c_int,
     pub getname: unsafe extern "C" fn(*mut fid, *mut c_void, *mut usize) -> c_int,
-    pub getpeer: Missing,
-    pub connect: Missing,
-    pub listen: Missing,
-    pub accept: Missing,
-    pub reject: Missing,
-    pub shutdown: Missing,
-    pub join: Missing,
+    pub rest: [Missing; 7],
 }
 
 type Iov = *const iovec;

@@ -90,12 +90,11 @@ fn structures() -> (String, String) {
         fi_cntr_attr { events wait_obj wait_set flags }
         fi_eq_attr { size flags wait_obj signaling_vector wait_set }
         fid { fclass context ops }
-        fi_ops { size close bind control ops_open tostr ops_set }
+        fi_ops { size close bind control }
         fid_fabric { fid ops api_version }
-        fi_ops_fabric { size domain passive_ep eq_open wait_open trywait domain2 }
+        fi_ops_fabric { size domain passive_ep eq_open }
         fid_domain { fid ops mr }
-        fi_ops_domain { size av_open cq_open endpoint scalable_ep cntr_open poll_open stx_ctx srx_ctx query_atomic
-            query_collective endpoint2 }
+        fi_ops_domain { size av_open cq_open endpoint scalable_ep cntr_open }
         fi_ops_mr { size reg regv regattr }
         fid_mr { fid mem_desc key }
         fid_av { fid ops }
@@ -107,8 +106,8 @@ fn structures() -> (String, String) {
         fid_cntr { fid ops }
         fi_ops_cntr { size read readerr add set wait adderr seterr }
         fid_ep { fid ops cm msg rma tagged atomic collective }
-        fi_ops_ep { size cancel getopt setopt tx_ctx rx_ctx rx_size_left tx_size_left }
-        fi_ops_cm { size setname getname getpeer connect listen accept reject shutdown join }
+        fi_ops_ep { size cancel getopt setopt }
+        fi_ops_cm { size setname getname }
         fi_ops_msg { size recv recvv recvmsg send sendv sendmsg inject senddata injectdata }
         fi_ops_tagged { size recv recvv recvmsg send sendv sendmsg inject senddata injectdata }
         fi_msg { msg_iov desc iov_count addr context data }

@@ -12,7 +12,7 @@ use spray_nic::endpoint::{ConnectTag, PeerTags};
 use spray_nic::keys::PublicKey;
 
 /// Bytes of the message of the key exchange that follows a Connect.
-pub(crate) const CONNECT_BYTES: usize = 96;
+pub const CONNECT_BYTES: usize = 96;
 
 /// Bytes of what shows which listed key its sender holds.
 const PROOF_BYTES: usize = 24;

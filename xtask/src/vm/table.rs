@@ -2,65 +2,8 @@
 
 use std::fmt;
 
-/// A column of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// The script's function, without `step_`.
-    pub step: &'static str,
-    heading: &'static str,
-    meaning: &'static str,
-}
-
-/// The columns, in the order in which the script takes their steps.
-pub const COLUMNS: [Column; 13] = [
-    column("doctor", "doctor", "`spray doctor`"),
-    column(
-        "first",
-        "first contact",
-        "a file of 100 kB to a receiver that has just come up, whose Ethernet address the kernel must ask for",
-    ),
-    column(
-        "copy",
-        "copy",
-        "a file of 2 MB, with `--copy`; the receiver has compared its SHA-256. *native* or *generic* is how the program sits",
-    ),
-    column("zero_copy", "zero-copy", "the same with `--zero-copy`; *refused* where the driver has none"),
-    column(
-        "busy",
-        "busy polling",
-        "the same with `--busy-poll` at both ends, and how many frames the sender took by polling; interrupts must be as before. *refused* where nothing would be polled",
-    ),
-    column("perf", "perf", "goodput of `spray perf` over three seconds, of emulated processors"),
-    column(
-        "down_here",
-        "sender's link down",
-        "the sender's interface goes down for a second in mid-transfer; the file must arrive",
-    ),
-    column("down_there", "receiver's link down", "the same of the receiver's"),
-    column("mtu", "MTU 3800", "too large for these drivers' native XDP; what a user is told of it"),
-    column("second", "second process", "another `spray recv` on an interface that has one; the first must go on"),
-    column(
-        "switch",
-        "switch",
-        "the first NIC and a veth are ports of `spray switch`; files of 3 MB from the second NIC to a host behind the veth, and back, \
-         over all links between the switches; then the NIC is as it was",
-    ),
-    column(
-        "boxes",
-        "boxes",
-        "the NICs are the ends of a cable between two of three boxes, each with one switch of `spray switch --node`; files of 3 MB both ways between \
-         hosts behind veth",
-    ),
-    column(
-        "bare",
-        "of bare frames",
-        "our frames a second as a share of those of bare AF_XDP frames of the same length, on one queue of each NIC",
-    ),
-];
-
-const fn column(step: &'static str, heading: &'static str, meaning: &'static str) -> Column {
-    Column { step, heading, meaning }
-}
+/// A column: the script's function, without `step_`, and the heading. The page says what it means.
+pub type Column = (&'static str, &'static str);
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,10 +16,10 @@ enum End {
     Missing,
 }
 
-/// One kind of NIC.
+/// What one machine came to.
 #[derive(Debug)]
 pub struct Row {
-    name: String,
+    pub name: String,
     /// Each step that was asked for.
     ends: Vec<(String, End)>,
 }
@@ -141,28 +84,15 @@ impl fmt::Display for Row {
     }
 }
 
-/// The page of all rows.
-pub fn document(rows: &[Row], release: &str) -> String {
-    let headings = COLUMNS.map(|column| column.heading).join(" | ");
-    let mut text = format!(
-        "# Emulated NICs\n\n\
-         Written by `cargo xtask nics`. Each row is a virtual machine with two NICs of a kind, whose driver is that of Linux\n\
-         {release}; QEMU emulates them and two processors in software, and a bridge of TAP devices joins them. The second NIC is in\n\
-         a namespace of its own. The numbers in the names are queues; `rss`: the device hashes. Rates compare only within a row,\n\
-         and even there they scatter by half. A row is of the last run of its kind.\n\
-         For *of bare frames* all queues but one are taken away where the driver can, and bare frames are copied on igb. virtio-net's four are\n\
-         left out: it keeps three of them, and then Linux 6.18 itself crashes (in `virtnet_poll_tx` or `xp_alloc_batch`).\n\n\
-         | NIC | {headings} |\n|---|{}\n",
-        "---|".repeat(COLUMNS.len())
-    );
+/// All rows, and below them what was said where it went wrong.
+pub fn table(of: &str, columns: &[Column], rows: &[Row]) -> String {
+    let headings: Vec<&str> = columns.iter().map(|(_, heading)| *heading).collect();
+    let mut text = format!("| {of} | {} |\n|---|{}\n", headings.join(" | "), "---|".repeat(columns.len()));
     for row in rows {
         let cells: Vec<String> = row.ends.iter().map(|(_, end)| end.short()).collect();
         text += &format!("| {} | {} |\n", row.name, cells.join(" | "));
     }
-    text += "\n| column | meaning |\n|---|---|\n";
-    text.extend(COLUMNS.iter().map(|column| format!("| {} | {} |\n", column.heading, column.meaning)));
-    text += &said(rows);
-    text
+    text + &said(rows)
 }
 
 /// The commands' own words on what went wrong.
@@ -183,7 +113,7 @@ fn said(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Row, document};
+    use super::{Row, table};
 
     fn lines(text: &str) -> Vec<String> {
         text.lines().map(String::from).collect()
@@ -210,17 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn the_script_has_a_function_for_every_column() {
-        let script = include_str!("guest.sh");
-        for column in COLUMNS {
-            assert!(script.contains(&format!("\nstep_{}() {{", column.step)), "{}", column.step);
-        }
-    }
-
-    #[test]
     fn a_commands_own_words_stand_below_the_table() {
         let console = "@@ begin doctor at 1\n@@ good 11 ok\n@@ begin copy at 1\n@@ bad failed: `spray: use `x``";
-        let text = document(&[Row::read("igb", &["doctor", "copy"], &lines(console))], "6.18");
+        let columns = [("doctor", "doctor"), ("copy", "copy")];
+        let text = table("NIC", &columns, &[Row::read("igb", &["doctor", "copy"], &lines(console))]);
         assert!(text.contains("| igb | 11 ok | **wrong**: failed |"), "{text}");
         assert!(text.contains("\nigb, copy: spray: use `x`\n"), "{text}");
     }

@@ -46,9 +46,6 @@ impl Routers {
     /// Switches the rate of every spine toward the receiver between a half and one and a half of [`Routers::rate_bps`] until the
     /// returned value is dropped. Each spine switches every 12 ms, one after the other. So paths differ in delay, and the mean
     /// rate stays.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn jitter(&self) -> Result<Changes, RunError> {
         let (queue, mut fast) = (self.queue, [false; Self::SPINES]);
         self.change("tc", Duration::from_millis(12 / Self::SPINES as u64), move |step| {
@@ -60,9 +57,6 @@ impl Routers {
     }
 
     /// Five times a second has the sender's leaf choose another spine for every five-tuple, until the returned value is dropped.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn reroute(&self) -> Result<Changes, RunError> {
         let turned = |step: usize| (0..Self::SPINES).map(move |spine| (spine + step) % Self::SPINES);
         self.change("ip", Duration::from_millis(200), move |step| Self::routes(0, turned(step)))
@@ -70,26 +64,17 @@ impl Routers {
 
     /// Has packets through a spine take so much longer, in both directions, until the returned value is dropped. They are late by up to
     /// a quarter of a millisecond more, and keep their order.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn delay(&self, spine: usize, by: Duration) -> Result<Changes, RunError> {
         delay(&self.spines[spine], by)
     }
 
     /// As [`Routers::delay`], what comes from the sending host's first interface. Once for these routers.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn delay_first(&self, by: Duration) -> Result<Changes, RunError> {
         super::run_in(&self.leaves[0], &format!("ip rule add iif {} lookup {}", Self::GATEWAY, Self::DELAYS))?;
         delay(&self.leaves[0], by)
     }
 
     /// As [`Routers::delay`], what comes from the sending host's second interface.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn delay_second(&self, by: Duration) -> Result<Changes, RunError> {
         delay(&self.leaves[0], by)
     }

@@ -87,9 +87,6 @@ impl Routers {
 
     /// As [`new`](Self::new), with hosts whose interfaces have so many queues. The last router puts each packet on one by a hash of
     /// its five-tuple, as a NIC does.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub fn with_queues(queues: u32) -> Result<Self, RunError> {
         let prefix = prefix();
         let make = |name: String| Namespace::create(format!("{prefix}{name}"));
@@ -117,25 +114,16 @@ impl Routers {
     }
 
     /// Runs `work` on this thread inside a host's namespace; a process that it starts stays there.
-    ///
-    /// # Errors
-    /// When the namespace cannot be entered.
     pub fn run_in<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
         self.hosts[side].run(work)
     }
 
     /// As [`Routers::run_in`], at the host's router.
-    ///
-    /// # Errors
-    /// When the namespace cannot be entered.
     pub fn run_at_gateway<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
         self.leaves[side].run(work)
     }
 
     /// Gives the sending host a second interface, [`Routers::SECOND`], with an address and a default route of its own.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn add_interface(&self) -> Result<(), RunError> {
         let (host, leaf) = (&self.hosts[0], &self.leaves[0]);
         join(host, Self::SECOND, leaf, Self::MORE, 1)?;
@@ -146,33 +134,21 @@ impl Routers {
     }
 
     /// Runs commands of iproute2 at a host's router, one a line, through one shell. [`Routers::GATEWAY`] is the router's interface there.
-    ///
-    /// # Errors
-    /// When one of them fails.
     pub fn at_gateway(&self, side: usize, commands: &str) -> Result<(), RunError> {
         run_in(&self.leaves[side], commands)
     }
 
     /// As [`Routers::at_gateway`], at every spine.
-    ///
-    /// # Errors
-    /// When one of them fails.
     pub fn at_spines(&self, commands: &str) -> Result<(), RunError> {
         self.spines.iter().try_for_each(|spine| run_in(spine, commands))
     }
 
     /// Bytes on all uplinks of the sender's leaf since the last change of one of them.
-    ///
-    /// # Errors
-    /// When a counter cannot be read.
     pub fn bytes(&self) -> Result<u64, RunError> {
         self.uplinks[0].iter().try_fold(0, |sum, uplink| Ok(sum + uplink.bytes()?))
     }
 
     /// Bytes that have come to the sender's leaf from the sending host: by its first interface, and by its second.
-    ///
-    /// # Errors
-    /// When the kernel's counters cannot be read.
     pub fn arrived(&self) -> Result<[u64; 2], RunError> {
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
         let counters =
@@ -185,9 +161,6 @@ impl Routers {
     }
 
     /// Every uplink healthy and every route in place.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn heal(&self) -> Result<(), RunError> {
         for side in 0..2 {
             for spine in 0..Self::SPINES {
@@ -198,9 +171,6 @@ impl Routers {
     }
 
     /// Gives every uplink another queue, and heals all.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn set_queue(&mut self, queue: RouterQueue) -> Result<(), RunError> {
         self.queue = queue;
         self.heal()
@@ -212,18 +182,12 @@ impl Routers {
     }
 
     /// Sets rate and loss of both directions through a spine; a loss of 1 is silence.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn set_spine(&self, spine: usize, rate_bps: u64, loss: f64) -> Result<(), RunError> {
         let uplink = Uplink { rate_bps, loss, ..self.queue.uplink() };
         (0..2).try_for_each(|side| self.set(side, spine, uplink))
     }
 
     /// Meddles with frames through a spine, in both directions, that has its rate and loses nothing at random.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn meddle(&self, spine: usize, meddling: Meddling) -> Result<(), RunError> {
         let uplink = Uplink { meddling, ..self.queue.uplink() };
         (0..2).try_for_each(|side| self.set(side, spine, uplink))
@@ -239,17 +203,11 @@ impl Routers {
     }
 
     /// Takes a spine out of the routes of both leaves, as a routing protocol would.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn withdraw(&self, spine: usize) -> Result<(), RunError> {
         self.route((0..Self::SPINES).filter(|other| *other != spine))
     }
 
     /// Sends everything back from the receiving host through one spine.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn return_over(&self, spine: usize) -> Result<(), RunError> {
         run_in(&self.leaves[1], &format!("ip {}", Self::routes(1, spine..=spine)))
     }
@@ -266,9 +224,6 @@ impl Routers {
     }
 
     /// Sends all packets to one of the receiving host's addresses through one spine, for as long as these routers are there.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
     pub fn pin(&self, number: u8, spine: usize) -> Result<(), RunError> {
         let route = format!("ip route replace {}/32 via 10.10.{spine}.2", Self::address(1, number));
         run_in(&self.leaves[0], &route)
