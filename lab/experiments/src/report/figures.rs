@@ -45,7 +45,7 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
         body += &over_time(&format!("{}: queues", series.name), "bytes", lines, |lines| &lines.queue_bytes);
     }
     body += "</div>\n";
-    body += &section("Values", &grids(figure, shown).iter().map(values).collect::<String>());
+    body += &section("Values", &grids(figure, shown, true).iter().map(values).collect::<String>());
     body += "<p><a href=\"report.html\">All figures</a></p>\n";
     page(&figure.heading(), &body)
 }
