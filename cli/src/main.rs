@@ -42,10 +42,7 @@ fn main() -> ExitCode {
     #[cfg(feature = "xdp")]
     spray_tools::raise_open_files();
     say::set_manner(say::Manner { json: cli.json, quiet: cli.quiet });
-    let _spans = match spans::begin(cli.verbose) {
-        Ok(spans) => spans,
-        Err(failure) => return failure.report(),
-    };
+    spans::begin(cli.verbose);
     let outcome = match cli.command {
         #[cfg(feature = "lab")]
         Command::Experiments(command) => command.run(),
