@@ -64,7 +64,7 @@ fn a_figure_of_a_file_is_run_once_and_has_values_report_and_statement() {
     assert!(csv.lines().nth(2).unwrap().starts_with("small,quick,REPS,healthy,,fct_max_us,us,,1,0,"), "{csv}");
     assert!(folder.read("out/report.html").contains("<a href=\"small.html\">small: a small one</a>"));
     let page = folder.read("out/small.html");
-    for part in ["a small one", "REPS ends no later than ECMP", "REPS: queues", "leaf0-&gt;spine1"] {
+    for part in ["a small one", "REPS ends no later than ECMP", "REPS: queues", "leaf0->spine1"] {
         assert!(page.contains(part), "{part}");
     }
 }
