@@ -8,7 +8,6 @@ use super::run::{warnings, workloads};
 use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
 
 /// The page that compares runs; each row of its table links to the run's own page in its folder.
-#[must_use]
 pub fn overview_page(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
     let several = has_several_switches(summaries.iter());

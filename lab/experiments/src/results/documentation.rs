@@ -5,7 +5,6 @@ use super::tables::{EVENTS, EVS, FLOWS, GOODPUT, PORTS, QUEUES, RUN, RUNS, TRACE
 use super::{Record, Summary, figures, measures};
 
 /// What the files of a results folder hold, in Markdown.
-#[must_use]
 pub fn documentation() -> String {
     let tables: [(&str, &str, String); 10] = [
         (

@@ -106,7 +106,6 @@ pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
 }
 
 /// A name for the folder of a run: condition, values of the axes, the switches' scheme where it is not the default, balancer and seed.
-#[must_use]
 pub fn folder_name(condition: &str, axes: &[Axis], switching: &Switching, balancer: &str, seed: u64) -> String {
     /// Bytes of a part: file systems take names of 255.
     const MOST: usize = 100;
