@@ -63,11 +63,11 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Own {
-    /// What chooses the paths of its packets, in place of the balancer of [transport] or of the whole workload.
+    /// What chooses the paths of its packets, in place of the scenario's balancer or that of the whole workload.
     pub balancer: Option<BalancerKind>,
-    /// Its congestion control, in place of that of [transport] or of the whole workload.
+    /// Its congestion control, in place of that of the scenario's transport or of the whole workload.
     pub cc: Option<CcKind>,
-    /// DSCP of its data packets, in place of that of [transport] or of the whole workload.
+    /// DSCP of its data packets, in place of that of the scenario's transport or of the whole workload.
     #[schemars(range(min = 0, max = 43))]
     pub dscp: Option<u8>,
 }

@@ -20,6 +20,7 @@
 mod axes;
 mod check;
 mod document;
+mod file_schema;
 mod mistake;
 mod schema;
 mod shape;
@@ -33,8 +34,9 @@ mod variants;
 pub use axes::{Axis, AxisValue};
 pub use check::did_you_mean;
 pub use document::{Document, assignment};
+pub use file_schema::file_schema;
 pub use mistake::Mistake;
-pub use schema::{file_schema, schema};
+pub use schema::schema;
 pub use tables::{Meanings, Setting, Word, keys, markdown};
 pub use text::{MAX_SETTINGS_BYTES, may_quote, read_file, read_text};
 pub use transport::{ConnectionPath, Connections, Ip, Transport, one_or_list_of};

@@ -59,7 +59,7 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
     }
 }
 
-/// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference`] runs them. A flow ends with its
+/// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference()`] runs them. A flow ends with its
 /// last acknowledgement.
 ///
 /// # Panics
