@@ -36,7 +36,7 @@ impl FromIterator<Option<f64>> for Rounds {
     }
 }
 
-/// The median, and of more than one round the least and the most: `191 (19 to 191)`; `-` for a transfer that did not end well. A precision counts
+/// The median, and of more than one round the least and the most: `191 (19–191)`; `-` for a transfer that did not end well. A precision counts
 /// the digits behind the point.
 impl fmt::Display for Rounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +44,7 @@ impl fmt::Display for Rounds {
         let one = |figure: Option<f64>| figure.map_or("-".into(), |figure| format!("{figure:.digits$}"));
         f.write_str(&one(self.middle()))?;
         match self.sorted().as_slice() {
-            [least, .., most] => write!(f, " ({} to {})", one(*least), one(*most)),
+            [least, .., most] => write!(f, " ({}–{})", one(*least), one(*most)),
             _ => Ok(()),
         }
     }
@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn rounds_are_told_by_their_median_and_spread() {
         let rounds = |figures: &[Option<f64>]| figures.iter().copied().collect::<Rounds>();
-        assert_eq!(rounds(&[Some(191.2), Some(19.0), Some(191.4)]).to_string(), "191 (19 to 191)");
-        assert_eq!(rounds(&[None, Some(183.0), Some(185.0)]).to_string(), "183 (- to 185)");
-        assert_eq!(rounds(&[None, Some(1.0), None]).to_string(), "- (- to 1)");
+        assert_eq!(rounds(&[Some(191.2), Some(19.0), Some(191.4)]).to_string(), "191 (19–191)");
+        assert_eq!(rounds(&[None, Some(183.0), Some(185.0)]).to_string(), "183 (-–185)");
+        assert_eq!(rounds(&[None, Some(1.0), None]).to_string(), "- (-–1)");
         assert_eq!(format!("{:.2}", rounds(&[Some(0.987)])), "0.99");
         assert_eq!(rounds(&[Some(0.0)]).to_string(), "0");
         assert_eq!(rounds(&[Some(3.0), Some(1.0), Some(2.0), None]).median(), 1.5);

@@ -192,8 +192,8 @@ pub(super) const TICK_SHIFT: u32 = 20;
 const LOST: i8 = 4;
 /// From this score on the path has failed: five probes lost, or more where some were answered.
 const FAILS: i8 = 5 * LOST;
-/// At this score the path works: two answers, where no probe was lost.
-const WORKS: i8 = -2;
+/// At this score the path works: five answers, where no probe was lost.
+const WORKS: i8 = -5;
 /// At this score a failed path works again: eight answers.
 const WORKS_AGAIN: i8 = -8;
 /// Largest number of probes under way while the score is not above 0.
@@ -251,9 +251,9 @@ mod tests {
         let mut rng = rng::stream(3, 7);
         // Loss; most and least tests of 20,000 that fail; most waits of those; most probes of a test.
         let table = [
-            (0.04, 2, 0, 9.0, 3.6),
-            (0.08, 20, 0, 9.0, 4.6),
-            (0.5, 15_500, 13_500, 6.0, 12.0),
+            (0.04, 2, 0, 9.0, 7.5),
+            (0.08, 20, 0, 9.0, 9.6),
+            (0.5, 20_000, 19_000, 6.0, 16.0),
             (1.0, 20_000, 20_000, 2.7, 7.0),
         ];
         for (loss, most, least, waits, probes) in table {

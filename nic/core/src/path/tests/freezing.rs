@@ -191,7 +191,7 @@ fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has
 fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
     //= docs/specs/reps.md#REPS-27 evidence by EV
     let mut case = Untrimmed::after_loss(LossCause::SackGap, |_| ());
-    assert_eq!(case.probe(100 * BASE_RTT_PS, 10), 2);
+    assert_eq!(case.probe(100 * BASE_RTT_PS, 10), 5);
     case.rig.ack(100 * BASE_RTT_PS, 5, false);
     assert!(!case.rig.reps.is_frozen());
     // The next loss is probed anew, and packets explore meanwhile.

@@ -63,7 +63,12 @@ fn answers_clear_the_suspect() {
     assert!(rig.plus.suspect().is_some(), "another's");
     rig.answer(RTT_PS, 7);
     assert_eq!((rig.plus.suspect(), rig.plus.next_choice()), (Some(Ev::new(7)), Choice::Explored), "one answer");
-    rig.answer(RTT_PS, 7);
+    for step in 1..5 {
+        assert_eq!(rig.plus.suspect(), Some(Ev::new(7)), "{step} answers");
+        let now_ps = RTT_PS + step * STEP_PS;
+        rig.probes(at(now_ps));
+        rig.answer(now_ps, 7);
+    }
     assert_eq!(rig.plus.suspect(), None);
     rig.news(at(90 * RTT_PS), at(80 * RTT_PS));
     assert!(!rig.plus.is_frozen() && rig.log.is_empty());
@@ -81,7 +86,7 @@ fn answers_that_come_late_count() {
     (0..2).for_each(|_| rig.answer(20 * RTT_PS, 7));
     rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
     assert!(!rig.plus.is_frozen(), "two of seven were answered");
-    (0..4).for_each(|_| rig.answer(20 * RTT_PS, 7));
+    (0..5).for_each(|_| rig.answer(20 * RTT_PS, 7));
     assert_eq!(rig.plus.suspect(), None);
 }
 

@@ -84,7 +84,7 @@ impl Suspected {
         if self.score() < 20 {
             self.proven_at = None;
         }
-        self.score() <= if frozen { -8 } else { -2 }
+        self.score() <= if frozen { -8 } else { -5 }
     }
 }
 
