@@ -19,7 +19,7 @@ use crate::lab;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// Print results as JSON in place of text; docs/reference/json.md has the fields
+    /// Print results as JSON in place of text; docs/json.md has the fields
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
     /// Say nothing of progress, only warnings and errors

@@ -20,7 +20,6 @@ mod engines;
 mod explain;
 mod figures;
 mod fit;
-mod flowcut_memory;
 mod folder;
 mod init;
 #[cfg(feature = "live")]
@@ -55,7 +54,6 @@ impl Experiments {
             Self::CompareBalancers(arguments) => compare_balancers::compare_balancers(arguments),
             Self::Bound(arguments) => bound::bound(arguments),
             Self::Figures(arguments) => figures::figures(arguments),
-            Self::FlowcutMemory(arguments) => flowcut_memory::flowcut_memory(arguments),
         }
     }
 }

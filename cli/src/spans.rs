@@ -1,4 +1,4 @@
-//! What a command does before and between its runs, as spans with their times on standard error: `-v`.
+//! What a command does before and between its runs, as spans with their times: on standard error with `-v`.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Writes spans to standard error, as often as `-v` was given.
+/// Writes spans to standard error, in the detail that `-v` was repeated for.
 pub fn begin(verbose: u8) {
     let level = if verbose > 1 { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let told = (verbose > 0).then(|| Told.with_filter(Targets::new().with_target("spray", level)));
-    // Fails only where a subscriber is set already, which nobody does.
+    // Fails only if a subscriber is set already, which nothing does.
     let _ = tracing_subscriber::registry().with(told).try_init();
 }
 

@@ -74,6 +74,10 @@ fn install(program: &Path, stage: &Path) -> Outcome {
         let script = sh::capture(&spray, &["completions", shell]);
         write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
     }
+    for (name, file) in [("settings", "settings.md"), ("results", "results.md"), ("schema", "scenario.schema.json")] {
+        let text = sh::capture(&spray, &["explain", name]);
+        write(&doc.join(file), &text.ok_or_else(|| Failure::failed(format!("`spray explain {name}` failed")))?)?;
+    }
     let documents = [
         "README.md",
         "CHANGELOG.md",

@@ -42,8 +42,6 @@ const USAGE: &str = "cargo xtask COMMAND
   real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
                       transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
   results             the figure `ours/host-schemes` at full size, and what each decision costs, into docs/results/host-schemes.md
-  search [CASES [SEED]]
-                      draws scenarios, by default 500, and writes those in which `reps-plus` is furthest behind, made small, into target/search
   figures             the papers' figures at quick size into docs/results/papers.md, but for those that it has at full size
   kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
   nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
@@ -79,7 +77,6 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "programs" => return programs::programs(rest),
         "fuzz" => return fuzz::fuzz(rest),
         "real-network" => return real_network::real_network(rest),
-        "search" => return search(rest),
         "setup" => setup::setup,
         "build-ebpf" => ebpf::build,
         "build" => || demo::build_all().map(|program| println!("{}", program.display())),
@@ -128,24 +125,8 @@ fn figures() -> Outcome {
     sh::run(command.arg("--markdown").arg(root.join("docs/results/papers.md")))
 }
 
-/// Compares the simulator with the published one and writes what comes out. Takes a minute or two.
+/// Compares the simulator with the published ones: every row into `target/fidelity`, a summary into the document. Takes a minute or two.
 fn fidelity() -> Outcome {
-    let file = sh::root().join("docs/results/fidelity.md");
-    let arguments = ["run", "--release", "--package", "spray-experiments", "--example", "fidelity", "--"];
-    sh::run(sh::cargo().args(arguments).arg(&file))?;
-    println!("{}", file.display());
-    Ok(())
-}
-
-/// The argument at `place`, or what it is by default.
-fn argument(arguments: &[String], place: usize, default: &str) -> String {
-    arguments.get(place).map_or(default.into(), String::clone)
-}
-
-/// Looks for scenarios in which `reps-plus` is behind others. Takes some minutes for 500.
-fn search(arguments: &[String]) -> Outcome {
-    let mut command = sh::cargo();
-    command.args(["run", "--release", "--package", "spray-experiments", "--example", "search", "--"]);
-    command.arg(sh::root().join("target/search")).args([argument(arguments, 0, "500"), argument(arguments, 1, "1")]);
-    sh::run(&mut command)
+    let test = ["test", "--release", "--package", "spray-experiments", "--test", "scenarios", "--"];
+    sh::run(sh::cargo().args(test).args(["--ignored", "--exact", "--nocapture", "fidelity::document"]))
 }

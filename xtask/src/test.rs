@@ -166,7 +166,8 @@ pub fn slow() -> Outcome {
     sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
     sh::run(&mut cargo(&["--test", "soak", "--", "--ignored"]))?;
     sh::run(&mut cargo(&["--lib", "--", "--ignored", "flow::tests::soak::"]))?;
-    let mut cargo = cargo(&["--test", "scenarios", "--", "--include-ignored", "fidelity::", "flowcut::"]);
+    let mut cargo =
+        cargo(&["--test", "scenarios", "--", "--include-ignored", "--skip", "::document", "fidelity::", "flowcut::"]);
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
 }
 

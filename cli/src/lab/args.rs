@@ -10,7 +10,6 @@ use clap::{Args, Subcommand, ValueEnum};
 #[cfg(target_os = "linux")]
 use spray_benches::MAX_PAYLOAD_BYTES;
 use spray_core::path::BalancerKind;
-use spray_experiments::flowcut_memory::Dimensions;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
 use spray_tools::metrics::Publish;
@@ -49,8 +48,6 @@ pub enum Experiments {
     Bound(Bound),
     /// Runs the papers' figures, and compares their claims with our results
     Figures(Figures),
-    /// Computes how much state Flowcut needs in switches and NICs, by its paper's model
-    FlowcutMemory(FlowcutMemory),
 }
 
 /// Commands about a deployed fabric.
@@ -91,7 +88,8 @@ pub struct Init {
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// What to explain, as in `reps`, `dctcp`, `conga`, `queue.mark_min` or `virtual-queue`; without it all names
+    /// What to explain: a name such as `reps`, `conga` or `queue.mark_min`; `settings`, `results` (files, measures and columns) or `schema` (the JSON
+    /// Schema of scenarios); by default lists all names
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -189,36 +187,6 @@ pub struct Bound {
     pub results: Results,
 }
 
-#[derive(Debug, Args)]
-pub struct FlowcutMemory {
-    /// Hosts of the network
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
-    pub hosts: u32,
-    /// Rate of a host's link
-    #[arg(long, value_name = "GBPS", default_value_t = 200.0, value_parser = gbps)]
-    pub gbps: f64,
-    /// Longest time from sending a packet to its acknowledgement
-    #[arg(long, value_name = "US", default_value_t = 5.0, value_parser = rtt_us)]
-    pub rtt_us: f64,
-    /// Bytes of a packet
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(64..=65_535))]
-    pub mtu_bytes: u32,
-    /// Flows that each host sends
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub flows_per_host: u32,
-    /// Ports of a switch, each of which may lead to a host
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    pub ports_per_switch: u32,
-}
-
-impl FlowcutMemory {
-    /// The network that the options describe.
-    pub fn network(&self) -> Dimensions {
-        let Self { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch, .. } = *self;
-        Dimensions { hosts, gbps, rtt_us, mtu_bytes, flows_per_host, ports_per_switch }
-    }
-}
-
 impl Engine {
     /// Its name, as results have it.
     pub const fn name(self) -> &'static str {
@@ -298,12 +266,4 @@ fn flows(text: &str) -> Result<scenario::Seeds, &'static str> {
 
 fn balancer(name: &str) -> Result<BalancerKind, String> {
     BalancerKind::named(name).ok_or_else(|| format!("expected one of {}", BalancerKind::names().join(", ")))
-}
-
-fn gbps(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|gbps| (0.001..=1e5).contains(gbps)).ok_or("expected Gb/s from 0.001 to 100000")
-}
-
-fn rtt_us(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|us| (0.001..=1e6).contains(us)).ok_or("expected microseconds from 0.001 to 1000000")
 }

@@ -69,9 +69,6 @@ impl Campaign {
     }
 
     /// Serves metrics while it runs, if that is asked for.
-    ///
-    /// # Errors
-    /// 2 when the port cannot be had.
     pub fn publishing(self, publish: &Publish) -> Outcome<Self> {
         let metrics = metrics::Campaign::new(Metrics::open(publish.metrics)?);
         Ok(Self { metrics, ..self })

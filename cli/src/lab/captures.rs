@@ -6,9 +6,6 @@ use spray_tools::captures::{Captures, Watching};
 use spray_tools::failure::{Failure, Outcome};
 
 /// Begins the capture of a run of `scenario`, if one was asked for.
-///
-/// # Errors
-/// 1 when the file cannot be made.
 pub fn begin(captures: &Captures, run: &str, scenario: &Scenario) -> Outcome<Option<Watching>> {
     let Some(file) = captures.file(run) else { return Ok(None) };
     let watch = watch::capture(&file, scenario, captures.pcap_frames)

@@ -37,9 +37,6 @@ pub fn demo(arguments: &args::Demo) -> Outcome {
 }
 
 /// The demo's conditions with `overrides`.
-///
-/// # Errors
-/// 2 for overrides that are not allowed.
 fn scenarios(overrides: &Overrides) -> Outcome<Vec<Scenario>> {
     let read = |(file, text): &(&str, &str)| {
         let mut document = Document::parse(Path::new(file), text).map_err(Failure::refused)?;

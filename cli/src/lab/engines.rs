@@ -7,9 +7,6 @@ use spray_tools::failure::Outcome;
 use crate::lab::args;
 
 /// The engine that the user named; a run of the simulator has at most so many threads.
-///
-/// # Errors
-/// 2 when this build lacks the engine.
 pub fn engine(which: args::Engine, threads: usize) -> Outcome<Box<dyn Engine>> {
     match which {
         args::Engine::Sim => Ok(Box::new(Sim { threads })),

@@ -6,11 +6,11 @@ use include_dir::{Dir, include_dir};
 use serde_json::{Value, json};
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
-use spray_experiments::results::align;
+use spray_experiments::results::{align, documentation};
 use spray_experiments::scenario::Settings;
 use spray_experiments::specs::of_host_scheme;
 use spray_fabric::Scheme;
-use spray_settings::{Meanings, Setting, Word, did_you_mean};
+use spray_settings::{Meanings, Setting, Word, did_you_mean, file_schema, markdown};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
@@ -24,7 +24,13 @@ static SPECS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/specs");
 /// 2 for a name that nothing has.
 pub fn explain(arguments: &args::Explain) -> Outcome {
     let meanings = Meanings::of::<Settings>();
-    let Some(name) = arguments.name.as_deref() else { return list(&meanings) };
+    let name = match arguments.name.as_deref() {
+        None => return list(&meanings),
+        Some("schema") => return schema(),
+        Some("settings") => return document(&format!("{SETTINGS}{}", markdown::<Settings>())),
+        Some("results") => return document(&documentation()),
+        Some(name) => name,
+    };
     let mut found: Vec<Explained> = schemes(name, &meanings).into_iter().chain(setting(name, &meanings)).collect();
     if found.is_empty() {
         found = words(name, &meanings);
@@ -49,6 +55,26 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
     let mut specs: Vec<&str> = found.iter().filter_map(|one| one.spec).collect();
     specs.dedup();
     specs.iter().for_each(|spec| say!("\n{}", spec_text(spec)));
+    Ok(())
+}
+
+const SETTINGS: &str = "# Settings of a scenario
+
+`--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default, the value follows from the rest, as the last column says.
+";
+
+/// Prints a document in Markdown.
+fn document(text: &str) -> Outcome {
+    say::object(&json!({ "text": text }))?;
+    say!("{}", text.trim_end());
+    Ok(())
+}
+
+/// Prints the JSON Schema of scenarios, with which editors complete and check them.
+fn schema() -> Outcome {
+    let schema = file_schema::<Settings>();
+    say::object(&schema)?;
+    say!("{}", serde_json::to_string_pretty(&schema).map_err(Failure::failed)?);
     Ok(())
 }
 

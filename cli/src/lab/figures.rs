@@ -189,7 +189,7 @@ fn print(figure: &Figure, shown: Option<&Shown>) {
         say!("{}: not shown: {}", figure.title, figure.not_shown.as_deref().unwrap_or("it was not run"));
         return;
     };
-    for grid in figures::grids(figure, shown) {
+    for grid in figures::grids(figure, shown, true) {
         say!("\n{}", grid.text());
     }
     for claim in &figure.claim {

@@ -36,9 +36,6 @@ pub enum Writes {
 }
 
 /// Makes the results folder, and holds it. Who holds all of it removes what killed runs have left: folders whose names end in `.part`.
-///
-/// # Errors
-/// 2 when it cannot be made, or when another process writes into it: which one is said.
 #[cfg(feature = "xdp")]
 pub fn hold(folder: &Path, writes: Writes) -> Outcome<Held> {
     use nix::errno::Errno;

@@ -34,9 +34,6 @@ use self::pace::Pace;
 use self::view::Status;
 
 /// Refuses to view several runs, and a terminal that is none.
-///
-/// # Errors
-/// 2 in these cases.
 pub fn check(runs: usize) -> Outcome {
     if runs > 1 {
         return Err(Failure::refused(format!(

@@ -31,9 +31,6 @@ pub struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// Runs with the numbers in `open`, of `all`. The results of the others are in `out` already.
-    ///
-    /// # Errors
-    /// When signals cannot be taken.
     pub fn new(out: &'a Path, all: usize, open: Vec<usize>, exclusive: bool) -> Outcome<Self> {
         let show = Show::new(all, all - open.len(), exclusive);
         Ok(Self { out, show, open, all, exclusive, stop: Stop::on_signals()? })
@@ -47,9 +44,6 @@ impl<'a> Runs<'a> {
     }
 
     /// Calls `run` with the number of each that is open, `threads` at a time. An error ends what has not begun.
-    ///
-    /// # Errors
-    /// The first of `run`; 130 after Ctrl-C: what is kept then stays, and is said.
     pub fn each(&self, threads: usize, run: impl Fn(usize) -> Outcome + Sync) -> Outcome {
         let threads = if self.exclusive { 1 } else { threads };
         let all = || over_cores(self.open.len(), threads, |index| run(self.open[index])).map(drop);
@@ -102,9 +96,6 @@ impl Part {
     }
 
     /// Says how many of its `runs` are done, of `all` that there are.
-    ///
-    /// # Errors
-    /// None that a user could meet.
     pub fn say(self, out: &Path, (done, runs, all): (usize, usize, usize)) -> Outcome {
         let Self { number, of } = self;
         say!("part {number} of {of}: {done} of its {runs} runs are done, of {all} in all");

@@ -78,9 +78,6 @@ impl Flags for OfScenario {
 }
 
 /// The overrides of `--topology` with the value `of` and `--matrix` with the value `flows`.
-///
-/// # Errors
-/// 2 for values that are not allowed.
 pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
     let mut overrides = Overrides::default();
     for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
@@ -90,9 +87,6 @@ pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
 }
 
 /// Reads the file and makes the changes of the command line.
-///
-/// # Errors
-/// 2 for a file that cannot be read or is not TOML, and for an assignment that is not possible.
 pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
     let mut document = match file {
         file if file == Path::new("-") => from_stdin(file)?,

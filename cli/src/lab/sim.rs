@@ -23,9 +23,6 @@ pub fn sim(arguments: &Sim) -> Outcome {
 }
 
 /// The settings of the published simulations with `overrides`, which name the fabric and the flows.
-///
-/// # Errors
-/// 2 for overrides that are not allowed.
 pub fn published(overrides: &Overrides) -> Outcome<Scenario> {
     Scenario::read(&published_document(overrides)?).map_err(Failure::refused)
 }

@@ -8,7 +8,6 @@ mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod doctor;
 mod figures;
-mod flowcut_memory;
 #[cfg(feature = "live")]
 mod live;
 mod output;

@@ -33,7 +33,7 @@ fn json(output: &Output) -> Value {
 
 /// The fields that a section of the page lists.
 pub(super) fn documented(section: &str) -> BTreeSet<String> {
-    let file = spray_test_support::root().join("docs/reference/json.md");
+    let file = spray_test_support::root().join("docs/json.md");
     let page = std::fs::read_to_string(file).unwrap();
     let from = page.find(&format!("\n## {section}\n")).unwrap_or_else(|| panic!("no section {section}")) + 1;
     let section = page[from..].split("\n## ").next().unwrap();
@@ -65,13 +65,17 @@ fn every_json_has_the_fields_that_the_page_lists() {
     let bound = json(&spray(&["bound", file, "--switch", "rr", "--json", "--out", &bounds]));
     assert_eq!(fields(&bound), documented("Bound"));
     assert_eq!((bound["runs"].as_array().unwrap().len(), &bound["runs"][0]["switch"]), (2, &"rr".into()));
-    assert_eq!(fields(&json(&spray(&["flowcut-memory", "--json"]))), documented("Flowcut's memory"));
     let figures = ["figures", "--figure", "flowcut/4", "--out", out, "--json"];
     assert_eq!(fields(&json(&spray(&figures))), documented("Papers"));
     let explained = json(&spray(&["--json", "explain", "reps"]));
     assert_eq!(explained[0]["settings"][1]["name"], "buffer");
     assert!(explained[0]["specification"].as_str().unwrap().contains("REPS-1"));
     assert!(json(&spray(&["explain", "--json"]))["balancers"].as_array().unwrap().len() > 15);
+    let schema: Value = serde_json::from_slice(&spray(&["explain", "schema"]).stdout).unwrap();
+    assert!(schema["properties"]["topology"].is_object() && schema["definitions"].is_object());
+    for (document, part) in [("settings", "`[transport.reps]`"), ("results", "| `fct_mean_us` | us | less |")] {
+        assert!(text(&spray(&["explain", document]).stdout).contains(part), "{document}");
+    }
 }
 
 /// A full disk: one remark and exit code 1, for everything that is printed.
@@ -102,7 +106,6 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     full(&["compare-balancers", &file, "--engine", "sim", "--balancer", "ops", "--out", &out("compare")]);
     full(&["bound", &file, "--switch", "rr", "--out", &out("bound")]);
     full(&["trace", &file, "--engine", "sim", "--balancer", "ops", "--out", "-"]);
-    full(&["flowcut-memory"]);
     #[cfg(feature = "xdp")]
     full(&["doctor"]);
     assert!(folder.path().join("run/runs.csv").is_file(), "the runs were made all the same");

@@ -10,11 +10,8 @@ const SMALL: &str = "name = \"small\"\n[topology]\nkind = \"leaf-spine\"\nleaves
 fn run(rest: &[&str]) -> Output {
     let folder = Folder::new();
     let (scenario, out) = (folder.file("small.toml", SMALL), folder.join("out"));
-    Command::new(spray_test_support::program("spray"))
-        .args(["run", &scenario, "--engine", "sim", "--out", &out])
-        .args(rest)
-        .output()
-        .unwrap()
+    let mut command = Command::new(spray_test_support::program("spray"));
+    command.args(["run", &scenario, "--engine", "sim", "--out", &out]).args(rest).output().unwrap()
 }
 
 #[test]

@@ -2,10 +2,8 @@
 //!
 //! `docs/specs/flowcut-memory.md` states it (`FCM-n`).
 
-use serde::Serialize;
-
 /// A network. [`Default`] is what figure 4 holds fixed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dimensions {
     /// Hosts, `H`.
     pub hosts: u32,
@@ -28,8 +26,7 @@ impl Default for Dimensions {
 }
 
 /// The devices that keep state, and of what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
     /// Flowcut in every switch.
     FlowcutFullSwitch,
@@ -43,42 +40,10 @@ pub enum Keeper {
     FlowcellSwitch,
 }
 
-/// The state of one switch or NIC.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct State {
-    /// The device that keeps it.
-    pub keeper: Keeper,
-    /// Most flows that are active there at once.
-    pub flows: f64,
-    /// Bytes for each.
-    pub bytes_per_flow: u32,
-    /// Bytes in all.
-    pub bytes: f64,
-}
-
 impl Keeper {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::FlowcutFullSwitch,
-        Self::FlowcutIngressSwitch,
-        Self::FlowcutNic,
-        Self::FlowletSwitch,
-        Self::FlowcellSwitch,
-    ];
-
-    /// What people read.
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::FlowcutFullSwitch => "flowcut, full switch",
-            Self::FlowcutIngressSwitch => "flowcut, ingress switch only",
-            Self::FlowcutNic => "flowcut, NIC only",
-            Self::FlowletSwitch => "flowlet, switch",
-            Self::FlowcellSwitch => "flowcell, switch",
-        }
-    }
-
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
-    const fn bytes_per_flow(self) -> u32 {
+    /// Bytes of a flow.
+    pub const fn bytes_per_flow(self) -> u32 {
         match self {
             Self::FlowcutFullSwitch => 11,
             Self::FlowcutIngressSwitch | Self::FlowcutNic => 10,
@@ -99,19 +64,13 @@ impl Keeper {
 }
 
 impl Dimensions {
-    /// The most state of each keeper, in the order of [`Keeper::ALL`].
-    pub fn states(&self) -> [State; 5] {
-        Keeper::ALL.map(|keeper| self.state(keeper))
-    }
-
-    /// The most state of `keeper`.
-    pub fn state(&self, keeper: Keeper) -> State {
-        let (flows, bytes_per_flow) = (self.active_flows(keeper.hosts(self)), keeper.bytes_per_flow());
-        State { keeper, flows, bytes_per_flow, bytes: flows * f64::from(bytes_per_flow) }
+    /// The most bytes of `keeper`.
+    pub fn bytes(&self, keeper: Keeper) -> f64 {
+        self.active_flows(keeper.hosts(self)) * f64::from(keeper.bytes_per_flow())
     }
 
     /// Packets that each host has in flight at most.
-    pub fn packets_in_flight(&self) -> f64 {
+    fn packets_in_flight(&self) -> f64 {
         // Gb/s times us are thousands of bits.
         self.gbps * self.rtt_us * 1e3 / 8.0 / f64::from(self.mtu_bytes)
     }
@@ -123,21 +82,17 @@ impl Dimensions {
     }
 }
 
-const KIB: f64 = 1024.0;
-const MIB: f64 = KIB * KIB;
-
-/// Bytes as people read them.
-pub fn readable(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes >= MIB => format!("{:.2} MiB", bytes / MIB),
-        bytes if bytes >= KIB => format!("{:.1} KiB", bytes / KIB),
-        bytes => format!("{bytes:.0} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALL: [Keeper; 5] = [
+        Keeper::FlowcutFullSwitch,
+        Keeper::FlowcutIngressSwitch,
+        Keeper::FlowcutNic,
+        Keeper::FlowletSwitch,
+        Keeper::FlowcellSwitch,
+    ];
 
     /// Equation 1 as the paper writes it.
     fn equation_1(network: &Dimensions) -> f64 {
@@ -162,17 +117,18 @@ mod tests {
 
     #[test]
     fn beyond_one_packet_in_flight_more_flows_need_nothing_more() {
-        let bytes =
-            |flows_per_host| Dimensions { flows_per_host, ..Dimensions::default() }.states().map(|state| state.bytes);
-        assert_eq!(bytes(62), bytes(1_000_000));
-        assert!(bytes(61).iter().zip(bytes(62)).all(|(few, many)| *few < many));
+        for keeper in ALL {
+            let bytes = |flows_per_host| Dimensions { flows_per_host, ..Dimensions::default() }.bytes(keeper);
+            assert_eq!(bytes(62), bytes(1_000_000));
+            assert!(bytes(61) < bytes(62));
+        }
     }
 
     /// Figure 4a: memory grows linearly with the round trip.
     #[test]
     fn memory_is_proportional_to_round_trip_rate_and_hosts() {
         let base = Dimensions::default();
-        let full = |network: Dimensions| network.state(Keeper::FlowcutFullSwitch).bytes;
+        let full = |network: Dimensions| network.bytes(Keeper::FlowcutFullSwitch);
         for more in [
             Dimensions { rtt_us: 50.0, ..base },
             Dimensions { gbps: 2_000.0, ..base },
@@ -187,14 +143,16 @@ mod tests {
     #[test]
     fn ingress_and_nic_at_800_gbps_are_not_what_the_paper_says() {
         let network = Dimensions { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Dimensions::default() };
-        let bytes = |keeper| readable(network.state(keeper).bytes);
-        assert_eq!([bytes(Keeper::FlowcutIngressSwitch), bytes(Keeper::FlowcutNic)], ["152.6 KiB", "2.4 KiB"]);
+        assert_eq!(
+            (network.bytes(Keeper::FlowcutIngressSwitch), network.bytes(Keeper::FlowcutNic)),
+            (156_250.0, 2_441.406_25)
+        );
     }
 
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
     #[test]
     fn figure_5_compares_what_a_flow_takes() {
-        let [full, ingress, nic, flowlet, flowcell] = Dimensions::default().states().map(|state| state.bytes);
+        let [full, ingress, nic, flowlet, flowcell] = ALL.map(|keeper| Dimensions::default().bytes(keeper));
         assert!(nic < ingress && ingress < flowcell && flowcell < flowlet && flowlet < full);
         assert!((full / flowlet - 11.0 / 5.0).abs() < 1e-9 && (flowlet / flowcell - 2.5).abs() < 1e-9);
     }

@@ -2,7 +2,6 @@
 
 pub mod bound;
 pub mod engine;
-pub mod fidelity;
 pub mod figures;
 pub mod flowcut_memory;
 pub mod live;
@@ -10,7 +9,6 @@ mod memory;
 pub mod report;
 pub mod results;
 pub mod scenario;
-pub mod search;
 pub mod sim;
 pub mod specs;
 pub mod watch;

@@ -6,7 +6,6 @@ const ELSEWHERE: [(&str, &str); 4] =
 
 /// The specification of a balancer or a congestion control among `files`: the file of its own name, the one that is known to hold it, or
 /// that of the scheme it is a variant of.
-#[must_use]
 pub fn of_host_scheme<'a>(name: &str, files: &[&'a str]) -> Option<&'a str> {
     let elsewhere = ELSEWHERE.iter().find(|(scheme, _)| *scheme == name).map(|(_, file)| *file);
     let named = |wanted: &str| files.iter().find(|file| **file == wanted).copied();

@@ -17,6 +17,8 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 use spray_core::rng::{below, stream};
@@ -57,14 +59,16 @@ pub struct Workload {
     pub parts: Vec<Share>,
 }
 
-/// What flows have of their own, in place of what `[transport]` says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What flows have of their own, in place of what `[transport]` says, or the workload of which they are a part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Own {
-    /// What chooses their paths.
+    /// What chooses the paths of its packets, in place of the scenario's balancer or that of the whole workload.
     pub balancer: Option<BalancerKind>,
-    /// Their congestion control.
+    /// Its congestion control, in place of that of the scenario's transport or of the whole workload.
     pub cc: Option<CcKind>,
-    /// DSCP of their data packets.
+    /// DSCP of its data packets, in place of that of the scenario's transport or of the whole workload.
+    #[schemars(range(min = 0, max = 43))]
     pub dscp: Option<u8>,
 }
 

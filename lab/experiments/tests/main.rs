@@ -15,7 +15,6 @@ mod no_latency;
 mod own;
 mod reports;
 mod reps_shapes;
-mod schemes;
 mod switching;
 mod tutorial;
 mod untrimmed;

@@ -40,4 +40,3 @@ pub use schema::schema;
 pub use tables::{Meanings, Setting, Word, keys, markdown};
 pub use text::{MAX_SETTINGS_BYTES, may_quote, read_file, read_text};
 pub use transport::{ConnectionPath, Connections, Ip, Transport, one_or_list_of};
-pub use variants::toml;

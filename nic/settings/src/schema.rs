@@ -16,16 +16,24 @@ pub fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The schemas directly in `schema`.
+pub(crate) fn parts(schema: &mut Value) -> Vec<&mut Value> {
+    let mut found = Vec::new();
+    for (key, value) in schema.as_object_mut().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(fields)) => found.extend(fields.values_mut()),
+            ("anyOf" | "oneOf", Value::Array(all)) => found.extend(all),
+            ("items", one) => found.push(one),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Makes `schema`, and every schema in it, refuse fields that are not declared.
 fn close(schema: &mut Value) {
+    parts(schema).into_iter().for_each(close);
     let Value::Object(object) = schema else { return };
-    if let Some(Value::Object(fields)) = object.get_mut("properties") {
-        fields.values_mut().for_each(close);
-    }
-    object.get_mut("items").into_iter().for_each(close);
-    for key in ["oneOf", "anyOf"] {
-        object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(close);
-    }
     // The fields of a table have defaults of their own.
     if object.get("default").is_some_and(is_of_tables) {
         object.remove("default");

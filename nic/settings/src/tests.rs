@@ -481,7 +481,7 @@ fn resolved_settings_are_a_file_that_says_the_same() {
     )
     .unwrap();
     document.assign("name", "5", "--set name=5").unwrap();
-    let text = toml(&document.resolved::<Top>().unwrap());
+    let text = toml::to_string(&document.resolved::<Top>().unwrap()).unwrap();
     let again = Document::parse(Path::new("elsewhere/scenario.toml"), &text).unwrap();
     let (mut meant, found): (Top, Top) =
         (document.read().unwrap(), again.read().unwrap_or_else(|error| panic!("{error}\n{text}")));

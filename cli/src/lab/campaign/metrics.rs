@@ -37,9 +37,6 @@ impl Campaign {
     }
 
     /// Begins to serve them: of `all` runs `done` are.
-    ///
-    /// # Errors
-    /// When no thread can be started.
     pub fn begin(&self, all: usize, done: usize) -> Outcome {
         self.change(|state| (state.all, state.done) = (all, done));
         self.metrics.start()

@@ -56,9 +56,6 @@ impl Campaign {
 
     /// Writes the tables and the page over all runs in `out`. Returns the figures of `ended`, without failed runs, and those of runs that
     /// earlier commands left there.
-    ///
-    /// # Errors
-    /// 1 when a run cannot be read, or a table cannot be written.
     pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
         let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
@@ -84,9 +81,6 @@ impl Campaign {
 
     /// Runs everything that is not done, and writes each result as soon as its run ends, in a folder of its own under `out`. The results
     /// are in the order of the plan.
-    ///
-    /// # Errors
-    /// As [`Campaign::run`]; data that was not delivered is no error here, nor a run that failed.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
         let mut failed = self.work(&plan, (out, Writes::All))?;
@@ -101,9 +95,6 @@ impl Campaign {
     }
 
     /// Makes the runs of a part of the plan, and prints how many are done. The same command without a part collects the results of all.
-    ///
-    /// # Errors
-    /// As [`Campaign::run`].
     pub fn run_part(&self, out: &Path, part: Part) -> Outcome {
         let plan = self.plan(out)?;
         let all = plan.len();
@@ -127,17 +118,11 @@ pub struct Failed {
 }
 
 /// Says as JSON where the results are, and all figures of the runs.
-///
-/// # Errors
-/// None that a user could meet.
 pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed: &[Failed]) -> Outcome {
     say::object(&json!({ "results": results, "overview": overview, "runs": runs, "failed": failed }))
 }
 
 /// Checks that everything was delivered.
-///
-/// # Errors
-/// 1 when it was not.
 pub fn verdict(done: &[Summary]) -> Outcome {
     let count = |is_bad: fn(&Summary) -> bool| done.iter().filter(|run| is_bad(run)).count();
     let wrong = count(|run| run.payload_verified == Some(false));

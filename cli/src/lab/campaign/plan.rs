@@ -39,9 +39,6 @@ pub struct Planned {
 
 impl Campaign {
     /// All runs, and which of them are done in `out`.
-    ///
-    /// # Errors
-    /// 2 when there are too many or none, a file of a scenario cannot be read, or `out` has other results where one is to go.
     pub fn plan(&self, out: &Path) -> Outcome<Vec<Planned>> {
         let jobs = self.jobs();
         if jobs.is_empty() || jobs.len() > MAX_RUNS {
@@ -164,9 +161,6 @@ pub(super) fn runs_in(out: &Path) -> Vec<String> {
 }
 
 /// Whether the folder has the results of the run with this key.
-///
-/// # Errors
-/// 2 when it has anything else: nothing is overwritten.
 fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
     if !dir.exists() {
         return Ok(false);

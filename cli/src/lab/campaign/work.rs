@@ -73,9 +73,6 @@ impl Campaign {
     }
 
     /// Makes the folders of captures.
-    ///
-    /// # Errors
-    /// 2 when a run is done and so leaves no capture, or a capture is there already.
     fn check_captures(&self, plan: &[Planned], out: &Path) -> Outcome {
         let files = |captures: &Captures| {
             plan.iter().filter_map(|planned| Some((planned, captures.file(&planned.folder)?))).collect::<Vec<_>>()

@@ -147,17 +147,11 @@ impl Row {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks that the user may ask: the socket is root's.
-///
-/// # Errors
-/// 2 without root.
 pub fn check_root() -> Outcome {
     spray_experiments::switch::check_root().map_err(Failure::refused)
 }
 
 /// The fabric that is meant: the one called `name`, or the only one if this user has set it up.
-///
-/// # Errors
-/// 2 when it is not up, or when it is not clear which is meant.
 pub fn meant(name: Option<&str>) -> Outcome<String> {
     let found = named_or_only(name)?;
     if name.is_none() {
@@ -177,9 +171,6 @@ fn is_anothers(user: &str, own: &str) -> bool {
 }
 
 /// The fabric called `name`, or the only one, of any user.
-///
-/// # Errors
-/// As [`meant`].
 pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
     check_root()?;
     let deployed = spray_experiments::switch::deployed();
@@ -193,9 +184,6 @@ pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
 }
 
 /// Asks the fabric called `name`.
-///
-/// # Errors
-/// 2 when the question is wrong, 1 when there is no answer, or none that tells of success.
 pub fn ask(name: &str, question: &Question) -> Outcome<Answer> {
     let answer = exchange(name, question).map_err(|error| {
         Failure::failed(format!("the fabric `{name}` does not answer: {error}; `spray clean` removes dead ones"))
@@ -208,9 +196,6 @@ pub fn ask(name: &str, question: &Question) -> Outcome<Answer> {
 }
 
 /// What is up by that name.
-///
-/// # Errors
-/// As [`ask`].
 pub fn shown(name: &str) -> Outcome<Shown> {
     match ask(name, &Question::Show)? {
         Answer::Shown(shown) => Ok(shown),

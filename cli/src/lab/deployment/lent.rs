@@ -44,9 +44,6 @@ impl FromStr for Guest {
 }
 
 /// Finds their namespaces.
-///
-/// # Errors
-/// 2 for a host that comes twice, and a container that does not run.
 pub fn find(guests: &[Guest]) -> Outcome<Vec<Lent>> {
     let twice = (1..guests.len()).find(|&at| guests[..at].iter().any(|guest| guest.host == guests[at].host));
     if let Some(at) = twice {

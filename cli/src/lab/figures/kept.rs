@@ -32,9 +32,6 @@ pub struct Kept(HashMap<String, Made>);
 
 impl Kept {
     /// Reads those in `out`, and passes over lines that a killed process has left unfinished.
-    ///
-    /// # Errors
-    /// 2 when a file cannot be read.
     pub fn load(out: &Path) -> Outcome<Self> {
         let entries = fs::read_dir(out).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut kept = Self::default();

@@ -11,9 +11,6 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 
 /// Refuses to view anything.
-///
-/// # Errors
-/// 2, always.
 pub fn check(_: usize) -> Outcome {
     Err(Failure::refused("this spray is built without `--live`: `cargo xtask build` makes one with it"))
 }

@@ -26,8 +26,10 @@ impl Grid {
     }
 }
 
-/// A table for each measure with the conditions as columns; with one condition the measures are the columns of one table.
-pub fn grids(figure: &Figure, shown: &Shown) -> Vec<Grid> {
+/// A table for each measure with the conditions as columns; with one condition the measures are the columns of one table. `with_intervals` adds
+/// the 95 % confidence intervals of the means.
+pub fn grids(figure: &Figure, shown: &Shown, with_intervals: bool) -> Vec<Grid> {
+    let cell = |own: &Cell, measure: &Measure| cell(own, measure, with_intervals);
     let conditions: Vec<String> = figure.conditions(shown.scale).map(|condition| condition.name.clone()).collect();
     let grid = |corner: &str, titles: Vec<String>, row: &dyn Fn(&Vec<Cell>) -> Vec<String>| Grid {
         corner: corner.into(),
@@ -51,12 +53,13 @@ pub(crate) fn titled(measure: &Measure) -> String {
 }
 
 /// A value with its interval, and the value of what was tuned.
-fn cell(cell: &Cell, measure: &Measure) -> String {
+fn cell(cell: &Cell, measure: &Measure, with_interval: bool) -> String {
     let Some(value) = cell.value(&measure.key) else { return "-".into() };
     if value.is_infinite() {
         return format!("{} never end", cell.incomplete);
     }
-    let interval = cell.values.get(&measure.key).and_then(|spread| spread.ci95).filter(|[low, high]| low < high);
+    let spread = cell.values.get(&measure.key).filter(|_| with_interval);
+    let interval = spread.and_then(|spread| spread.ci95).filter(|[low, high]| low < high);
     let interval = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", number(low), number(high)));
     let tuned = cell.tuned.as_ref().map_or_else(String::new, |value| format!(" (at {value})"));
     format!("{}{interval}{tuned}", number(value))

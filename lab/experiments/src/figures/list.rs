@@ -1,5 +1,7 @@
 //! All figures, by paper.
 
+use include_dir::{Dir, include_dir};
+
 use super::file::Figure;
 
 /// A paper.
@@ -52,118 +54,31 @@ impl Figure {
     }
 }
 
-macro_rules! files {
-    ($($id:literal,)*) => { &[$(($id, include_str!(concat!("../../figures/", $id, ".toml"))),)*] };
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/figures");
+
+/// Where a figure stands among those of its paper: numbers first, `4a` before `4b`, then tables, then the others by name.
+fn place(name: &str) -> (u32, bool, &str) {
+    let digits = name.trim_end_matches(|c: char| !c.is_ascii_digit());
+    (digits.parse().unwrap_or(u32::MAX), !name.starts_with("table"), name)
 }
 
-/// In the order of the papers, and of the figures in each.
-const FILES: &[(&str, &str)] = files! {
-    "reps/1",
-    "reps/2",
-    "reps/3",
-    "reps/4",
-    "reps/5",
-    "reps/6",
-    "reps/7",
-    "reps/8",
-    "reps/9",
-    "reps/10",
-    "reps/11",
-    "reps/12",
-    "reps/13",
-    "reps/14",
-    "reps/15",
-    "reps/16",
-    "reps/17",
-    "reps/18",
-    "reps/19",
-    "reps/20",
-    "reps/table-1",
-    "flowcut/1",
-    "flowcut/2",
-    "flowcut/3",
-    "flowcut/4",
-    "flowcut/5",
-    "flowcut/6",
-    "flowcut/7",
-    "flowcut/8",
-    "flowcut/9",
-    "flowcut/10",
-    "flowcut/11",
-    "flowcut/12",
-    "flowcut/13",
-    "flowcut/14",
-    "flowcut/15",
-    "flowcut/table-3",
-    "flowcut/table-4",
-    "ofan/1",
-    "ofan/2",
-    "ofan/3",
-    "ofan/4a",
-    "ofan/4b",
-    "ofan/5",
-    "ofan/6",
-    "ofan/7",
-    "ofan/8a",
-    "ofan/8b",
-    "ofan/9",
-    "ofan/10a",
-    "ofan/10b",
-    "ofan/11a",
-    "ofan/11b",
-    "ofan/12",
-    "ofan/13",
-    "ofan/14",
-    "ofan/15",
-    "ofan/16",
-    "ofan/17",
-    "ofan/18",
-    "ofan/19",
-    "ofan/table-1",
-    "ofan/table-2",
-    "ofan/table-3",
-    "ofan/lower-bound",
-    "ofan/rho-max",
-    "ofan/variants",
-    "reunion/1",
-    "reunion/2",
-    "reunion/3",
-    "reunion/4",
-    "reunion/5",
-    "reunion/6",
-    "reunion/7",
-    "reunion/8",
-    "reunion/9",
-    "reunion/10",
-    "reunion/11",
-    "reunion/12",
-    "reunion/13",
-    "reunion/14",
-    "reunion/table-1",
-    "reunion/table-2",
-    "reunion/equation-2",
-    "ours/coexistence",
-    "ours/dragonfly",
-    "ours/hash-realism",
-    "ours/host-schemes",
-    "ours/hosts-over-switches",
-    "ours/ofan-and-hosts",
-    "ours/receivers",
-    "ours/reps-plus",
-    "ours/reunion-bases",
-    "ours/reunion-messages",
-    "ours/silent-failures",
-};
-
-/// Every figure.
+/// Every figure, in the order of the papers and of the figures in each.
 ///
 /// # Panics
 /// Never: a test reads the files.
 pub fn all() -> Vec<Figure> {
-    let one = |(id, text): &(&str, &str)| {
-        Figure::parse(id, text).unwrap_or_else(|error| unreachable!("a test reads figures/{id}.toml: {error}"))
+    let of = |paper: &Paper| {
+        let files = FILES.get_dir(paper.id).into_iter().flat_map(Dir::files);
+        let mut texts: Vec<_> =
+            files.filter_map(|file| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?))).collect();
+        texts.sort_by_key(|(name, _)| place(name));
+        let one = |(name, text): &(&str, &str)| {
+            let id = format!("{}/{name}", paper.id);
+            Figure::parse(&id, text).unwrap_or_else(|error| unreachable!("a test reads {id}: {error}"))
+        };
+        texts.iter().map(one).collect::<Vec<_>>()
     };
-    FILES.iter().map(one).collect()
+    PAPERS.iter().flat_map(of).collect()
 }
 
 /// The figure of that name.
@@ -179,20 +94,12 @@ mod tests {
     use crate::figures::plan::Settings;
 
     #[test]
-    fn every_file_is_listed_once_and_by_papers() {
-        let folder = spray_test_support::root().join("lab/experiments/figures");
-        let mut there = Vec::new();
-        for paper in PAPERS {
-            for entry in std::fs::read_dir(folder.join(paper.id)).unwrap().flatten() {
-                let name = entry.file_name().into_string().unwrap();
-                there.push(format!("{}/{}", paper.id, name.strip_suffix(".toml").unwrap()));
-            }
-        }
-        let mut listed: Vec<String> = FILES.iter().map(|(id, _)| id.to_string()).collect();
-        assert!(all().is_sorted_by_key(|figure| PAPERS.iter().position(|paper| paper.id == figure.paper())));
-        there.sort();
-        listed.sort();
-        assert_eq!(there, listed);
+    fn every_file_is_a_figure_and_they_are_in_order() {
+        let ids: Vec<String> = all().into_iter().map(|figure| figure.id).collect();
+        assert_eq!(ids.len(), FILES.dirs().map(|paper| paper.files().count()).sum::<usize>());
+        let ofan = ["ofan/4b", "ofan/5", "ofan/19", "ofan/table-1", "ofan/table-3", "ofan/lower-bound", "ofan/rho-max"];
+        assert!(ofan.map(|id| ids.iter().position(|own| own == id)).is_sorted_by(|a, b| a.is_some() && a < b));
+        assert_eq!((ids[0].as_str(), ids[9].as_str()), ("reps/1", "reps/10"));
     }
 
     /// All series under the first condition, and the first series under all: settings of the two hardly meet.

@@ -1,8 +1,10 @@
 //! The page of the papers' figures: plots, tables, and what the papers say.
 
-use super::chart::{self, Axes, Line};
-use super::html::{Row, escape, page, section, table};
-use crate::figures::{Cell, Count, Figure, Grid, Lines, Measure, Shown, Verdict, grids};
+use serde::Serialize;
+
+use super::data::Line;
+use super::html::{self, Row, WITHOUT_SCRIPTS, escape, page, page_with, section, table};
+use crate::figures::{Cell, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
 
 /// The page that lists figures, with a link to the page of each that was run.
 pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
@@ -34,20 +36,64 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     if !figure.claim.is_empty() {
         text += &wrapped(&statements(figure, shown));
     }
-    let mut body = format!("<h1>{}</h1>\n", escape(&figure.heading()));
-    body += &section("What the paper says", &text);
-    body += "<div class=\"two\">\n";
-    for measure in &figure.measure {
-        body += &plot(figure, shown, measure);
-    }
+    let mut plots: Vec<Plot> = figure.measure.iter().flat_map(|measure| of_measure(figure, shown, measure)).collect();
     for (series, lines) in figure.series.iter().zip(&shown.watched).filter(|(_, lines)| !lines.is_empty()) {
-        body += &over_time(&format!("{}: what leaves each uplink", series.name), "Gb/s", lines, |lines| &lines.gbps);
-        body += &over_time(&format!("{}: queues", series.name), "bytes", lines, |lines| &lines.queue_bytes);
+        let over_time = |what: &str, unit, of: fn(&Lines) -> &Vec<(f64, f64)>| {
+            let line = |lines: &Lines| Drawn { line: Line::new(&lines.port, of(lines).iter().copied()), band: None };
+            Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line).collect())
+        };
+        plots.push(over_time("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
+        plots.push(over_time("queues", "bytes", |lines| &lines.queue_bytes));
     }
-    body += "</div>\n";
-    body += &section("Values", &grids(figure, shown).iter().map(values).collect::<String>());
+    plots.iter_mut().enumerate().for_each(|(number, plot)| plot.id = format!("plot{number}"));
+    let mut body = format!("<header><h1>{}</h1></header>\n", escape(&figure.heading()));
+    body += &section("What the paper says", &text);
+    let cards: String = plots.iter().map(|plot| html::plot(&plot.id, &plot.title, "")).collect();
+    body += &format!("{WITHOUT_SCRIPTS}<div class=\"two\">\n{cards}</div>\n");
+    body += &section("Values", &grids(figure, shown, true).iter().map(values).collect::<String>());
     body += "<p><a href=\"report.html\">All figures</a></p>\n";
-    page(&figure.heading(), &body)
+    page_with(&figure.heading(), &body, &FigureData { kind: "figure", plots })
+}
+
+/// What the page holds for its plots.
+#[derive(Serialize)]
+struct FigureData {
+    kind: &'static str,
+    plots: Vec<Plot>,
+}
+
+/// Lines, or bars.
+#[derive(Default, Serialize)]
+struct Plot {
+    id: String,
+    title: String,
+    x: String,
+    unit: String,
+    lines: Vec<Drawn>,
+    bars: Vec<Bar>,
+}
+
+/// A line, and the outline of the band around it.
+#[derive(Serialize)]
+struct Drawn {
+    #[serde(flatten)]
+    line: Line,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    band: Option<Line>,
+}
+
+#[derive(Serialize)]
+struct Bar {
+    name: String,
+    /// None where a run never ended.
+    value: Option<f64>,
+    interval: Option<[f64; 2]>,
+}
+
+impl Plot {
+    fn of_lines(title: String, x: &str, unit: &str, lines: Vec<Drawn>) -> Self {
+        Self { title, x: x.into(), unit: unit.into(), lines, ..Self::default() }
+    }
 }
 
 /// A table whose words may take several lines.
@@ -74,64 +120,41 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
     table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())
 }
 
-fn plot(figure: &Figure, shown: &Shown, measure: &Measure) -> String {
+/// The plots of a measure: one with lines, or one with bars for each condition.
+fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
     let conditions: Vec<_> = figure.conditions(shown.scale).collect();
     let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
     let interval = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
     if figure.has_lines() && conditions.len() > 1 {
-        let line = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| {
+        let line = |(series, cells): (&Series, &Vec<Cell>)| {
             // The values, or an end of their intervals.
             let at = |end: Option<usize>| {
-                let of = move |(condition, cell): (&&crate::figures::Condition, &Cell)| {
+                let of = move |(condition, cell): (&&Condition, &Cell)| {
                     let value = value(cell)?;
                     let end = end.and_then(|end| Some(interval(cell)?[end]));
                     Some((condition.x?, end.unwrap_or(value).max(0.0)))
                 };
                 conditions.iter().zip(cells).filter_map(of).collect::<Vec<_>>()
             };
-            let band = [at(Some(0)), at(Some(1)).into_iter().rev().collect()].concat();
-            Line { name: series.name.clone(), points: at(None), band }
+            let band = at(Some(0)).into_iter().chain(at(Some(1)).into_iter().rev());
+            let is_there = cells.iter().any(|cell| interval(cell).is_some());
+            Drawn { line: Line::new(&series.name, at(None).into_iter()), band: is_there.then(|| Line::new("", band)) }
         };
-        let lines: Vec<Line> = figure.series.iter().zip(&shown.cells).map(line).collect();
-        let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
-        let axes = Axes { x: &figure.x, y: &measure.unit, y_at_least: 1.0 };
-        return card(&measure.title, &names, &chart::lines(&axes, &lines), "");
+        let lines = figure.series.iter().zip(&shown.cells).map(line).collect();
+        return vec![Plot::of_lines(measure.title.clone(), &figure.x, &measure.unit, lines)];
     }
-    let ranked = |(index, condition): (usize, &&crate::figures::Condition)| {
-        let bar = |(series, cells): (&crate::figures::Series, &Vec<Cell>)| chart::Ranked {
-            name: series.name.clone(),
-            value: value(&cells[index]),
-            interval: interval(&cells[index]),
+    let bars = |(index, condition): (usize, &&Condition)| {
+        let bar = |(series, cells): (&Series, &Vec<Cell>)| {
+            let value = value(&cells[index]);
+            let name = if value.is_some() { series.name.clone() } else { format!("{} (never ends)", series.name) };
+            Bar { name, value, interval: interval(&cells[index]) }
         };
-        let bars: Vec<chart::Ranked> = figure.series.iter().zip(&shown.cells).map(bar).collect();
         let title =
             if conditions.len() > 1 { format!("{}: {}", condition.name, measure.title) } else { measure.title.clone() };
-        card(&title, &[], &chart::ranked(&measure.unit, &bars), "")
+        let bars = figure.series.iter().zip(&shown.cells).map(bar).collect();
+        Plot { bars, ..Plot::of_lines(title, "", &measure.unit, Vec::new()) }
     };
-    conditions.iter().enumerate().map(ranked).collect()
-}
-
-fn over_time(title: &str, unit: &str, lines: &[Lines], of: fn(&Lines) -> &Vec<(f64, f64)>) -> String {
-    let names: Vec<String> = lines.iter().map(|lines| lines.port.clone()).collect();
-    let line = |lines: &Lines| Line { name: lines.port.clone(), points: of(lines).clone(), band: Vec::new() };
-    let drawn: Vec<Line> = lines.iter().map(line).collect();
-    card(title, &names, &chart::lines(&Axes { x: "time (us)", y: unit, y_at_least: 1.0 }, &drawn), "")
-}
-
-/// A card with a plot, the names of its series and a remark below.
-fn card(title: &str, names: &[String], plot: &str, remark: &str) -> String {
-    let remark = if remark.is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", escape(remark)) };
-    section(title, &format!("{}{plot}{remark}", legend(names)))
-}
-
-fn legend(names: &[String]) -> String {
-    if names.is_empty() {
-        return String::new();
-    }
-    let item = |(index, name): (usize, &String)| {
-        format!("<li><i style=\"background:{}\"></i>{}</li>", chart::colour(index), escape(name))
-    };
-    format!("<ul class=\"legend\">{}</ul>\n", names.iter().enumerate().map(item).collect::<String>())
+    conditions.iter().enumerate().map(bars).collect()
 }
 
 fn values(grid: &Grid) -> String {

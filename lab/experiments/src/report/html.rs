@@ -9,7 +9,7 @@ const LIBRARY: &str =
     concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
 
 /// The page's program, in the order in which it runs.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     LIBRARY,
     include_str!("assets/base.js"),
     include_str!("assets/save.js"),
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 12] = [
     include_str!("assets/run.js"),
     include_str!("assets/compare.js"),
     include_str!("assets/overview.js"),
+    include_str!("assets/figure.js"),
     include_str!("assets/start.js"),
 ];
 

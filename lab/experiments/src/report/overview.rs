@@ -2,15 +2,12 @@
 
 use spray_settings::AxisValue;
 
-use super::chart;
 use super::data::overview::{OverviewData, distinct, has_several_switches};
 use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
 use super::run::{warnings, workloads};
-use crate::results::measures::{Measure, named};
 use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
 
 /// The page that compares runs; each row of its table links to the run's own page in its folder.
-#[must_use]
 pub fn overview_page(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
     let several = has_several_switches(summaries.iter());
@@ -52,7 +49,7 @@ fn plots(data: &OverviewData) -> String {
     choices.to_string() + &data.plots().into_iter().map(card).collect::<String>()
 }
 
-/// Most conditions in the picture of goodput, and by name in the first sentence.
+/// Most conditions by name in the first sentence.
 const CONDITIONS: usize = 12;
 
 /// The condition of a run, its values of the axes, and its switches if `several` have other ones.
@@ -64,19 +61,6 @@ fn condition(s: &Summary, several: bool) -> String {
 
 const BAND: &str = "Bands: 95 % interval of the mean over the seeds.";
 const INTERVAL: &str = "Means over the seeds, with their 95 % intervals.";
-
-/// Goodput by condition and balancer, as an SVG file.
-#[must_use]
-pub fn goodput_picture(runs: &[Finished]) -> String {
-    let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
-    let several = has_several_switches(summaries.iter());
-    let conditions = distinct(summaries.iter().map(|s| condition(s, several)));
-    let balancers = distinct(summaries.iter().map(|s| s.balancer.clone()));
-    let [goodput] = named(["goodput_gbps"]);
-    let groups = grouped(&summaries, &conditions[..conditions.len().min(CONDITIONS)], &balancers, goodput);
-    let unit = format!("goodput ({})", goodput.unit);
-    chart::picture(&balancers, &chart::bars(&unit, balancers.len(), &groups))
-}
 
 fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> String {
     let verified = summaries.iter().filter(|s| s.is_complete()).count();
@@ -106,21 +90,6 @@ fn title(summaries: &[Summary]) -> String {
 fn some(names: &[String]) -> String {
     let shown = names[..names.len().min(CONDITIONS)].join("; ");
     if names.len() > CONDITIONS { format!("{shown} and {} more", names.len() - CONDITIONS) } else { shown }
-}
-
-fn grouped(summaries: &[Summary], conditions: &[String], balancers: &[String], measure: &Measure) -> Vec<chart::Group> {
-    let several = has_several_switches(summaries.iter());
-    let of = |label: &String, balancer: &String| {
-        let found = summaries.iter().filter(|s| s.balancer == *balancer && condition(s, several) == *label);
-        let is_marked = found.clone().any(|run| run.flows.flows_completed < run.flows.flows_total);
-        let spread = measure.spread(found);
-        chart::Bar { value: spread.mean, interval: spread.ci95, is_marked }
-    };
-    let group = |label: &String| chart::Group {
-        label: label.clone(),
-        values: balancers.iter().map(|balancer| of(label, balancer)).collect(),
-    };
-    conditions.iter().map(group).collect()
 }
 
 fn compared(runs: &[Finished], summaries: &[Summary]) -> String {

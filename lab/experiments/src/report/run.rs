@@ -14,7 +14,6 @@ const LISTED_EVENTS: usize = 60;
 const LISTED_WORKLOADS: usize = 200;
 
 /// The page about one run: figures, plots that one explores, events, flows, ports.
-#[must_use]
 pub fn run_page(run: &RunResult) -> String {
     let s = run.summary();
     let title = format!("{} · {} · {}", s.scenario, s.condition, s.balancer);

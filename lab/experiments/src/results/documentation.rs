@@ -1,11 +1,10 @@
-//! The documentation of the tables: `docs/results-format.md`.
+//! The documentation of the tables: `spray explain results`.
 
 use super::columns::markdown;
 use super::tables::{EVENTS, EVS, FLOWS, GOODPUT, PORTS, QUEUES, RUN, RUNS, TRACE, WORKLOADS};
 use super::{Record, Summary, figures, measures};
 
 /// What the files of a results folder hold, in Markdown.
-#[must_use]
 pub fn documentation() -> String {
     let tables: [(&str, &str, String); 10] = [
         (
@@ -82,33 +81,5 @@ rate and loss duration are as the drafts of IETF's benchmarking group for AI fab
 
 ";
 
-const HEAD: &str = "# Results
-
-Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit.
-
-`spray run` writes a folder. In it each run has a folder of its own, named after condition, values of the sweep's axes, balancer and seed:
-
-| file | content |
-|---|---|
-| `scenario.toml` | the scenario of this one run: file, command line, balancer and seed. `spray run` on it gives the same run again |
-| `run.json` | command, version, seed, machine, date |
-| `summary.json` | the figures of the run |
-| `flows`, `workloads`, `ports`, `events` | tables, each as `.csv` and as `.parquet` |
-| `goodput`, `queues`, `evs` | series over time as `.parquet`; with `--csv` as `.csv` too |
-| `report.html` | the run in figures and plots, for a browser ([reports.md](reports.md)); not with `--no-report` |
-
-Beside the runs' folders stand `runs.csv` and `runs.parquet` (a row per run), `sweep.json` (mean, standard deviation and 95 % interval of every
-figure over the seeds), `report.html` and `goodput.svg`, which compare the runs (neither with
-`--no-report`, where those of an earlier command stay as they are). A folder whose name ends in `.part` is a run that was not
-finished; the next command removes it.
-
-All tables begin with the same columns, then come those of the sweep's axes. One line loads a whole sweep:
-
-```python
-polars.read_parquet(\"DIR/*/flows.parquet\")
-pandas.concat(map(pandas.read_parquet, glob.glob(\"DIR/*/flows.parquet\")))
-```
-
-All times are the scenario's own, from the start of the run, whatever the dilation; only `wall_s` is real time. A field that does not apply
-has no value: it is empty in CSV and null in Parquet.
+const HEAD: &str = "# Measures, columns and keys of results
 ";

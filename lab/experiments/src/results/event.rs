@@ -25,7 +25,6 @@ pub struct EventRow {
 
 impl EventRow {
     /// What the fields say, in words.
-    #[must_use]
     pub fn words(&self) -> String {
         let percent = self.value.map(|share| format!("{} %", round3(share * 100.0)));
         let action = match (self.action, percent) {

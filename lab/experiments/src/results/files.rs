@@ -95,20 +95,17 @@ pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain numbers and strings always serialise") + "\n"
 }
 
-/// Writes two files into `dir`, and makes it if needed: `report.html`, which compares `runs`, and `goodput.svg`, its plot of
-/// goodput.
+/// Writes `report.html`, which compares `runs`, into `dir`, and makes it if needed.
 ///
 /// The report links each run's own as `NAME/report.html`, with the name of its folder, where it has one.
 ///
 /// # Errors
 /// When the folder or one of the files cannot be written.
 pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
-    write(dir, "goodput.svg", &report::goodput_picture(runs))?;
     write(dir, "report.html", &report::overview_page(runs))
 }
 
 /// A name for the folder of a run: condition, values of the axes, the switches' scheme where it is not the default, balancer and seed.
-#[must_use]
 pub fn folder_name(condition: &str, axes: &[Axis], switching: &Switching, balancer: &str, seed: u64) -> String {
     /// Bytes of a part: file systems take names of 255.
     const MOST: usize = 100;

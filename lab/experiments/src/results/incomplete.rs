@@ -4,7 +4,6 @@ use super::statistics::share;
 use super::{FlowFigures, Summary, grouped};
 
 /// Lines about runs in which not all flows completed; none where all did.
-#[must_use]
 pub fn incomplete_notes(runs: &[Summary]) -> Vec<String> {
     let sum = |of: fn(&FlowFigures) -> u64| runs.iter().map(|run| of(&run.flows)).sum::<u64>();
     if sum(|flows| flows.flows_total - flows.flows_completed) == 0 {

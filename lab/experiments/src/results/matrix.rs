@@ -92,19 +92,16 @@ fn merit() -> &'static Measure {
 
 impl Matrix {
     /// A table of `balancers`, in the order of its rows.
-    #[must_use]
     pub fn new(balancers: Vec<BalancerRuns>) -> Self {
         Self { balancers }
     }
 
     /// How many runs failed or did not complete.
-    #[must_use]
     pub fn bad_runs(&self) -> usize {
         self.balancers.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
     }
 
     /// The table as aligned text. `*` marks the best of the balancers whose runs are all complete. Notes stand below the table.
-    #[must_use]
     pub fn text(&self) -> String {
         let columns = self.columns();
         let several = self.has_spread();
@@ -116,7 +113,6 @@ impl Matrix {
     }
 
     /// The table in Markdown, with the best in bold.
-    #[must_use]
     pub fn markdown(&self) -> String {
         let columns = self.columns();
         let header = header(&columns, self.has_spread());
@@ -131,7 +127,6 @@ impl Matrix {
     }
 
     /// The same as CSV: a line per balancer with all columns, means over the runs. A field without a value is empty.
-    #[must_use]
     pub fn csv(&self) -> String {
         let columns = "balancer,runs,runs_complete,completed_percent,slowdown,fct_mean_sd_us,lower_bounds";
         let mut out = format!("{columns},{}\n", SHOWN.join(","));

@@ -65,7 +65,6 @@ impl Measure {
     }
 
     /// Its value in a run; `None` where the run has none.
-    #[must_use]
     pub fn of(&self, run: &Summary) -> Option<f64> {
         match self.of {
             Of::Flows(of) => of(&run.flows),
@@ -82,7 +81,6 @@ impl Measure {
     }
 
     /// Whether its value in a run is a lower bound.
-    #[must_use]
     pub fn is_bound(&self, run: &Summary) -> bool {
         run.lower_bounds.iter().any(|key| key == self.key)
     }
@@ -102,7 +100,6 @@ impl Measure {
     }
 
     /// Its value for one workload of a run; `None` too where it is not measured by workload.
-    #[must_use]
     pub fn of_workload(&self, workload: &WorkloadSummary) -> Option<f64> {
         match self.of {
             Of::Flows(of) => of(&workload.flows),
@@ -140,7 +137,6 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
 }
 
 /// The measure with this key.
-#[must_use]
 pub fn find(key: &str) -> Option<&'static Measure> {
     all().find(|measure| measure.key == key)
 }

@@ -61,7 +61,6 @@ pub struct Machine {
 
 impl Machine {
     /// This one.
-    #[must_use]
     pub fn this() -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let line = |file: &str, name: &str| {
@@ -140,13 +139,11 @@ impl Drops {
     pub const CAUSES: [&str; 5] = ["drops_queue", "drops_link", "drops_random", "drops_ttl", "trims"];
 
     /// Packets of all causes.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
     /// The sums over `parts` of one name, without those of nothing.
-    #[must_use]
     pub fn sums(parts: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut sums: Vec<Self> = Vec::new();
         for part in parts {
@@ -204,7 +201,6 @@ impl Finished {
     }
 
     /// The record of the run in the folder; `None` if there is none.
-    #[must_use]
     pub fn record(dir: &Path) -> Option<Record> {
         serde_json::from_str(&fs::read_to_string(dir.join("run.json")).ok()?).ok()
     }

@@ -80,7 +80,6 @@ pub struct TestbedLosses {
 
 impl TestbedLosses {
     /// All of them together.
-    #[must_use]
     pub const fn total(&self) -> u64 {
         self.veth + self.rx_ring_full + self.fill_ring_empty + self.other
     }

@@ -35,7 +35,6 @@ pub struct ShapeLink {
 
 impl Shape {
     /// The shape of `network`.
-    #[must_use]
     pub fn of(network: &Network) -> Self {
         let tiers = network.tiers().tier;
         // A switch that no host can be reached from has no tier.

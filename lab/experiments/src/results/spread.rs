@@ -29,7 +29,6 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `values`.
-    #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 {
@@ -50,7 +49,6 @@ impl Spread {
     }
 
     /// The mean with `digits` decimals, as `> 20.0` if it is a lower bound; a dash without values.
-    #[must_use]
     pub fn mean_text(&self, digits: usize) -> String {
         match self.runs {
             0 => "-".into(),

@@ -99,7 +99,6 @@ impl Hash {
 
 impl Summary {
     /// Whether every flow completed with the payload that was sent. Where none is carried it is enough that every flow completed.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.flows.flows_completed == self.flows.flows_total && self.payload_verified != Some(false)
     }
@@ -107,7 +106,6 @@ impl Summary {
 
 impl RunResult {
     /// The figures of the run.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         let (flows, mut lower_bounds) = FlowFigures::of(self.flows.iter(), self.end_us);
         let workloads = self.workloads();
@@ -142,7 +140,6 @@ impl RunResult {
     }
 
     /// What the two ends of all flows have counted.
-    #[must_use]
     pub fn counted(&self) -> (SenderStats, ReceiverStats) {
         counted(self.flows.iter())
     }

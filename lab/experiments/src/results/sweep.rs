@@ -45,7 +45,6 @@ fn share_completed(group: &[&Summary]) -> String {
 
 /// A table with a line per condition, values of the axes, switches and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
 /// interval.
-#[must_use]
 pub fn sweep_table(runs: &[Summary]) -> String {
     let several = groups(runs).iter().any(|group| group.len() > 1);
     let interval = if several { " (95 %)" } else { "" };
@@ -110,7 +109,6 @@ pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
 
 /// A table of two engines: for each pair of runs a line per figure, with the difference in per cent of the first engine's
 /// figure. Below it stands what an engine reports about its own accuracy.
-#[must_use]
 pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];

@@ -25,7 +25,6 @@ const DRAIN: &str = "drain_percent_of_fct";
 /// A table with a line per run: goodput, FCTs, drops by cause, trims, retransmissions, reordering, recovery, verification.
 ///
 /// Below it stand the dilation, the lateness of frames, and what the testbed itself lost.
-#[must_use]
 pub fn table(runs: &[Summary]) -> String {
     let (header, rows) = lines(runs);
     align(&header, WORDS, &rows) + &notes(runs)
@@ -118,7 +117,6 @@ pub(crate) fn loss_note(s: &Summary) -> Option<String> {
 ///
 /// # Panics
 /// When a row has fewer cells than the header.
-#[must_use]
 pub fn align(header: &[&str], words: usize, rows: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(ToString::to_string).collect();
     let width = |column: usize| {

@@ -391,13 +391,8 @@ fn parquet_and_csv_hold_the_same() {
 }
 
 #[test]
-fn the_documentation_of_results_is_that_of_the_tables() {
-    let file = spray_test_support::root().join("docs/results-format.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&file, documentation()).unwrap();
-    }
-    let found = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == documentation(), "docs/results-format.md is behind the code (UPDATE_DOCS=1 writes it anew)");
+fn every_key_and_column_has_a_description() {
+    let found = documentation();
     for undescribed in [" |  |\n", "| |\n"] {
         assert!(!found.contains(undescribed), "a key or column has no description");
     }

@@ -10,7 +10,6 @@ const SHOWN_OF_COLLECTIVES: [&str; 4] = ["cct_mean_us", "cct_p99_us", "bus_bandw
 
 /// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
 /// `None` where the table of runs says it all: runs of one workload without collectives.
-#[must_use]
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
     workload_lines(runs).map(|Lines { header, words, rows }| {
         align(&header.iter().map(String::as_str).collect::<Vec<_>>(), words, &rows)

@@ -90,7 +90,6 @@ impl WorkloadSummary {
 
 impl RunResult {
     /// The figures of each workload, in the order of their first flows.
-    #[must_use]
     pub fn workloads(&self) -> Vec<WorkloadSummary> {
         let flows = grouped(self.flows.iter().map(|flow| (&flow.workload, flow)));
         flows.into_iter().map(|(name, flows)| WorkloadSummary::of(name, &flows, self.end_us)).collect()

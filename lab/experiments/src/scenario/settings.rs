@@ -1,5 +1,5 @@
-//! The settings of a scenario, declared once. The reader, its messages, `--set`, the JSON Schema and the tables of
-//! `docs/reference/settings.md` come from these types. The tables show the comments on fields to users.
+//! The settings of a scenario, declared once. The reader, its messages, `--set`, the JSON Schema and `spray explain` use these
+//! types. Users read the comments on fields.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

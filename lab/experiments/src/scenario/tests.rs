@@ -498,28 +498,6 @@ fn every_example_parses_and_its_fabric_compiles() {
 }
 
 #[test]
-fn the_documentation_and_the_schema_are_those_of_the_declaration() {
-    let docs = root().join("docs");
-    let settings = format!("{SETTINGS_HEAD}{}", spray_settings::markdown::<Settings>());
-    let schema = spray_settings::file_schema::<Settings>();
-    for (name, text) in [("reference/settings.md", settings), ("scenario.schema.json", schema)] {
-        let file = docs.join(name);
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(&file, &text).unwrap();
-        }
-        let found = std::fs::read_to_string(&file).unwrap_or_default();
-        assert!(found == text, "docs/{name} is behind scenario/settings.rs (UPDATE_DOCS=1 writes it anew)");
-    }
-}
-
-const SETTINGS_HEAD: &str = "# Settings of a scenario
-
-Generated from the code by `UPDATE_DOCS=1 cargo test -p spray-experiments documentation`; do not edit. [scenario.md](../scenario.md)
-says how a scenario is written. `--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default,
-the value follows from the rest, as the last column says.
-";
-
-#[test]
 fn the_examples_of_the_documentation_parse() {
     let doc = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     let blocks: Vec<_> = doc.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

@@ -4,12 +4,10 @@ mod read;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spray_core::cc::CcKind;
-use spray_core::path::BalancerKind;
 use spray_core::units::{ByteSize, Micros, Ratio};
 
 pub(super) use self::read::workloads;
-use crate::workload::{Algorithm, Model, Sizes};
+use crate::workload::{Algorithm, Model, Own, Sizes};
 
 /// Who sends what to whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,16 +27,9 @@ pub struct WorkloadSettings {
     #[serde(default)]
     #[schemars(range(min = 2, max = 65_536))]
     pub draw_hosts: Option<usize>,
-    /// What chooses the paths of its packets, in place of the balancer of [transport].
-    #[serde(default)]
-    pub balancer: Option<BalancerKind>,
-    /// Its congestion control, in place of that of [transport].
-    #[serde(default)]
-    pub cc: Option<CcKind>,
-    /// DSCP of its data packets, in place of that of [transport].
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 43))]
-    pub dscp: Option<u8>,
+    /// Its own transport.
+    #[serde(flatten)]
+    pub own: Own,
     /// A file whose bytes every flow carries, repeated as often as needed. A relative path starts at the scenario's folder. By
     /// default flows carry random bytes.
     #[serde(default)]
@@ -57,16 +48,9 @@ pub struct PartSettings {
     /// The share, to the nearest whole host. Each run's seed draws the hosts; a larger share has those of a smaller one too.
     #[schemars(range(min = 0, max = 1))]
     pub share: Ratio,
-    /// What chooses the paths of their packets, in place of the workload's.
-    #[serde(default)]
-    pub balancer: Option<BalancerKind>,
-    /// Their congestion control, in place of the workload's.
-    #[serde(default)]
-    pub cc: Option<CcKind>,
-    /// DSCP of their data packets, in place of the workload's.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 43))]
-    pub dscp: Option<u8>,
+    /// Their own transport.
+    #[serde(flatten)]
+    pub own: Own,
 }
 
 /// Who sends to whom.

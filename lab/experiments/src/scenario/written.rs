@@ -40,9 +40,8 @@ impl Written {
     }
 
     /// A scenario file of one run: the same settings with this balancer and this seed. Files have absolute paths.
-    #[must_use]
     pub fn toml(&self, balancer: BalancerKind, seed: u64) -> String {
-        spray_settings::toml(&of_run(&self.given, balancer, seed))
+        toml::to_string(&of_run(&self.given, balancer, seed)).expect("settings that were read from TOML")
     }
 
     /// What the results of a run with this balancer and this seed follow from: all settings, defaults included, and the content of the

@@ -59,12 +59,12 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
     }
 }
 
-/// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference`] runs them. A flow ends with its
+/// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference()`] runs them. A flow ends with its
 /// last acknowledgement.
 ///
 /// # Panics
 /// When either is wrong: they are part of the program.
-pub(crate) fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
+pub fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
     let network = TopoFile::parse(topology).expect("a reference topology").network();
     let matrix = parse_matrix(matrix, network.hosts.len()).expect("a reference matrix");
     let mut scenario = reference(name, network, Pattern::Matrix(matrix));
@@ -75,7 +75,7 @@ pub(crate) fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
 /// Sets what the REPS paper's command lines add: the first window is the same for all pairs of hosts and any number of tiers, and so is the
 /// least timeout: the longest base RTT and four queues.
 //= docs/specs/dctcp.md#DCTCP-6 the first window
-pub(crate) fn same_for_all_pairs(scenario: &mut Scenario) {
+pub fn same_for_all_pairs(scenario: &mut Scenario) {
     scenario.transport.initial_window_bytes = Some(ByteSize::new(FIRST_WINDOW_BYTES));
     let paths = scenario.paths();
     let floor_ps = floor_ps(scenario.base_rtt_ps(&paths), scenario.drain_ps(&paths), 0);

@@ -38,8 +38,12 @@ type Point = (u64, u64);
 const ALL: u64 = 1_000_000_000_000_000_000;
 
 /// The points of a published distribution, whose shares are in millionths.
-fn published(points: &[(u64, u32)]) -> impl Iterator<Item = Point> + '_ {
-    points.iter().map(|(bytes, ppm)| (*bytes, u64::from(*ppm) * (ALL / 1_000_000)))
+fn published(text: &str) -> impl Iterator<Item = Point> + '_ {
+    let point = |line: &str| {
+        let (bytes, ppm) = line.split_once(',')?;
+        Some((bytes.parse().ok()?, ppm.parse::<u64>().ok()? * (ALL / 1_000_000)))
+    };
+    text.lines().filter_map(point)
 }
 
 impl Sizes {
@@ -71,7 +75,7 @@ impl Sizes {
     fn points(self, max_bytes: u64) -> Arc<[Point]> {
         match self {
             Self::WebSearch => published(WEB_SEARCH).collect(),
-            Self::WebSearchReps => published(&WEB_SEARCH[..9]).chain(published(&LARGE_OF_REPS)).collect(),
+            Self::WebSearchReps => published(WEB_SEARCH).take(9).chain(published(LARGE_OF_REPS)).collect(),
             Self::DataMining => published(DATA_MINING).collect(),
             Self::Enterprise => published(ENTERPRISE).collect(),
             Self::Alibaba => published(ALIBABA).collect(),
@@ -184,214 +188,14 @@ fn point(bytes: &str, share: &str) -> Option<Point> {
     (bytes.fract() == 0.0).then_some((bytes as u64, (share * ALL as f64).round() as u64))
 }
 
-const WEB_SEARCH: &[(u64, u32)] = &[
-    (0, 0),
-    (10_000, 150_000),
-    (20_000, 200_000),
-    (30_000, 300_000),
-    (50_000, 400_000),
-    (80_000, 530_000),
-    (200_000, 600_000),
-    (1_000_000, 700_000),
-    (2_000_000, 800_000),
-    (5_000_000, 900_000),
-    (10_000_000, 970_000),
-    (30_000_000, 1_000_000),
-];
-
+const WEB_SEARCH: &str = include_str!("sizes/web-search.csv");
 /// In place of those above 2 MB.
-const LARGE_OF_REPS: [(u64, u32); 3] = [(10_000_000, 900_000), (20_000_000, 970_000), (40_000_000, 1_000_000)];
+const LARGE_OF_REPS: &str = "10000000,900000\n20000000,970000\n40000000,1000000";
 
-const DATA_MINING: &[(u64, u32)] = &[
-    (0, 0),
-    (180, 100_000),
-    (216, 200_000),
-    (560, 300_000),
-    (900, 400_000),
-    (1_100, 500_000),
-    (1_870, 600_000),
-    (3_160, 700_000),
-    (10_000, 800_000),
-    (400_000, 900_000),
-    (3_160_000, 950_000),
-    (100_000_000, 980_000),
-    (1_000_000_000, 1_000_000),
-];
-
-const ALIBABA: &[(u64, u32)] = &[
-    (0, 0),
-    (4_000, 229_300),
-    (8_000, 692_100),
-    (16_000, 806_100),
-    (32_000, 904_700),
-    (64_000, 935_300),
-    (128_000, 967_700),
-    (256_000, 975_300),
-    (2_000_000, 1_000_000),
-];
-
-const HADOOP: &[(u64, u32)] = &[
-    (0, 0),
-    (100, 10_000),
-    (200, 20_000),
-    (300, 50_000),
-    (350, 150_000),
-    (400, 200_000),
-    (500, 300_000),
-    (600, 400_000),
-    (700, 500_000),
-    (1_000, 600_000),
-    (2_000, 670_000),
-    (7_000, 700_000),
-    (30_000, 720_000),
-    (50_000, 820_000),
-    (80_000, 870_000),
-    (120_000, 900_000),
-    (300_000, 950_000),
-    (1_000_000, 975_000),
-    (2_000_000, 990_000),
-    (10_000_000, 1_000_000),
-];
-
-const ENTERPRISE: &[(u64, u32)] = &[
-    (250, 0),
-    (270, 10_000),
-    (286, 20_000),
-    (297, 30_000),
-    (312, 40_000),
-    (327, 50_000),
-    (342, 60_000),
-    (356, 70_000),
-    (368, 80_000),
-    (383, 90_000),
-    (404, 100_000),
-    (427, 110_000),
-    (447, 120_000),
-    (469, 130_000),
-    (490, 140_000),
-    (512, 150_000),
-    (536, 160_000),
-    (561, 170_000),
-    (587, 180_000),
-    (612, 190_000),
-    (636, 200_000),
-    (651, 210_000),
-    (674, 220_000),
-    (696, 230_000),
-    (708, 240_000),
-    (729, 250_000),
-    (753, 260_000),
-    (782, 270_000),
-    (820, 280_000),
-    (857, 290_000),
-    (900, 300_000),
-    (945, 310_000),
-    (990, 320_000),
-    (1_036, 330_000),
-    (1_086, 340_000),
-    (1_140, 350_000),
-    (1_200, 360_000),
-    (1_260, 370_000),
-    (1_311, 380_000),
-    (1_353, 390_000),
-    (1_393, 400_000),
-    (1_452, 410_000),
-    (1_485, 420_000),
-    (1_510, 430_000),
-    (1_540, 440_000),
-    (1_597, 450_000),
-    (1_658, 460_000),
-    (1_721, 470_000),
-    (1_784, 480_000),
-    (1_873, 490_000),
-    (1_978, 500_000),
-    (2_079, 510_000),
-    (2_160, 520_000),
-    (2_267, 530_000),
-    (2_395, 540_000),
-    (2_536, 550_000),
-    (2_688, 560_000),
-    (2_862, 570_000),
-    (2_960, 580_000),
-    (3_040, 590_000),
-    (3_163, 600_000),
-    (3_390, 610_000),
-    (3_603, 620_000),
-    (3_836, 630_000),
-    (4_124, 640_000),
-    (4_406, 650_000),
-    (4_540, 660_000),
-    (4_673, 670_000),
-    (4_952, 680_000),
-    (5_260, 690_000),
-    (5_625, 700_000),
-    (5_938, 710_000),
-    (6_088, 720_000),
-    (6_506, 730_000),
-    (6_976, 740_000),
-    (7_430, 750_000),
-    (7_800, 760_000),
-    (8_332, 770_000),
-    (8_849, 780_000),
-    (9_477, 790_000),
-    (10_344, 800_000),
-    (11_256, 810_000),
-    (12_396, 820_000),
-    (13_766, 830_000),
-    (15_370, 840_000),
-    (17_417, 850_000),
-    (19_884, 860_000),
-    (22_822, 870_000),
-    (26_285, 880_000),
-    (30_973, 890_000),
-    (37_152, 900_000),
-    (45_274, 910_000),
-    (55_796, 920_000),
-    (70_997, 930_000),
-    (94_050, 940_000),
-    (131_474, 950_000),
-    (189_792, 960_000),
-    (344_538, 970_000),
-    (898_190, 980_000),
-    (2_221_957, 990_000),
-    (2_624_209, 991_000),
-    (3_114_668, 992_000),
-    (3_849_851, 993_000),
-    (4_904_979, 994_000),
-    (6_438_497, 995_000),
-    (8_608_848, 996_000),
-    (13_392_072, 997_000),
-    (23_110_447, 998_000),
-    (40_607_470, 999_000),
-    (44_466_961, 999_100),
-    (48_564_256, 999_200),
-    (53_520_618, 999_300),
-    (59_661_017, 999_400),
-    (67_292_218, 999_500),
-    (76_720_988, 999_600),
-    (92_984_411, 999_700),
-    (121_274_824, 999_800),
-    (168_707_183, 999_900),
-    (176_569_410, 999_910),
-    (184_086_600, 999_920),
-    (195_504_461, 999_930),
-    (211_698_244, 999_940),
-    (230_332_119, 999_950),
-    (249_070_260, 999_960),
-    (293_849_828, 999_970),
-    (361_127_656, 999_980),
-    (440_186_178, 999_990),
-    (442_950_536, 999_991),
-    (449_947_224, 999_992),
-    (466_035_021, 999_993),
-    (482_515_012, 999_994),
-    (510_665_738, 999_995),
-    (561_765_744, 999_996),
-    (669_621_992, 999_997),
-    (738_727_896, 999_998),
-    (1_022_256_099, 999_999),
-    (1_773_379_248, 1_000_000),
-];
+const DATA_MINING: &str = include_str!("sizes/data-mining.csv");
+const ALIBABA: &str = include_str!("sizes/alibaba.csv");
+const HADOOP: &str = include_str!("sizes/hadoop.csv");
+const ENTERPRISE: &str = include_str!("sizes/enterprise.csv");
 
 #[cfg(test)]
 mod tests {
@@ -400,13 +204,14 @@ mod tests {
 
     use super::*;
 
-    const PUBLISHED: [(Sizes, &[(u64, u32)]); 5] = [
-        (Sizes::WebSearch, WEB_SEARCH),
-        (Sizes::DataMining, DATA_MINING),
-        (Sizes::Enterprise, ENTERPRISE),
-        (Sizes::Alibaba, ALIBABA),
-        (Sizes::Hadoop, HADOOP),
-    ];
+    /// Each with its points, whose shares are in millionths.
+    fn all_published() -> [(Sizes, Vec<(u64, u32)>); 5] {
+        [Sizes::WebSearch, Sizes::DataMining, Sizes::Enterprise, Sizes::Alibaba, Sizes::Hadoop].map(|sizes| {
+            let points = sizes.points(0);
+            (sizes, points.iter().map(|(bytes, share)| (*bytes, (share / (ALL / 1_000_000)) as u32)).collect())
+        })
+    }
+
     const DRAWS: usize = 200_000;
 
     fn draws(sizes: Sizes, max_bytes: u64) -> Vec<u64> {
@@ -423,7 +228,7 @@ mod tests {
 
     #[test]
     fn points_ascend_from_none_to_all() {
-        for (sizes, points) in PUBLISHED {
+        for (sizes, points) in all_published() {
             assert_eq!((points[0].1, points[points.len() - 1].1), (0, 1_000_000), "{sizes:?}");
             assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1), "{sizes:?}");
         }
@@ -431,7 +236,7 @@ mod tests {
 
     #[test]
     fn means_are_those_that_are_published() {
-        let of = |sizes| mean(PUBLISHED.iter().find(|(other, _)| *other == sizes).unwrap().1);
+        let of = |sizes| mean(&all_published().into_iter().find(|(other, _)| *other == sizes).unwrap().1);
         // What is published of them; of the others nothing is.
         let expected = [(Sizes::WebSearch, 1.7e6), (Sizes::Enterprise, 215e3), (Sizes::DataMining, 12.5e6)];
         for (sizes, bytes) in expected {
@@ -443,16 +248,16 @@ mod tests {
     //= docs/specs/closed-loop.md#CL-5 at a random share
     #[test]
     fn draws_follow_the_distribution() {
-        for (sizes, points) in PUBLISHED {
+        for (sizes, points) in all_published() {
             let drawn = draws(sizes, u64::MAX);
-            for (bytes, ppm) in points {
+            for (bytes, ppm) in &points {
                 let share = drawn.iter().filter(|size| *size <= bytes).count() as f64 / DRAWS as f64;
                 let expected = f64::from(*ppm) / 1e6;
                 // Four standard deviations.
                 let allowed = 4.0 * (expected * (1.0 - expected) / DRAWS as f64).sqrt() + 1e-9;
                 assert!((share - expected).abs() < allowed, "{sizes:?}, {bytes}: {share} {expected}");
             }
-            let (found, expected) = (drawn.iter().sum::<u64>() as f64 / DRAWS as f64, mean(points));
+            let (found, expected) = (drawn.iter().sum::<u64>() as f64 / DRAWS as f64, mean(&points));
             assert!((found / expected - 1.0).abs() < 0.05, "{sizes:?}: {found} {expected}");
         }
     }
@@ -467,10 +272,10 @@ mod tests {
             low as f64 + (high - low) as f64 * (share - f64::from(from)) / f64::from(to - from)
         };
         let mut rng = stream(2, 0);
-        for (sizes, points) in PUBLISHED {
+        for (sizes, points) in all_published() {
             let distribution = Distribution::published(sizes, u64::MAX);
             for random in (0..2_000).map(|_| rng.next_u64()).chain([0, 1, u64::MAX]) {
-                let (found, expected) = (distribution.draw(random) as f64, literal(points, random));
+                let (found, expected) = (distribution.draw(random) as f64, literal(&points, random));
                 assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{sizes:?} {random}: {found} {expected}");
             }
             let ends = [0, u64::MAX].map(|random| distribution.draw(random));

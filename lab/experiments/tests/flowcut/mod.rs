@@ -3,12 +3,12 @@
 mod order;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::fidelity::flowcut::{compare, figure};
-use spray_experiments::fidelity::{Figures, average};
 use spray_experiments::sim::over_cores;
 use spray_fabric::Scheme;
 
 use self::order::{Outcome, random_run};
+use crate::fidelity::flowcut::{compare, figure};
+use crate::fidelity::{Figures, average};
 
 /// First transmissions of all random runs together; the variable `FLOWCUT_PACKETS` asks for another number, as `cargo xtask ci` does for ten
 /// million, and `FLOWCUT_SEED` for another first seed than 1.
@@ -66,7 +66,7 @@ fn millions_of_packets(switches: Option<Scheme>) -> Outcome {
 #[test]
 #[ignore = "cargo xtask ci runs it"]
 fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse() {
-    for comparison in compare(10, 2) {
+    for comparison in compare(10) {
         assert!(comparison.holds(), "{comparison:#?}");
     }
 }
@@ -75,7 +75,7 @@ fn the_published_simulator_s_figures_are_found_and_the_paper_s_rule_is_no_worse(
 #[test]
 fn the_tail_is_better_than_ecmp_s_and_far_better_with_slow_links() {
     let tail = |balancer, slow| {
-        let runs = figure(balancer, slow, 8, 2);
+        let runs = figure(balancer, slow, 8);
         assert!(runs.iter().all(|run| run.reordered == 0));
         average(&runs, |run: &Figures| run.p99_us) as u64
     };

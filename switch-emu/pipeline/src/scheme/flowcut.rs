@@ -88,7 +88,7 @@ pub(super) const WORDS: u32 = TABLE + SETS * SET;
 
 #[cfg(not(target_arch = "bpf"))]
 super::counter::scheme_counters! {
-    /// Flows that had something on their way through one switch at once, at most; see `spray flowcut-memory`.
+    /// Flows that had something on their way through one switch at once, at most.
     flowcut_entries: "entries", "Entries of Flowcut in a switch", "", less, most,
         |seen| Active::unpack(seen.word(seen.switch.memory + ACTIVE)).most.into();
     /// Packets that passed without an entry, for want of one.

@@ -33,8 +33,7 @@ pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
         flows_per_host: parameters.count("flows_per_host")? as u32,
         ..Dimensions::default()
     };
-    let state = network.state(keeper);
-    let (bytes, each) = (state.bytes, f64::from(state.bytes_per_flow));
+    let (bytes, each) = (network.bytes(keeper), f64::from(keeper.bytes_per_flow()));
     let named = [("bytes", bytes), ("kib", bytes / 1024.0), ("mib", bytes / 1_048_576.0), ("bytes_per_flow", each)];
     Ok(named.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }

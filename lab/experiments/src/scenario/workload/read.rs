@@ -11,8 +11,8 @@ use super::{
     PoissonSettings, SizesSettings, WorkloadSettings,
 };
 use crate::workload::{
-    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Own, Partners, Pattern, Payload,
-    Poisson, Share, Sizes, Workload, leaves, members, parse_matrix, pods,
+    Algorithm, Collective, Distribution, Each, Flow, Matrix, Model, Operation, Partners, Pattern, Payload, Poisson,
+    Share, Sizes, Workload, leaves, members, parse_matrix, pods,
 };
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
@@ -84,12 +84,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn workload(&self) -> Result<Workload, Mistake> {
-        let WorkloadSettings { name, pattern, draw_hosts, balancer, cc, dscp, payload, part, .. } = self.settings;
+        let WorkloadSettings { name, pattern, draw_hosts, own, payload, part, .. } = self.settings;
         let mut workload = Workload::new(Pattern::Flows(Vec::new()));
         workload.name = name.clone().unwrap_or_else(|| pattern.kind());
         workload.hosts = self.hosts()?;
         workload.drawn = *draw_hosts;
-        workload.own = Own { balancer: *balancer, cc: *cc, dscp: *dscp };
+        workload.own = *own;
         workload.parts = self.parts(part)?;
         if let Some(name) = payload {
             let place = self.path("payload");
@@ -146,11 +146,7 @@ impl Reader<'_> {
     }
 
     fn parts(&self, settings: &[PartSettings]) -> Result<Vec<Share>, Mistake> {
-        let part = |part: &PartSettings| Share {
-            name: part.name.clone(),
-            ppm: part.share.ppm() as u32,
-            own: Own { balancer: part.balancer, cc: part.cc, dscp: part.dscp },
-        };
+        let part = |part: &PartSettings| Share { name: part.name.clone(), ppm: part.share.ppm() as u32, own: part.own };
         let parts: Vec<Share> = settings.iter().map(part).collect();
         let ppm: u64 = parts.iter().map(|part| u64::from(part.ppm)).sum();
         if ppm > 1_000_000 {

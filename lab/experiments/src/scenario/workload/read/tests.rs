@@ -5,6 +5,7 @@ use spray_core::path::BalancerKind;
 
 use super::*;
 use crate::scenario::Scenario;
+use crate::workload::Own;
 
 fn parse(topology: &str, workload: &str) -> Result<Scenario, Mistake> {
     let text =

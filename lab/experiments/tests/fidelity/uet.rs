@@ -5,20 +5,19 @@ use spray_core::link::PS_PER_S;
 use spray_core::path::{BalancerKind, RepsRule};
 use spray_core::units::{ByteSize, Micros};
 
-use super::chooser::Chooser;
-use super::reference::Reference;
-use super::rows::{Flows, Row};
-use crate::scenario::{MarkAt, QueueLength, Scenario};
+use spray_experiments::scenario::{MarkAt, QueueLength, Scenario};
 use spray_fabric::LinkAction;
 
+use super::Reference;
+use super::rows::{Flows, Row};
+
 /// Ultra Ethernet's public simulator.
-pub static UET: Reference = Reference {
+pub(super) static UET: Reference = Reference {
     head: HEAD,
     table: include_str!("../../../../tests/reference/uet_expected.csv"),
     rows: &ROWS,
     strict: &[BalancerKind::Ops, BalancerKind::Bitmap, BalancerKind::Reps, BalancerKind::Mixed],
     settings,
-    lists_runs: false,
 };
 
 /// What the document says before the table.
@@ -57,10 +56,10 @@ const fn row(scenario: &'static str, topology: &'static str, matrix: Flows) -> R
         small: false,
         explained: &[],
         choosers: &[
-            Chooser::Host(BalancerKind::Ops),
-            Chooser::Host(BalancerKind::Bitmap),
-            Chooser::Host(BalancerKind::Reps),
-            Chooser::Host(BalancerKind::Mixed),
+            Some(BalancerKind::Ops),
+            Some(BalancerKind::Bitmap),
+            Some(BalancerKind::Reps),
+            Some(BalancerKind::Mixed),
         ],
     }
 }

@@ -3,20 +3,19 @@
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
-use super::chooser::Chooser;
-use super::reference::Reference;
-use super::rows::{Flows, Row};
-use crate::sim::same_for_all_pairs;
+use spray_experiments::sim::same_for_all_pairs;
 use spray_fabric::LinkAction;
 
+use super::rows::{Flows, Row};
+use super::{Chooser, Reference};
+
 /// The published simulator of the REPS paper.
-pub static REPS: Reference = Reference {
+pub(super) static REPS: Reference = Reference {
     head: HEAD,
     table: include_str!("../../../../tests/reference/expected.csv"),
     rows: &ROWS,
     strict: &[BalancerKind::Ops, BalancerKind::Reps],
     settings: same_for_all_pairs,
-    lists_runs: true,
 };
 
 /// What the document says before the table.
@@ -67,16 +66,16 @@ const TORNADO_128: &str = include_str!("../../../../tests/reference/tornado_n128
 const INCAST: &str = include_str!("../../../../tests/reference/incast_n128_d16_s4194304.cm");
 const FOUR: &str = include_str!("../../../../tests/reference/four_n128_s33554432.cm");
 const PAPERS: &[Chooser] = &[
-    Chooser::Host(BalancerKind::Ecmp),
-    Chooser::Host(BalancerKind::Ops),
-    Chooser::Host(BalancerKind::Reps),
-    Chooser::Host(BalancerKind::Plb),
-    Chooser::Host(BalancerKind::Mprdma),
-    Chooser::Host(BalancerKind::Bitmap),
-    Chooser::Host(BalancerKind::Flowlet),
-    Chooser::AdaptiveRoce,
+    Some(BalancerKind::Ecmp),
+    Some(BalancerKind::Ops),
+    Some(BalancerKind::Reps),
+    Some(BalancerKind::Plb),
+    Some(BalancerKind::Mprdma),
+    Some(BalancerKind::Bitmap),
+    Some(BalancerKind::Flowlet),
+    None,
 ];
-const SPRAYERS: &[Chooser] = &[Chooser::Host(BalancerKind::Ops), Chooser::Host(BalancerKind::Reps)];
+const SPRAYERS: &[Chooser] = &[Some(BalancerKind::Ops), Some(BalancerKind::Reps)];
 
 const fn perm(scenario: &'static str) -> Row {
     row(scenario, LEAF_SPINE_128, PERM_128)

@@ -3,10 +3,11 @@
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;
 
-use super::chooser::Chooser;
-use crate::scenario::Scenario;
-use crate::sim::published;
+use spray_experiments::scenario::Scenario;
+use spray_experiments::sim::published;
 use spray_fabric::{LinkAction, LinkEvent};
+
+use super::Chooser;
 
 /// One scenario of a reference.
 #[derive(Debug)]
@@ -40,16 +41,6 @@ pub(super) enum Flows {
 }
 
 impl Row {
-    /// What it is run under.
-    pub fn choosers(&self) -> &'static [Chooser] {
-        self.choosers
-    }
-
-    /// Why its figures under `chooser` differ from the reference's.
-    pub(super) fn explained(&self, chooser: Chooser) -> Option<&'static str> {
-        self.explained.iter().find(|(kind, _)| Chooser::Host(*kind) == chooser).map(|(_, why)| *why)
-    }
-
     /// Its fabric and flows with the settings that all published simulations share.
     pub(super) fn scenario(&self) -> Scenario {
         let text = match self.matrix {
@@ -60,7 +51,7 @@ impl Row {
         (scenario.transport.evs, scenario.transport.ack_every) = (Some(self.evs), self.ack_every);
         scenario.transport.cc = self.cc;
         if let Some((name, action)) = self.links {
-            let links = scenario.network.links_named(name).expect("links of the topology");
+            let links = scenario.network.links_named(name).unwrap();
             scenario.link_events.push(LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action });
         }
         scenario
