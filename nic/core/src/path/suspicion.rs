@@ -52,9 +52,9 @@ impl Suspicion {
         self.flags & ASKED != 0
     }
 
-    /// Whether probes explore: the first one was not answered in time, and the path has not failed.
+    /// Whether probes explore: the first one was not answered in time.
     fn explores(&self) -> bool {
-        (self.score > 0 || (self.flags & IN_FLIGHT).count_ones() > 1) && !self.has_failed()
+        self.score > 0 || self.has_failed() || (self.flags & IN_FLIGHT).count_ones() > 1
     }
 
     /// Probes that are to explore.

@@ -212,19 +212,6 @@ fn after_a_timeout_four_probes_explore() {
     assert!(probes.len() == 5 && probes[0] == 9 && !probes[1..].contains(&9), "{probes:?}");
 }
 
-//= docs/specs/reps-plus.md#RPP-19 exploring by probes
-#[test]
-fn a_frozen_connection_probes_the_failed_path_alone() {
-    let mut rig = Rig::new(|_| ());
-    rig.ack(0, &[1, 2, 3], false, 0);
-    let frozen_ps = rig.freeze(0, 7);
-    rig.cached();
-    rig.plus.on_loss(rig.path.at_ps(frozen_ps), &LossInfo { cause: LossCause::Timeout, ..lost(9) }, &mut rig.log);
-    (0..9).for_each(|_| assert!([1, 2, 3].contains(&rig.send())));
-    let probes = rig.probes(at(frozen_ps).after(20 * WAIT_PS));
-    assert!(probes.len() > 2 && probes.iter().all(|(_, ev)| *ev == 7), "{probes:?}");
-}
-
 //= docs/specs/reps-plus.md#RPP-14 lost values
 #[test]
 fn a_value_that_is_lost_is_forgotten() {

@@ -165,7 +165,7 @@ impl Twin {
         if suspect.step(now, self.frozen) {
             return Some(suspect.ev);
         }
-        if self.scouts == 0 || self.frozen || (suspect.score() <= 0 && suspect.under_way.len() < 2) {
+        if self.scouts == 0 || (suspect.score() <= 0 && suspect.under_way.len() < 2 && !self.frozen) {
             return None;
         }
         self.scouts -= 1;
