@@ -23,11 +23,6 @@ mod fit;
 mod flowcut_memory;
 mod folder;
 mod init;
-#[cfg(feature = "live")]
-mod live;
-#[cfg(not(feature = "live"))]
-#[path = "lab/live/absent.rs"]
-mod live;
 mod run;
 mod runs;
 mod settings;

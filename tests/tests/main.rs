@@ -19,7 +19,6 @@ mod interfaces;
 mod killed_set_up;
 mod libfabric;
 mod limits;
-mod live;
 mod metrics;
 mod ordered_chaos;
 mod others;

@@ -45,7 +45,7 @@ fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[
 }
 
 /// The features that `demo` is built without, as they take minutes.
-pub const ALL_FEATURES: [&str; 2] = ["--features", "live,otlp"];
+pub const ALL_FEATURES: [&str; 2] = ["--features", "otlp"];
 
 /// Sets the machine up and builds a release `spray` for a task that measures; returns its path.
 pub fn build() -> Outcome<PathBuf> {

@@ -37,7 +37,7 @@ const USAGE: &str = "cargo xtask COMMAND
   miri                the codec's and the transport's tests under Miri (a nightly with that component)
   deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
   build-ebpf          build the XDP objects in the repository anew, after a change to a switch; installs the compiler and the linker
-  build               set-up and a release `spray` with its live view and OpenTelemetry, which the demo's is without
+  build               set-up and a release `spray` with OpenTelemetry, which the demo's is without
   bench [ARGUMENTS]   the microbenchmarks, then `spray bench veth` (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
   speed [ARGUMENTS]   `spray bench speed`: every benchmark of the command, with QUIC beside it (as root), into docs/results/speed.md

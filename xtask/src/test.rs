@@ -151,11 +151,11 @@ pub fn with_profile(arguments: &[&str]) -> Command {
     cargo
 }
 
-/// The tests of the live view and of the collector of spans, which the command has only with further features.
+/// The tests of the collector of spans, which the command has only with a further feature.
 pub fn further_features() -> Outcome {
     let mut tally = Tally::default();
     let mut cargo = with_profile(&["--package", "spray", "--no-fail-fast"]);
-    cargo.args(crate::demo::ALL_FEATURES).args(["--", "live", "spans"]);
+    cargo.args(crate::demo::ALL_FEATURES).args(["--", "spans"]);
     let ended_well = sh::run_lines(&mut cargo, |line| tally.add(line))?;
     tally.outcome(ended_well)
 }

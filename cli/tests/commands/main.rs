@@ -9,8 +9,6 @@ mod compare_balancers;
 mod doctor;
 mod figures;
 mod flowcut_memory;
-#[cfg(feature = "live")]
-mod live;
 mod output;
 #[cfg(feature = "xdp")]
 mod perf;

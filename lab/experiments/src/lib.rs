@@ -5,7 +5,6 @@ pub mod engine;
 pub mod fidelity;
 pub mod figures;
 pub mod flowcut_memory;
-pub mod live;
 mod memory;
 pub mod report;
 pub mod results;
