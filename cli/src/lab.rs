@@ -22,11 +22,6 @@ mod figures;
 mod fit;
 mod folder;
 mod init;
-#[cfg(feature = "live")]
-mod live;
-#[cfg(not(feature = "live"))]
-#[path = "lab/live/absent.rs"]
-mod live;
 mod run;
 mod runs;
 mod settings;

@@ -44,7 +44,6 @@ use spray_core::event::ChoiceTap;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
 use spray_core::host;
 use spray_core::loss::RttHistogram;
-use spray_core::path::Balancer;
 use spray_wire::{self as wire, CloseReason, Kind};
 
 #[cfg(feature = "tokio")]
@@ -57,7 +56,7 @@ pub use self::{
     event::{ConfigError, ConnectError, ConnectionError, ConnectionId, EndpointEvent, LogEntry, MessageId, SendError},
     payload::in_place::{Lent, Sink, Source},
     shard::Shard,
-    stats::{ConnectionStats, EndpointStats, KindCounts, Senders},
+    stats::{ConnectionStats, EndpointStats, KindCounts},
     tap::Tap,
 };
 use self::{connection::Stage, machine::Machine, payload::buffers::Content, transmit::link::DevicePort};
@@ -320,17 +319,6 @@ impl<D: Device> Endpoint<D> {
     /// Whether there are connections, other than those whose peers have yet to prove themselves.
     pub(crate) fn has_connections(&self) -> bool {
         self.machine.table.iter().any(|connection| connection.stage != Stage::HalfOpen)
-    }
-
-    /// What its senders do now.
-    #[must_use]
-    pub fn senders(&self) -> Senders {
-        let senders = self.machine.table.iter().filter_map(|own| Some(&own.flow.as_deref()?.sending.sender));
-        let sending = senders.filter(|sender| !sender.is_idle());
-        sending.fold(Senders::default(), |Senders { sending, frozen }, sender| Senders {
-            sending: sending + 1,
-            frozen: frozen + u32::from(sender.balancer().is_frozen()),
-        })
     }
 
     /// Whether no connection has anything undelivered or half received, and no message is scheduled.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use spray_core::path::BalancerKind;
-use spray_experiments::engine::{Engine, Observers};
+use spray_experiments::engine::Engine;
 use spray_experiments::results::{Summary, trace_json};
 use spray_experiments::scenario::{Ip, Scenario};
 use spray_experiments::watch::{self, Shared};
@@ -21,8 +21,7 @@ fn run(scenario: &Scenario, watch: &Shared) -> Summary {
     let testbed = testbed(scenario);
     let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let job = (BalancerKind::Ops, scenario.seed);
-    let result =
-        prepared.run_observed(job, Observers { frames: Some(watch), live: None }, &mut |_| {}, &AtomicBool::new(false));
+    let result = prepared.run_watched(job, Some(watch), &mut |_| {}, &AtomicBool::new(false));
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     assert_sound(&result);
     result.summary()

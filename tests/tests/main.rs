@@ -20,7 +20,6 @@ mod interfaces;
 mod killed_set_up;
 mod libfabric;
 mod limits;
-mod live;
 mod metrics;
 mod ordered_chaos;
 mod others;

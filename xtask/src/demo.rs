@@ -15,7 +15,7 @@ const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs 
 /// `cargo xtask demo [ARGUMENTS OF spray demo]`: with a quick build, whose figures are the same, since the demo runs in virtual time.
 pub fn demo(arguments: &[String]) -> Outcome {
     let arguments = [&["demo".to_string()], arguments].concat();
-    run_spray("cargo xtask demo", || compile(sh::QUICK, &[], "tasks/spray"), &arguments)
+    run_spray("cargo xtask demo", || compile(sh::QUICK, "tasks/spray"), &arguments)
 }
 
 /// `cargo xtask bench`: the microbenchmarks, those of the command, and what `benches/peers` sets beside them.
@@ -43,29 +43,15 @@ fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[
     })
 }
 
-/// The feature that `demo` is built without, as it takes minutes.
-pub const ALL_FEATURES: [&str; 2] = ["--features", "live"];
-
-/// Sets the machine up and builds a release `spray` for a task that measures; returns its path.
+/// Sets the machine up and builds a release `spray`; returns its path.
 pub fn build() -> Outcome<PathBuf> {
     setup()?;
-    compile(RELEASE, &[], OF_TASKS)
+    compile("release", "spray")
 }
 
-/// As [`build`], with everything, into the place that tasks with fewer or other features leave alone.
-pub fn build_all() -> Outcome<PathBuf> {
-    setup()?;
-    compile(RELEASE, &ALL_FEATURES, "spray")
-}
-
-const RELEASE: &str = "release";
-/// The release `spray` of tasks, in [`target`].
-const OF_TASKS: &str = "tasks/spray-release";
-
-/// Builds `spray` in a profile and copies it to this place in [`target`], where builds with other features leave it alone; returns its
-/// path.
-fn compile(profile: &str, options: &[&str], place: &str) -> Outcome<PathBuf> {
-    sh::run(sh::cargo().args(["build", "--profile", profile, "--package", "spray"]).args(options))?;
+/// Builds `spray` in a profile and copies it to this place in [`target`], where other builds leave it alone; returns its path.
+fn compile(profile: &str, place: &str) -> Outcome<PathBuf> {
+    sh::run(sh::cargo().args(["build", "--profile", profile, "--package", "spray"]))?;
     let (built, kept) = (target().join(profile).join("spray"), target().join(place));
     let fresh = kept.with_extension("new");
     let folder = kept.parent().map_or(Ok(()), fs::create_dir_all);

@@ -40,7 +40,6 @@ fn program(folder: &Path) -> Outcome<PathBuf> {
     let mut build = sh::cargo();
     build
         .args(["build", "--release", "--package", "spray", "--target", TARGET])
-        .args(crate::demo::ALL_FEATURES)
         .arg("--target-dir")
         .arg(folder.join("build"));
     // A static glibc has no `dlsym`, by which `getrandom` looks for the system call: it would read /dev/random, which containers may not have.

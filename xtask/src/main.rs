@@ -36,7 +36,7 @@ const USAGE: &str = "cargo xtask COMMAND
   miri                the codec's and the transport's tests under Miri (a nightly with that component)
   deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
   build-ebpf          build the XDP objects in the repository anew, after a change to a switch; installs the compiler and the linker
-  build               set-up and a release `spray` with its live view, which the demo's is without
+  build               set-up and a release `spray`
   bench               the microbenchmarks, each `spray bench`, and the kernel's UDP and TCP and QUIC over veth (as root)
   fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
   real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
@@ -79,7 +79,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "real-network" => return real_network::real_network(rest),
         "setup" => setup::setup,
         "build-ebpf" => ebpf::build,
-        "build" => || demo::build_all().map(|program| println!("{}", program.display())),
+        "build" => || demo::build().map(|program| println!("{}", program.display())),
         "bench" => demo::bench,
         "miri" => prove::miri,
         "deny" => prove::deny,

@@ -138,26 +138,11 @@ fn add(tally: &Mutex<&mut Tally>, line: &str) {
 
 /// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
 fn cargo(arguments: &[&str]) -> Command {
-    let mut cargo = with_profile(&["--workspace"]);
-    // Tests that run the workspace's programs need not build them.
-    cargo.args(arguments).env("SPRAY_ALL_BUILT", "1");
-    cargo
-}
-
-/// `cargo test` in the profile of tests.
-pub fn with_profile(arguments: &[&str]) -> Command {
     let mut cargo = sh::cargo();
-    cargo.args(["test", "--profile", sh::QUICK]).args(arguments).env("PATH", setup::path());
+    cargo.args(["test", "--profile", sh::QUICK, "--workspace"]).args(arguments).env("PATH", setup::path());
+    // Tests that run the workspace's programs need not build them.
+    cargo.env("SPRAY_ALL_BUILT", "1");
     cargo
-}
-
-/// The tests of the live view, which the command has only with a further feature.
-pub fn further_features() -> Outcome {
-    let mut tally = Tally::default();
-    let mut cargo = with_profile(&["--package", "spray", "--no-fail-fast"]);
-    cargo.args(crate::demo::ALL_FEATURES).args(["--", "live"]);
-    let ended_well = sh::run_lines(&mut cargo, |line| tally.add(line))?;
-    tally.outcome(ended_well)
 }
 
 /// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million

@@ -122,9 +122,6 @@ pub struct Sweep {
     /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
     pub part: Option<Part>,
-    /// Show the run in the terminal while it goes, with keys that fail, slow and heal links: see docs/live.md
-    #[arg(long, conflicts_with_all = ["plan", "part", "json"])]
-    pub live: bool,
     #[command(flatten)]
     pub captures: Captures,
 }

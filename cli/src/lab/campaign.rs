@@ -46,8 +46,6 @@ pub struct Campaign {
     pub captures: Option<Captures>,
     /// What is written besides figures and tables.
     pub extras: Extras,
-    /// Whether the run is viewed in the terminal, and steered there. Then it is the only one.
-    pub live: bool,
 }
 
 impl Campaign {
@@ -64,7 +62,6 @@ impl Campaign {
             metrics,
             captures: None,
             extras: Extras::default(),
-            live: false,
         }
     }
 

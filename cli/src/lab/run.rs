@@ -15,7 +15,7 @@ use crate::lab::settings;
 /// # Errors
 /// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
 pub fn run(arguments: &args::Sweep) -> Outcome {
-    let args::Sweep { run, plan, part, captures, live } = arguments;
+    let args::Sweep { run, plan, part, captures } = arguments;
     let document = settings::load(&run.overrides, &run.scenario)?;
     let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
     if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
@@ -23,8 +23,8 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     }
     let captures = Some(captures.clone());
     let extras = run.results.extras();
-    let campaign = Campaign { captures, extras, live: *live, ..Campaign::new(run.engine, scenarios, &run.seeds) }
-        .publishing(&run.publish)?;
+    let campaign =
+        Campaign { captures, extras, ..Campaign::new(run.engine, scenarios, &run.seeds) }.publishing(&run.publish)?;
     let out = run.results.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
-use spray_experiments::engine::{Observers, Progress as News};
+use spray_experiments::engine::Progress as News;
 use spray_experiments::results::{incomplete_notes, trace_json, trace_parquet};
 use spray_experiments::scenario::{Scenario, Seeds};
 use spray_experiments::watch::{self, Row};
@@ -60,8 +60,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     let never = AtomicBool::new(false);
     let prepared = machine.prepare(scenario, &mut tell).map_err(ended)?;
     let stop = stop.as_ref().map_or(&never, Stop::flag);
-    let observers = Observers { frames: Some(&watch), live: None };
-    let run = prepared.run_observed((balancer, seed), observers, &mut tell, stop).map_err(ended)?;
+    let run = prepared.run_watched((balancer, seed), Some(&watch), &mut tell, stop).map_err(ended)?;
     progress.clear();
     let (_, (rows, left_out)) = watch.lock().finish().map_err(Failure::failed)?;
     write(out, form, &rows)?;

@@ -8,8 +8,6 @@ mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod doctor;
 mod figures;
-#[cfg(feature = "live")]
-mod live;
 mod output;
 #[cfg(feature = "xdp")]
 mod perf;

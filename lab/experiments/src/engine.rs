@@ -6,7 +6,6 @@ use spray_capture::Shared;
 use spray_core::path::BalancerKind;
 pub use spray_fabric::Progress;
 
-use crate::live::Live;
 use crate::results::RunResult;
 use crate::scenario::Scenario;
 
@@ -40,29 +39,20 @@ pub trait Prepared: Sync {
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        self.run_observed((balancer, seed), Observers::default(), tell, stop)
+        self.run_watched((balancer, seed), None, tell, stop)
     }
 
-    /// As [`run`](Self::run), while `observers` look on.
+    /// As [`run`](Self::run), while `watch` sees the frames, see [`watch`](crate::watch). The result is the same.
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    fn run_observed(
+    fn run_watched(
         &self,
         job: (BalancerKind, u64),
-        observers: Observers<'_>,
+        watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError>;
-}
-
-/// The observers of a run.
-#[derive(Default)]
-pub struct Observers<'a> {
-    /// Sees the frames, see [`watch`](crate::watch). The run is the same.
-    pub frames: Option<&'a Shared>,
-    /// Sees the state of the run, and may change it.
-    pub live: Option<Live<'a>>,
 }
 
 /// Why there is no result.

@@ -4,7 +4,6 @@ pub mod bound;
 pub mod engine;
 pub mod figures;
 pub mod flowcut_memory;
-pub mod live;
 mod memory;
 pub mod report;
 pub mod results;

@@ -4,14 +4,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use spray_capture::Shared;
 use spray_core::path::BalancerKind;
-use spray_fabric::live::Operator;
 use spray_fabric::{LinkEvent, MAX_IP_BYTES, Network, Node, Thresholds};
 use spray_switch::{Between, FabricSpec, Lent, MAX_CABLES, RunError};
 use spray_testbed::{Dilation, Happened, Subject, Testbed, TestbedOutcome, TestbedSpec};
 
-use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
-use crate::live::{NewFlows, Recorded};
+use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::memory::fits_memory;
 use crate::results::{
     Collect, ConnectionEvs, EngineFigures, EventRow, RunResult, TestbedLosses, given_up, reported, us,
@@ -93,16 +92,16 @@ struct Ready<'a> {
 }
 
 impl Prepared for Ready<'_> {
-    fn run_observed(
+    fn run_watched(
         &self,
         job: (BalancerKind, u64),
-        observers: Observers<'_>,
+        watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut kept.testbed, (job, observers), tell, stop)?;
+        let result = self.run_on(&mut kept.testbed, (job, watch), tell, stop)?;
         *place = Some(kept);
         Ok(result)
     }
@@ -154,7 +153,7 @@ impl Ready<'_> {
     fn run_on(
         &self,
         testbed: &mut Testbed,
-        ((balancer, seed), observers): ((BalancerKind, u64), Observers<'_>),
+        ((balancer, seed), watch): ((BalancerKind, u64), Option<&Shared>),
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
@@ -165,12 +164,7 @@ impl Ready<'_> {
         let events = self.events(seed, until_ps)?;
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(flows);
-        let Observers { frames, live } = observers;
-        let new_flows = live.as_ref().map(|live| live.new_flows);
-        let config = |flow: usize| {
-            let balancer = new_flows.map_or(balancer, NewFlows::get);
-            scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes)
-        };
+        let config = |flow: usize| scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
             flows: &plan.specs(seed),
@@ -183,19 +177,16 @@ impl Ready<'_> {
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(flows),
             threads: scenario.emulation.threads.map(|threads| threads as usize),
-            watch: frames,
+            watch,
         };
-        let mut recorded = live.map(|live| Recorded::new(live.operator, &events));
-        let operator = recorded.as_mut().map(|recorded| recorded as &mut dyn Operator);
-        let outcome = testbed.run(&spec, operator, tell, stop)?;
-        let all = recorded.map_or_else(|| events.clone(), Recorded::into_events);
+        let outcome = testbed.run(&spec, tell, stop)?;
         let collect = Collect {
             scenario,
             paths: &self.paths,
             balancer,
             seed,
             plan: &plan,
-            link_events: &all,
+            link_events: &events,
             reroutes_ps: &outcome.reroutes_ps,
             ports: &outcome.ports,
             end_ps: outcome.end_ps,

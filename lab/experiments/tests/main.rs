@@ -10,7 +10,6 @@ mod flowcut;
 mod hashing;
 mod host_dr;
 mod labels;
-mod live;
 mod no_latency;
 mod own;
 mod reports;

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spray_fabric::live::Operator;
 use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows};
 use spray_fabric::{EvWatch, WATCHED};
 use spray_pipeline::config::NEVER;
@@ -16,19 +15,20 @@ use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
 use super::handover::{Handover, Meeting};
 use super::hosts::End;
-use super::live::Controls;
 use super::net::Net;
 use super::part::Part;
 use super::spec::{FlowOutcome, SimOutcome};
 use super::tables::Switches;
 use super::watch::{Catalogue, Eyes, Watch};
 
+#[cfg(test)]
+mod tests;
+
 pub(super) struct Engine<'a, W> {
     common: &'a Common<'a>,
     threads: usize,
     parts: Vec<Part<'a, W>>,
     handover: Handover,
-    controls: Option<Controls<'a>>,
     watched: Vec<(u32, EvWatch)>,
     /// Changes of links, the next one last: (time, link, state).
     changes: Vec<(u64, usize, LinkState)>,
@@ -44,13 +44,8 @@ pub(super) struct Engine<'a, W> {
 }
 
 impl<'a, W: Watch + Clone> Engine<'a, W> {
-    /// Makes a run on at most so many threads, which `watch` sees, and which `operator` may change.
-    pub(super) fn new(
-        common: &'a Common<'a>,
-        threads: usize,
-        watch: &W,
-        operator: Option<&'a mut dyn Operator>,
-    ) -> Self {
+    /// Makes a run on at most so many threads, which `watch` sees.
+    pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];
         common.links().for_each(|link| links[common.locate(link).part].push(link));
@@ -74,7 +69,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             parts,
             handover: Handover::new(&common.partition),
             watched,
-            controls: operator.map(|operator| Controls::new(common, operator)),
             changes,
             next_special_ps: 0,
             stopped_ps: 0,
@@ -162,10 +156,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
                 return false;
             }
             self.special(self.next_special_ps);
-            if self.controls.as_ref().is_some_and(|controls| controls.stop) {
-                self.stopped_ps = now_ps;
-                return false;
-            }
         }
         true
     }
@@ -177,25 +167,9 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         if self.common.ancestors.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
             self.parts.iter_mut().for_each(|part| part.tell_all(at_ps));
         }
-        self.obey(at_ps);
         let change_ps = self.changes.last().map_or(NEVER, |(at_ps, ..)| *at_ps);
-        let look_ps = self.controls.as_ref().map_or(NEVER, Controls::next_ps);
-        let next_ps = change_ps.min(self.common.routes.next_epoch_ps()).min(look_ps);
+        let next_ps = change_ps.min(self.common.routes.next_epoch_ps());
         self.next_special_ps = next_ps.min(self.common.spec.until_ps.max(at_ps + 1));
-    }
-
-    /// Shows the operator the state of the run, and does what they order.
-    fn obey(&mut self, now_ps: u64) {
-        let Some(controls) = &mut self.controls else { return };
-        let changed = controls.look(now_ps, self.common, &self.parts);
-        for (link, changes) in &changed {
-            self.changes.retain(|(_, of, _)| of != link);
-            self.changes.extend(changes.iter().map(|change| (change.at_ps, *link, change.state)));
-        }
-        if !changed.is_empty() {
-            self.changes.sort_by_key(|(at_ps, link, _)| Reverse((*at_ps, *link)));
-            self.change_links(now_ps);
-        }
     }
 
     /// Applies what happens to links at or before `now_ps`.
@@ -215,11 +189,8 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
 
     /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
     fn outcome(self) -> SimOutcome {
-        let Self { common, mut parts, controls, watched, stopped_ps, .. } = self;
+        let Self { common, mut parts, watched, stopped_ps, .. } = self;
         let end_ps = parts.iter().map(|part| part.net.now_ps).max().unwrap_or(0).max(stopped_ps);
-        if let Some(controls) = controls {
-            controls.end(end_ps, common, &parts);
-        }
         parts.iter_mut().for_each(Part::close);
         let flows = flows(common, &parts);
         let start_ps = flows.iter().filter_map(|outcome| outcome.started_ps).min().unwrap_or(0);

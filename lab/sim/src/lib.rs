@@ -10,7 +10,6 @@ mod departures;
 mod engine;
 mod handover;
 mod hosts;
-mod live;
 mod mail;
 mod messages;
 mod net;
@@ -30,7 +29,6 @@ mod watch;
 pub use spec::{Deadlock, FlowOutcome, FrameBytes, Pfc, PortOutcome, PortSamples, SimOutcome, SimSpec};
 use spray_capture::Shared;
 use spray_fabric::FlowError;
-use spray_fabric::live::Operator;
 pub use sweep::over_cores;
 
 #[cfg(test)]
@@ -42,26 +40,19 @@ mod tests;
 /// # Errors
 /// [`FlowError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
 pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
-    simulate_watched(spec, threads, None, None)
+    simulate_watched(spec, threads, None)
 }
 
 /// As [`simulate`], while `watch` sees every frame at every interface. The interface of a link is that at its near end; behind the links
-/// come the switches, for frames that have no way on from there. What comes out is the same, but for what `operator` orders.
+/// come the switches, for frames that have no way on from there. What comes out is the same.
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_watched(
-    spec: &SimSpec<'_>,
-    threads: usize,
-    watch: Option<&Shared>,
-    operator: Option<&mut dyn Operator>,
-) -> Result<SimOutcome, FlowError> {
+pub fn simulate_watched(spec: &SimSpec<'_>, threads: usize, watch: Option<&Shared>) -> Result<SimOutcome, FlowError> {
     spec.check()?;
     let common = common::Common::new(spec);
-    // The operator is borrowed for this run only.
-    let operator = operator.map(|operator| operator as &mut dyn Operator);
     Ok(match watch {
-        None => engine::Engine::new(&common, threads, &(), operator).run(),
-        Some(watch) => engine::Engine::new(&common, threads, watch, operator).run(),
+        None => engine::Engine::new(&common, threads, &()).run(),
+        Some(watch) => engine::Engine::new(&common, threads, watch).run(),
     })
 }

@@ -362,14 +362,6 @@ impl<'a, W: Watch> Part<'a, W> {
         self.ends.iter_mut().for_each(|end| tell(self.common, at_ps, end));
     }
 
-    /// Payload bytes that the receiver at one of the ends has taken.
-    pub(super) fn bytes_received_at(&self, end: &End) -> u64 {
-        match end.receiving.as_deref() {
-            Some(half) => half.receiver.stats().bytes,
-            None => end.own(&self.net.outcomes).iter().map(|outcome| outcome.receiver.bytes).max().unwrap_or(0),
-        }
-    }
-
     /// Notes what those have counted whose flows have not ended, and shares out what was counted for several flows together.
     pub(super) fn close(&mut self) {
         for end in &self.ends {

@@ -211,12 +211,6 @@ impl Port {
         self.waiting_bytes(now_ps).saturating_sub(self.queues.control.peek(now_ps, &self.config.drain(now_ps)))
     }
 
-    /// Bytes that leave in `time_ps`, at the full rate.
-    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
-        let bits = u128::from(time_ps) * u128::from(self.rate_bps) / 1_000_000_000_000;
-        (bits / 8) as u64
-    }
-
     /// The counters, with the area under the queue up to `end_ps`.
     pub(super) fn counters_until(&self, end_ps: u64) -> PortCounters {
         self.counters.read().less_queue_area(self.queues.area_after(end_ps, self.config.states[0].ps_per_unit))

@@ -154,7 +154,7 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
     let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());
-    let outcome = drive::drive(hosts, clocks, &goal, None, &mut |report: &Report| {
+    let outcome = drive::drive(hosts, clocks, &goal, &mut |report: &Report| {
         if stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }

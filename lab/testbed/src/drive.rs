@@ -10,7 +10,6 @@ use spray_nic::sys::monotonic_ns;
 use super::emulation::{PatientClock, poll_all};
 use super::goal::{Goal, Report};
 use super::hosts::Running;
-use super::live::Panel;
 use super::plan::{Completion, Plan};
 use spray_switch::RunError;
 
@@ -24,8 +23,6 @@ pub(super) struct Outcome {
     pub wall: Duration,
     /// Real over virtual time, without the lead-in.
     pub dilation: f64,
-    /// Its state then.
-    pub report: Report,
 }
 
 /// What a thread tells the watcher of its hosts.
@@ -45,7 +42,6 @@ pub(super) fn drive(
     hosts: Vec<Running>,
     clocks: Vec<PatientClock>,
     goal: &Goal<'_>,
-    panel: Option<&Panel>,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
@@ -56,15 +52,15 @@ pub(super) fn drive(
     let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
     let begun_ns = monotonic_ns();
     let (hosts, watched) = std::thread::scope(|scope| {
-        let spawn = |(thread, ((share, clock), board))| {
+        let spawn = |((share, clock), board)| {
             let stop = &stop;
             std::thread::Builder::new()
-                .spawn_scoped(scope, move || poll(share, clock, thread, goal.plan, board, panel, stop))
+                .spawn_scoped(scope, move || poll(share, clock, goal.plan, board, stop))
                 .map_err(RunError::thread)
         };
         // Also set when `watch` panics or a thread cannot be started: the scope waits for the threads.
         let stopping = StopOnDrop(&stop);
-        let handles = shares.into_iter().zip(clocks).zip(&boards).enumerate().map(spawn);
+        let handles = shares.into_iter().zip(clocks).zip(&boards).map(spawn);
         let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
         let ended = || handles.iter().any(std::thread::ScopedJoinHandle::is_finished);
         let watched = watch_until_over(goal, &boards, ended, watch);
@@ -78,11 +74,10 @@ pub(super) fn drive(
     let mut hosts: Vec<Running> = hosts;
     hosts.sort_by_key(|running| running.host);
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
-    watched.map(|mut end| {
-        end.report.delivered_bytes = placed(&boards);
+    watched.map(|end| {
         let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
         let dilation = real_ps / end.report.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
-        Outcome { hosts, end_ps: end.report.now_ps, wall, dilation, report: end.report }
+        Outcome { hosts, end_ps: end.report.now_ps, wall, dilation }
     })
 }
 
@@ -129,22 +124,13 @@ fn watch_until_over(
 }
 
 /// Polls a share of the hosts until told to stop, and hands them back.
-fn poll(
-    share: Vec<Running>,
-    mut clock: PatientClock,
-    thread: usize,
-    plan: &Plan,
-    board: &Board,
-    panel: Option<&Panel>,
-    stop: &AtomicBool,
-) -> Vec<Running> {
+fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board, stop: &AtomicBool) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but right.
     let _ = DriverOptions::default().apply();
     let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
         share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
     let (mut rounds, is_static) = (0u32, plan.is_static());
-    let mut heard = vec![0; numbers.len()];
     let (mut now_ps, mut activity) = (clock.tick(0), 0);
     loop {
         let handled_ps = poll_all(&mut endpoints, now_ps, |host, endpoint| {
@@ -165,12 +151,6 @@ fn poll(
         if is_last || rounds.is_multiple_of(ROUNDS_PER_COUNT) {
             let placed = endpoints.iter().zip(&books).map(|(endpoint, book)| book.placed_bytes(endpoint)).sum();
             board.placed_bytes.store(placed, Ordering::Relaxed);
-            if let Some(panel) = panel {
-                for ((endpoint, book), heard) in endpoints.iter_mut().zip(&books).zip(&mut heard) {
-                    panel.hear(heard, endpoint, book);
-                }
-                panel.tell(thread, now_ps, numbers.iter().copied().zip(&endpoints));
-            }
         }
         if is_last {
             break;

@@ -47,10 +47,6 @@ impl HostPort {
         fabric.ports.iter().enumerate().map(port).collect()
     }
 
-    pub fn counters(&self) -> PortCounters {
-        self.0.port.counters()
-    }
-
     /// What it has counted over time, as the port of this number, in a run that ends at `end_ps`.
     pub fn samples(&self, number: usize, end_ps: u64) -> PortSamples {
         self.0.bins.samples(number, end_ps)

@@ -18,8 +18,8 @@ use super::emulation::{EmulatedDevice, Emulation, Turns};
 use super::host_port::{HostPort, LastPort, OwnLink};
 use super::plan::Plan;
 use super::rig::Rig;
-use spray_fabric::{Ancestors, Fabric, FabricHost, FlowSpec, Node, Ties, mix};
-use spray_switch::{FabricSpec, RunError};
+use spray_fabric::{Ancestors, Fabric, FabricHost, Node, Ties, mix};
+use spray_switch::RunError;
 
 /// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
@@ -172,25 +172,6 @@ impl<'a> Setup<'a> {
     pub fn config(&self, first: usize) -> FlowConfig {
         let config = (self.spec.flow_config)(first);
         FlowConfig { path: Path { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
-    }
-
-    /// Entropy values for each path that a flow has at `at_ps` of scenario time; none where its balancer does not want to know.
-    /// `known` is made by the first one that does.
-    pub fn paths(
-        &self,
-        flow: usize,
-        config: &FlowConfig,
-        at_ps: u64,
-        known: &mut Option<Ancestors<'a>>,
-    ) -> Vec<PathEvs> {
-        if !config.balancer.wants_reachability() {
-            return Vec::new();
-        }
-        let FabricSpec { network, events, seed, .. } = self.spec.fabric;
-        let known = known.get_or_insert_with(|| Ancestors::new(network, events, seed));
-        let FlowSpec { src, dst, .. } = self.spec.flows[flow];
-        let [from, to] = [src, dst].map(|host| self.address(&self.fabric.hosts[host]));
-        known.paths(at_ps, src, dst, spray_fabric::addresses(from, to), config.path.evs.into())
     }
 
     /// Which paths there are from one host to the other, from which time on.

@@ -16,7 +16,6 @@ mod emulation;
 mod goal;
 mod host_port;
 mod hosts;
-mod live;
 mod pace;
 mod plan;
 mod rig;
@@ -31,7 +30,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spray_fabric::live::Operator;
 use spray_fabric::{Arrivals, Progress, Scale, check_flows};
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
@@ -73,7 +71,7 @@ impl Testbed {
     }
 
     /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
-    /// second; `stop`, set from elsewhere, ends the run. An `operator` sees its state, and may change it.
+    /// second; `stop`, set from elsewhere, ends the run.
     ///
     /// # Errors
     /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
@@ -81,7 +79,6 @@ impl Testbed {
     pub fn run(
         &mut self,
         spec: &TestbedSpec<'_>,
-        operator: Option<&mut dyn Operator>,
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<TestbedOutcome, RunError> {
@@ -115,17 +112,12 @@ impl Testbed {
             lead_in_ps,
             until_ps: lead_in_ps.saturating_add(spec.until_ps),
         };
-        let panel = operator.as_ref().map(|_| live::Panel::new(setup.threads()));
-        let mut controls =
-            operator.zip(panel.as_ref()).map(|(by, panel)| live::Controls::new(by, &setup, panel, lead_in_ps));
-        let rig = &mut self.rig;
         let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
             &goal,
-            panel.as_ref(),
             &mut |report: &goal::Report| {
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
                 progress(report.progress(&goal));
@@ -135,17 +127,9 @@ impl Testbed {
                         pace::times(slower)
                     )));
                 }
-                let ends = controls.as_mut().map_or(Ok(false), |controls| controls.look(rig, report))?;
-                match (stop.load(Ordering::Relaxed), ends) {
-                    (true, _) => Err(RunError::Stopped),
-                    (false, true) => Ok(ControlFlow::Break(())),
-                    (false, false) => Ok(ControlFlow::Continue(())),
-                }
+                if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(ControlFlow::Continue(())) }
             },
         )?;
-        if let Some(controls) = &mut controls {
-            controls.end(&self.rig, &outcome.report)?;
-        }
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
         let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);

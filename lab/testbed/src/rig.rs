@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use spray_fabric::{ChassisSpec, Fabric, FabricHost, LinkChange, Scale};
+use spray_fabric::{ChassisSpec, Fabric, FabricHost, Scale};
 use spray_nic::device::{Device, XskConfig, XskDevice};
 use spray_switch::program::{HostProgram, KernelClock, SwitchProgram, socket_frames};
 use spray_switch::sites::{Chassis, Site, attach_switch, sites};
@@ -109,19 +109,6 @@ impl Rig {
     /// The program that plays `switch`.
     pub fn program(&self, switch: usize) -> &SwitchProgram {
         &self.chassis[self.chassis_of(switch)].program
-    }
-
-    /// Has the link behind a switch's port be in these states, the first of which begins now.
-    pub fn change_link(
-        &mut self,
-        switch: usize,
-        port: usize,
-        rate_bps: u64,
-        changes: &[LinkChange],
-    ) -> Result<(), RunError> {
-        let chassis = self.chassis_of(switch);
-        let program = &mut self.chassis[chassis].program;
-        Ok(program.change_link(port, rate_bps, changes)?)
     }
 
     /// Frames that the interfaces say they dropped since they were made.

@@ -7,7 +7,6 @@ use spray_core::path::PathEvs;
 
 use super::{ConnectError, ConnectionId, Endpoint, check_flow, within};
 use crate::device::Device;
-use crate::endpoint::machine::Machine;
 
 impl<D: Device> Endpoint<D> {
     /// Sets the configuration of this end of the connection `remote` that the endpoint at `peer` is about to open, in place of the endpoint's
@@ -35,14 +34,5 @@ impl<D: Device> Endpoint<D> {
         flow.sending.sender.on_reachable(now, paths);
         flow.receiving.on_reachable(paths);
         self.machine.nudge(index);
-    }
-
-    /// Replaces the balancer and the congestion control of a connection that has sent nothing by those of `flow`; returns whether it did.
-    /// The payload size and the limits must stay the same.
-    pub fn reconfigure(&mut self, connection: ConnectionId, flow: &FlowConfig) -> bool {
-        let Machine { table, host, .. } = &mut self.machine;
-        let flow = within(*flow, &self.link.device);
-        let found = table.find(connection).and_then(|slot| table.slot(slot)).and_then(|own| own.flow.as_deref_mut());
-        found.is_some_and(|own| own.sending.reconfigure(&flow, &mut host.rng))
     }
 }

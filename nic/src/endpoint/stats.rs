@@ -7,15 +7,6 @@ use spray_core::flow::{Limits, ReceiverStats, SenderStats};
 use spray_core::summed;
 use spray_wire::{Body, Kind};
 
-/// An endpoint's senders at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Senders {
-    /// Connections with data under way or waiting.
-    pub sending: u32,
-    /// Of these, connections whose balancer is frozen (REPS §3.2).
-    pub frozen: u32,
-}
-
 /// Frames by kind: `counts[Kind::Data]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KindCounts([u64; Kind::ALL.len()]);

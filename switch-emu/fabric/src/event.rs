@@ -128,14 +128,6 @@ fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
     changes
 }
 
-/// The states of `link` under `events` from `now_ps` on: the present one, then those to come.
-pub(crate) fn changes_from(events: &[LinkEvent], link: usize, now_ps: u64) -> Vec<LinkChange> {
-    let own: Vec<&LinkEvent> = events.iter().filter(|event| event.links.contains(&link)).collect();
-    let now = LinkChange { at_ps: now_ps, state: state(&own, now_ps) };
-    let later = changes_of(&own).into_iter().filter(|change| change.at_ps > now_ps);
-    std::iter::once(now).chain(later).collect()
-}
-
 /// When each epoch of routing begins, ascending from 0: routing learns of a change.
 //= docs/specs/switching.md#SWC-22 routing converges after G
 pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {

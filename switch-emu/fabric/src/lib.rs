@@ -19,7 +19,6 @@ mod host_link;
 mod layers;
 mod leaf_spine;
 pub mod limits;
-pub mod live;
 mod names;
 mod network;
 mod node;

@@ -283,7 +283,7 @@ impl Deployment {
             let Some((port, chassis)) = self.port_of(link) else { continue };
             let change = LinkChange { at_ps: now_ps, state: after[link] };
             let rate_bps = self.network.links[link].rate_bps;
-            self.chassis[chassis].program.change_link(port, rate_bps, &[change])?;
+            self.chassis[chassis].program.change_link(port, rate_bps, &change)?;
         }
         let old = std::mem::take(&mut self.fabric.routes);
         let outcome = reroute(&mut self.fabric, &self.network, self.failures.events());

@@ -127,9 +127,7 @@ impl Campaign {
     fn key(&self, job: &Job, files: &mut HashMap<PathBuf, String>) -> Outcome<String> {
         let written = &self.scenarios[job.scenario].written;
         let hash = written.hash(job.balancer, job.seed, files).map_err(unreadable)?;
-        // What somebody has steered is not what the scenario gives.
-        let live = if self.live { "\0live" } else { "" };
-        Ok(format!("{:x}", hash.chain_update(self.program()).chain_update(live).finalize()))
+        Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
     }
 
     /// All runs: scenario by scenario, balancer by balancer, seed by seed.

@@ -5,8 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use spray_experiments::engine::{Engine, Observers, Prepared, Progress};
-use spray_experiments::live::Live;
+use spray_experiments::engine::{Engine, Prepared};
 use spray_experiments::results::{self, Machine, Program, Record, RunResult};
 use spray_tools::captures::{Captures, Watching};
 use spray_tools::failure::{Failure, Outcome};
@@ -18,7 +17,6 @@ use super::{COMMIT, Campaign, VERSION, ended};
 use crate::lab::captures;
 use crate::lab::engines;
 use crate::lab::folder::{self, Writes};
-use crate::lab::live::{self, View};
 use crate::lab::runs::{self, Runs};
 
 impl Campaign {
@@ -35,9 +33,6 @@ impl Campaign {
         let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;
         let exclusive = engine.is_exclusive();
         let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
-        if self.live {
-            live::check(open.len())?;
-        }
         self.warn();
         self.metrics.begin(plan.len(), plan.len() - open.len())?;
         let mut work = Work { campaign: self, plan, engine: &*engine, runs: &runs, prepared: Vec::new() };
@@ -134,28 +129,16 @@ impl<'a> Work<'a> {
         let watching =
             campaign.captures.as_ref().map_or(Ok(None), |captures| captures::begin(captures, folder, scenario))?;
         let frames = watching.as_ref().map(|watching| &watching.watch);
-        let about = (campaign.engine.name(), !self.engine.is_exclusive());
-        let mut view = campaign.live.then(|| View::new(scenario, about, (job.balancer, job.seed), stop));
-        let new_flows = view.as_ref().map(View::new_flows);
-        let mut held = Vec::new();
         let mut tell = |news| {
             campaign.metrics.on_progress(&title, &news);
-            match news {
-                Progress::Running { .. } if campaign.live => {}
-                Progress::Remark(_) if campaign.live => held.push(news),
-                news => show.news(&label, &news),
-            }
+            show.news(&label, &news);
         };
-        let live = view.as_mut().zip(new_flows.as_deref());
-        let live = live.map(|(operator, new_flows)| Live { operator, new_flows });
-        let observers = Observers { frames, live };
-        let run = || ready.run_observed((job.balancer, job.seed), observers, &mut tell, stop.flag()).map_err(ended);
+        let run = || ready.run_watched((job.balancer, job.seed), frames, &mut tell, stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
         // A balancer that panics ends its own run only.
         let caught = catch_unwind(AssertUnwindSafe(run));
         let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
-        drop((span, view));
-        held.iter().for_each(|news| show.news(&label, news));
+        drop(span);
         let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.engine_figures.wall_s));
         show.end(&title, &told);
         campaign.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());

@@ -25,7 +25,7 @@ figures! {
     given_up_first_us: Option<f64>, "first given up us", "First connection given up at", "us", 1, Neither;
     /// When the last of these was given up.
     given_up_last_us: Option<f64>, "last given up us", "Last connection given up at", "us", 1, Neither;
-    /// Flows that had started and did not complete before the run was ended, by its time limit or an operator.
+    /// Flows that had started and did not complete before the run was ended by its time limit.
     flows_cut_off: u64, "cut off", "Flows cut off by the end of the run", "", 0, Less;
     /// Flows that did not start: those that wait for a flow that did not complete, or for a time after the end of the run.
     flows_not_started: u64, "not started", "Flows not started", "", 0, Less;

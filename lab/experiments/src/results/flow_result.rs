@@ -62,7 +62,7 @@ impl FlowResult {
 pub enum Incomplete {
     /// Its connection was given up: no packet of it was acknowledged for `give_up_us`.
     GivenUp,
-    /// It had started when the time limit or an operator ended the run.
+    /// It had started when the time limit ended the run.
     CutOff,
     /// It did not start: it waits for a flow that did not complete, or for a time after the end of the run.
     NotStarted,

@@ -1,21 +1,19 @@
 //! The simulator as an engine: from a scenario to a spec, and from an outcome to results.
 
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
+use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::BalancerKind;
 
-use crate::engine::{Engine, EngineError, Observers, Prepared, Progress, Tell};
-use crate::live::Recorded;
+use crate::engine::{Engine, EngineError, Prepared, Progress, Tell};
 use crate::results::{
     Collect, ConnectionEvs, EngineFigures, EventKind, EventRow, PfcFigures, RunResult, SimFigures, given_up, reported,
     us,
 };
 use crate::scenario::{Paths, Scenario};
 use crate::workload::{classes, largest_bytes};
-use spray_fabric::live::Operator;
 use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, changes, check_rates, epoch_starts, first_flows};
 use spray_sim::{SimOutcome, SimSpec, simulate_watched};
 
@@ -43,14 +41,14 @@ impl Engine for Sim {
 }
 
 impl Prepared for Simulation<'_> {
-    fn run_observed(
+    fn run_watched(
         &self,
         (balancer, seed): (BalancerKind, u64),
-        observers: Observers<'_>,
+        watch: Option<&Shared>,
         tell: Tell<'_>,
         _: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        let result = self.run_with((balancer, seed), &[], observers)?;
+        let result = self.run_with((balancer, seed), &[], watch)?;
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
             tell(Progress::Remark(format!(
@@ -86,14 +84,14 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// [`EngineError::Refused`] when the scenario does not fit the simulator. Flows that do not complete are no error: the result says so.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
-        self.run_with((balancer, seed), events, Observers::default())
+        self.run_with((balancer, seed), events, None)
     }
 
     fn run_with(
         &self,
         (balancer, seed): (BalancerKind, u64),
         events: &[LinkEvent],
-        observers: Observers<'_>,
+        watch: Option<&Shared>,
     ) -> Result<RunResult, EngineError> {
         let scenario = self.scenario;
         let plan = scenario.plan(seed);
@@ -109,12 +107,6 @@ impl<'a> Simulation<'a> {
         let specs = plan.specs(seed);
         let window_packets = window_packets(scenario, &specs);
         let largest_bytes = largest_bytes(flows);
-        let Observers { frames, live } = observers;
-        // The two ends of a connection ask one after the other, and get the same answer.
-        let chosen: Vec<OnceLock<BalancerKind>> = live.iter().flat_map(|_| flows).map(|_| OnceLock::new()).collect();
-        let new_flows = live.as_ref().map(|live| live.new_flows);
-        let balancer_of =
-            |flow: usize| new_flows.map_or(balancer, |new_flows| *chosen[flow].get_or_init(|| new_flows.get()));
         let spec = SimSpec {
             network: &scenario.network,
             events: &events,
@@ -125,7 +117,7 @@ impl<'a> Simulation<'a> {
             pfc: scenario.pfc(),
             flow_config: &|flow| FlowConfig {
                 window_packets,
-                ..scenario.connection(paths, balancer_of(flow), (&classes, &flows[flow]), largest_bytes)
+                ..scenario.connection(paths, balancer, (&classes, &flows[flow]), largest_bytes)
             },
             ideal_code: scenario.transport.erasure,
             v6: scenario.is_v6(),
@@ -135,25 +127,22 @@ impl<'a> Simulation<'a> {
             sample_ps: scenario.sample_ps,
         };
         let begun = now();
-        let mut recorded = live.map(|live| Recorded::new(live.operator, &events));
-        let operator = recorded.as_mut().map(|recorded| recorded as &mut dyn Operator);
-        let outcome = simulate_watched(&spec, self.threads, frames, operator);
+        let outcome = simulate_watched(&spec, self.threads, watch);
         let outcome = outcome.map_err(|error| EngineError::Refused(error.to_string()))?;
         let wall_s = begun.elapsed().as_secs_f64();
-        let all = recorded.map_or_else(|| events.clone(), Recorded::into_events);
         let collect = Collect {
             scenario,
             paths,
             balancer,
             seed,
             plan: &plan,
-            link_events: &all,
+            link_events: &events,
             reroutes_ps: epochs_ps.get(1..).unwrap_or_default(),
             ports: &outcome.ports,
             end_ps: outcome.end_ps,
             limit_ps: until_ps,
         };
-        if let Some(watch) = frames {
+        if let Some(watch) = watch {
             let first = first_flows(specs.iter().map(|flow| flow.connection));
             let mut watch = watch.lock();
             watch.settle(i64::MAX);

@@ -1,30 +1,8 @@
 //! What is counted over time is what is counted in all, and no more than links carry.
 
-use spray_fabric::live::{Answer, Operator, Snapshot};
 use spray_fabric::{Bin, PortCounters};
 
 use super::*;
-
-/// Looks at every link every so often: (time, bytes that wait by link).
-pub(super) struct Looks {
-    pub every_ps: u64,
-    pub seen: Vec<(u64, Vec<u64>)>,
-}
-
-impl Looks {
-    /// (Time, bytes that wait) of a link.
-    pub(super) fn of(&self, link: usize) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
-        self.seen.iter().map(move |(at_ps, waiting)| (*at_ps, waiting[link]))
-    }
-}
-
-impl Operator for Looks {
-    fn look(&mut self, run: &Snapshot) -> Answer {
-        let waiting = run.links.iter().map(|link| link.unwrap().waiting_bytes).collect();
-        self.seen.push((run.now_ps.cast_unsigned(), waiting));
-        Answer { next_ps: run.now_ps.cast_unsigned() + self.every_ps, ..Answer::default() }
-    }
-}
 
 /// Checks what `outcome` has over time against its totals and its links, whose hosts take frames of 4,150 bytes.
 fn check(network: &Network, outcome: &SimOutcome) {

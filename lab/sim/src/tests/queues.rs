@@ -1,7 +1,8 @@
 //! The queues' figures against what somebody sees who looks often.
 
-use super::over_time::Looks;
 use super::*;
+use crate::common::Common;
+use crate::engine::Engine;
 
 /// A link that slows down while frames wait, comes back, and drops, looked at every 50 ns: the mean of that is that of the queue.
 //= docs/specs/switch.md#SW-18 length of the queue over time
@@ -21,13 +22,14 @@ fn the_average_queue_is_that_of_close_samples() {
     let flows: Vec<_> = flows.into_iter().map(late).collect();
     let (config, events) = (|_| flow_config(BalancerKind::Ops), [slow(15, 300_000), slow(50, 150_000)]);
     let spec = SimSpec { events: &events, seed: 5, ..spec(&network, &flows, &config) };
-    let mut looks = Looks { every_ps: US / 20, seen: Vec::new() };
-    let outcome = crate::simulate_watched(&spec, 1, None, Some(&mut looks)).unwrap();
+    let (common, mut looks) = (Common::new(&spec), Vec::new());
+    let look = &mut |at_ps, waiting: &[u64]| looks.push((at_ps, waiting.to_vec()));
+    let outcome = Engine::new(&common, 1, &()).run_looking(US / 20, look);
     assert!(outcome.end_ps > 70 * US, "both changes come while frames wait");
     for (port, link) in
         outcome.ports.iter().zip(spray_fabric::ports(&network)).take(outcome.ports.len() - network.hosts.len())
     {
-        let seen = looks.of(link).filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, bytes)| bytes);
+        let seen = looks.iter().filter(|(at_ps, _)| *at_ps >= 7 * US).map(|(_, waiting)| waiting[link]);
         let (count, sum) = (seen.clone().count() as f64, seen.clone().sum::<u64>() as f64);
         let (mean, exact) = (sum / count, port.queue_mean_bytes);
         assert!((mean - exact).abs() < 0.01 * exact + 15.0, "{}: {exact}, and {mean} by samples", port.name);

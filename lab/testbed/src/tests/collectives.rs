@@ -84,7 +84,7 @@ fn run(
         watch: None,
     };
     let mut testbed = Testbed::new(&spec.fabric).unwrap();
-    let outcome = testbed.run(&spec, None, &mut |_| (), &AtomicBool::new(false)).unwrap();
+    let outcome = testbed.run(&spec, &mut |_| (), &AtomicBool::new(false)).unwrap();
     assert!(outcome.payload_verified && outcome.end_ps < spec.until_ps, "{} us", outcome.end_ps / US);
     Some(outcome)
 }

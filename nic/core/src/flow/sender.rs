@@ -146,19 +146,6 @@ impl Sender {
         }
     }
 
-    #[cfg(any(test, feature = "lab"))]
-    /// Replaces the configuration of a sender that has sent nothing; returns whether it did. Waiting messages stay. A sender that learns its
-    /// path keeps its configuration.
-    pub(crate) fn reconfigure(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
-        let untouched = self.stats.packets_sent == 0 && self.calibration.is_none();
-        if untouched {
-            let segmenter = core::mem::replace(&mut self.segmenter, Segmenter::new(config.payload_bytes as u16));
-            let fresh = Self::new(config, self.frames.window_packets as u32, self.grant.max, rng);
-            *self = Self { segmenter, ..fresh };
-        }
-        untouched
-    }
-
     /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.
     pub fn remember(&self) -> Option<Remembered> {
         self.balancer.remember()

@@ -54,12 +54,6 @@ impl SendHalf {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Replaces the configuration of a sender that has sent nothing; returns whether it did.
-    pub fn reconfigure(&mut self, config: &FlowConfig, rng: &mut Rng) -> bool {
-        self.sender.reconfigure(config, rng)
-    }
-
-    #[cfg(any(test, feature = "lab"))]
     /// Makes a new half use the ideal erasure code. No payload can travel then.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {

@@ -151,6 +151,7 @@ impl Maps {
     }
 
     /// The words of a port's queues: those of `total`, then those of `control`.
+    #[cfg(test)]
     pub(super) fn queue_words(&self, port: usize) -> Result<[[u64; QUEUE_WORDS]; 2], ProgramError> {
         pod_from(&self.get("queues", port)?).ok_or_else(|| missing("queues"))
     }

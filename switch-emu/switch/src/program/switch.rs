@@ -7,7 +7,6 @@ use super::object::{self, pod_bytes};
 use libbpf_rs::{Link, Object, ProgramMut};
 use spray_fabric::{ChassisCounters, ChassisSpec, LinkChange, PortCounters, PortSamples, Tables};
 use spray_nic::xdp::{self, AttachMode, Attachment};
-use spray_pipeline::queue::{QUEUE_WORDS, Queue};
 use spray_pipeline::scheme::Counted;
 use std::os::fd::AsFd;
 
@@ -75,19 +74,14 @@ impl SwitchProgram {
         self.reset()
     }
 
-    /// Has a port's link be in the states of `changes` from their times on, in place of those that were to come. Its queue and counters
-    /// stay.
+    /// Has a port's link be in the state of `change` from its time on, whatever was to come. Its queue and counters stay.
     ///
     /// # Errors
     /// [`ProgramError::Fabric`] when there is no such port, [`xdp::ProgramError::Map`] when the kernel refuses.
-    pub fn change_link(&mut self, port: usize, rate_bps: u64, changes: &[LinkChange]) -> Result<(), ProgramError> {
+    pub fn change_link(&mut self, port: usize, rate_bps: u64, change: &LinkChange) -> Result<(), ProgramError> {
         let config = self.tables.ports.get_mut(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
-        let Some((first, later)) = changes.split_first() else { return Ok(()) };
-        config.amend(rate_bps, first);
-        for change in later {
-            config.push(rate_bps, change);
-        }
+        config.amend(rate_bps, change);
         self.maps.put("ports", &(port as u32).to_ne_bytes(), pod_bytes(config))
     }
 
@@ -163,18 +157,6 @@ impl SwitchProgram {
     /// [`xdp::ProgramError::Map`] when the kernel refuses.
     pub fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
         self.maps.sum("chassis", 0, ChassisCounters::add)
-    }
-
-    /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class. Changes nothing.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Map`] when there is no such port.
-    pub fn queue_bytes(&self, port: usize, now_ps: u64) -> Result<[u64; 2], ProgramError> {
-        let config = self.tables.ports.get(port);
-        let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
-        let drain = config.drain(now_ps);
-        let waiting = |words: &[u64; QUEUE_WORDS]| Queue::from_words(words).locate(now_ps, &drain).bytes();
-        Ok(self.maps.queue_words(port)?.each_ref().map(waiting))
     }
 
     /// Empties all queues, sets all counters to zero and all pointers to where they begin, for the next run.

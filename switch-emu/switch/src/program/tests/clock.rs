@@ -48,7 +48,7 @@ fn frames_are_due_and_links_change_by_the_clock_of_the_process() {
     for (at_ps, is_up) in [(after_ps + 3_600_000_000_000_000, true), (after_ps, false)] {
         let down = LinkChange { at_ps, state: LinkState { up: false, ..LinkState::UP } };
         for port in [2, 3] {
-            program.change_link(port, 100_000_000_000, &[down]).expect("a port");
+            program.change_link(port, 100_000_000_000, &down).expect("a port");
         }
         assert_eq!(due_ps(&program).is_some(), is_up);
     }

@@ -1,0 +1,39 @@
+//! A run that a test looks into.
+
+use super::*;
+
+impl<W: Watch + Clone> Engine<'_, W> {
+    /// As [`run`](Self::run); `look` gets a time, every so often, and the bytes that wait by link then: none at hosts.
+    pub(in super::super) fn run_looking(mut self, every_ps: u64, look: &mut dyn FnMut(u64, &[u64])) -> SimOutcome {
+        self.special(0);
+        let mut at_ps = 0;
+        loop {
+            let special_ps = self.next_special_ps;
+            self.next_special_ps = special_ps.min(at_ps);
+            let (next_ps, open) = self.windows();
+            self.next_special_ps = special_ps;
+            if open == 0 || next_ps == NEVER {
+                break;
+            }
+            while at_ps < special_ps && at_ps <= next_ps {
+                look(at_ps, &self.waiting(at_ps));
+                at_ps += every_ps;
+            }
+            if next_ps >= special_ps && !self.special_until(next_ps) {
+                break;
+            }
+        }
+        self.outcome()
+    }
+
+    fn waiting(&self, now_ps: u64) -> Vec<u64> {
+        let waiting = |(number, link): (usize, &spray_fabric::Link)| {
+            let PortPlace { part, place } = self.common.locate(number);
+            match link.from {
+                Node::Host(_) => 0,
+                Node::Switch(_) => self.parts[part].net.switches.ports[place].waiting_bytes(now_ps),
+            }
+        };
+        self.common.spec.network.links.iter().enumerate().map(waiting).collect()
+    }
+}
