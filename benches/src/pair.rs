@@ -76,8 +76,8 @@ impl Pair {
     }
 
     fn open([from, to]: [MemoryDevice; 2], shard: Shard, load: &Load, is_real: bool) -> Self {
-        let sender = Sending::new(endpoint(from, (1, shard), load), load);
-        let mut pair = Self { sender, receiver: endpoint(to, (2, shard), load), now: Time::ZERO, is_real };
+        let sender = Sending::new(endpoint(from, 1, shard, load), load);
+        let mut pair = Self { sender, receiver: endpoint(to, 2, shard, load), now: Time::ZERO, is_real };
         let mut watch = Stopwatch::start();
         for _ in 0..load.connections {
             let connection = pair.sender.endpoint.connect(pair.now, host(2), None).expect("a free slot");
@@ -144,7 +144,7 @@ impl Hosts {
     pub fn new(load: &Load, hosts: u16) -> Self {
         let network = network();
         let mut hosts: Vec<Sending> = (0..hosts)
-            .map(|number| Sending::new(endpoint(network.attach(host(number).mac), (number, Shard::WHOLE), load), load))
+            .map(|number| Sending::new(endpoint(network.attach(host(number).mac), number, Shard::WHOLE, load), load))
             .collect();
         let count = hosts.len() as u16;
         for (number, sending) in (1..).zip(&mut hosts) {
@@ -207,7 +207,7 @@ fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
     while endpoint.poll_event().is_some() {}
 }
 
-fn endpoint(device: MemoryDevice, (number, shard): (u16, Shard), load: &Load) -> Endpoint<MemoryDevice> {
+fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> Endpoint<MemoryDevice> {
     let host = host(number);
     let config = EndpointConfig::new(host.address, host.mac, load.flow());
     // Every end has the same key.

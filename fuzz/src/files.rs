@@ -133,7 +133,7 @@ fn check_scenario(scenario: &Scenario) {
     for flow in flows.iter().take(20) {
         assert!(flow.src < hosts && flow.dst < hosts && flow.src != flow.dst && flow.bytes > 0, "{flow:?}");
         for balancer in &scenario.transport.balancer {
-            let config = scenario.connection(&paths, *balancer, (&classes, flow), largest);
+            let config = scenario.connection(&paths, *balancer, &classes, flow, largest);
             assert!(config.max_message_bytes >= flow.bytes && config.rto.min_ps <= config.rto.max_ps, "{config:?}");
         }
     }

@@ -20,8 +20,8 @@ fn incast() -> Scenario {
 fn run(scenario: &Scenario, watch: &Shared) -> Summary {
     let testbed = testbed(scenario);
     let prepared = testbed.prepare(scenario, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    let job = (BalancerKind::Ops, scenario.seed);
-    let result = prepared.run_watched(job, Some(watch), &mut |_| {}, &AtomicBool::new(false));
+    let result =
+        prepared.run_watched(BalancerKind::Ops, scenario.seed, Some(watch), &mut |_| {}, &AtomicBool::new(false));
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     assert_sound(&result);
     result.summary()
@@ -71,7 +71,7 @@ fn traces_of_hosts_have_the_sums_of_the_results() {
     let scenario = incast();
     let flows = scenario.flows(scenario.seed).len() as u64;
     let all: Vec<u64> = (0..flows).collect();
-    let watch = watch::tracer(&scenario, (BalancerKind::Ops, scenario.seed), &all, false).unwrap();
+    let watch = watch::tracer(&scenario, BalancerKind::Ops, scenario.seed, &all, false).unwrap();
     let summary = run(&scenario, &watch);
     let (_, (rows, left_out)) = watch.lock().finish().unwrap();
     let text = trace_json(&rows);

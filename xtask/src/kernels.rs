@@ -18,8 +18,8 @@ const SUITES: [&str; 8] =
     ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
 const COLUMNS: [Column; 3] = [("programs", "instructions verified"), ("demo", "demo"), ("zero_copy", "zero-copy")];
 /// What is run, for how many seconds at most: two to twenty times what it takes on two cores. A kernel that hangs ends the machine.
-const SHORT: (&str, u32) = ("short", 180);
-const DEMO: (&str, u32) = ("demo", 1200);
+const SHORT_SECONDS: u32 = 180;
+const DEMO_SECONDS: u32 = 1200;
 /// What is tried when no version is named: the oldest that Debian still has, its stable ones, the newest.
 const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
 /// The oldest kernel that must take the programs, as in `spray doctor`. Older ones refuse pointers as parameters of functions.
@@ -41,7 +41,7 @@ pub fn kernels(versions: &[String]) -> Outcome {
     for version in &versions {
         let folder = folder(version);
         match lists.fetch(wanted(version), &folder) {
-            Ok(kernel) => rows.push(try_kernel(&kernel, &folder, &program, DEMO)?),
+            Ok(kernel) => rows.push(try_kernel(&kernel, &folder, &program, "demo", DEMO_SECONDS)?),
             Err(failure) => missing.push(failure.message),
         }
     }
@@ -61,7 +61,7 @@ pub fn one_other() -> Outcome {
     let lists = packages::update("apt-tests", &[ITS_SUITE]).map_err(not_here)?;
     let folder = folder("tests");
     let kernel = lists.fetch(wanted(IN_TESTS), &folder).map_err(not_here)?;
-    verdict(&[try_kernel(&kernel, &folder, &program, SHORT)?])
+    verdict(&[try_kernel(&kernel, &folder, &program, "short", SHORT_SECONDS)?])
 }
 
 fn folder(version: &str) -> PathBuf {
@@ -74,7 +74,7 @@ fn wanted(version: &str) -> Wanted<'_> {
 }
 
 /// Boots a kernel with two NICs that a hub joins.
-fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, (run, seconds): (&str, u32)) -> Outcome<Row> {
+fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, run: &str, seconds: u32) -> Outcome<Row> {
     let (initrd, tools) = (folder.join("initrd"), Tools::default());
     // The initrd is unpacked into the virtual machine's memory.
     let spray = vm::stripped(program, &folder.join("spray"))?;

@@ -45,9 +45,9 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     let is_there =
         |figure: &Figure| arguments.figure.is_empty() && arguments.quick && figures::has_full(&before, figure);
     let able: Vec<&Figure> = wanted.iter().filter(|figure| figure.not_shown.is_none() && !is_there(figure)).collect();
-    let done = run(&able, (scale, arguments.part), (&out, threads))?;
+    let (done, runs, all) = run(&able, scale, arguments.part, &out, threads)?;
     if let Some(part) = arguments.part {
-        return part.say(&out, done);
+        return part.say(&out, done, runs, all);
     }
     // What the folder has of other figures stays in its tables and pages.
     let (names, mut all) = (wanted.iter().map(|figure| figure.id.clone()).collect::<Vec<_>>(), figures::all());
@@ -131,8 +131,10 @@ fn list(figure: &Figure) {
 /// and how many there are in all.
 fn run(
     figures: &[&Figure],
-    (scale, part): (Scale, Option<Part>),
-    (out, threads): (&Path, usize),
+    scale: Scale,
+    part: Option<Part>,
+    out: &Path,
+    threads: usize,
 ) -> Outcome<(usize, usize, usize)> {
     let plans: Vec<Plan<'_>> = figures.iter().map(|figure| figure.plan(scale)).collect();
     let kept = Kept::load(out)?;
@@ -147,7 +149,7 @@ fn run(
     Runs::say_done(out, mine.len(), &open);
     let runs = Runs::new(out, mine.len(), open, false)?;
     drop(kept);
-    let keepers: Vec<_> = figures.iter().map(|figure| Mutex::new(Keeper::new(out, figure, (scale, part)))).collect();
+    let keepers: Vec<_> = figures.iter().map(|figure| Mutex::new(Keeper::new(out, figure, scale, part))).collect();
     runs.each(threads, |number| {
         let ((at, run), begun) = (mine[number], now());
         let title = format!("{}: {}", figures[at].id, plans[at].title(run));

@@ -96,7 +96,7 @@ impl Part {
     }
 
     /// Says how many of its `runs` are done, of `all` that there are.
-    pub fn say(self, out: &Path, (done, runs, all): (usize, usize, usize)) -> Outcome {
+    pub fn say(self, out: &Path, done: usize, runs: usize, all: usize) -> Outcome {
         let Self { number, of } = self;
         say!("part {number} of {of}: {done} of its {runs} runs are done, of {all} in all");
         say::object(&json!({ "results": out, "part": number, "of": of, "done": done, "runs": runs, "all": all }))

@@ -43,7 +43,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     };
     let scenario = &campaign.scenarios[0];
     let chosen = Seeds::all(flow);
-    let watch = watch::tracer(scenario, (balancer, seed), &chosen, *engine == Engine::Sim);
+    let watch = watch::tracer(scenario, balancer, seed, &chosen, *engine == Engine::Sim);
     let watch = watch.map_err(|why| Failure::refused(format!("--flow: {why}")))?;
     let mut progress = Progress::on_stderr();
     let mut tell = |news: News| match news {
@@ -60,7 +60,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     let never = AtomicBool::new(false);
     let prepared = machine.prepare(scenario, &mut tell).map_err(ended)?;
     let stop = stop.as_ref().map_or(&never, Stop::flag);
-    let run = prepared.run_watched((balancer, seed), Some(&watch), &mut tell, stop).map_err(ended)?;
+    let run = prepared.run_watched(balancer, seed, Some(&watch), &mut tell, stop).map_err(ended)?;
     progress.clear();
     let (_, (rows, left_out)) = watch.lock().finish().map_err(Failure::failed)?;
     write(out, form, &rows)?;

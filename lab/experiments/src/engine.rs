@@ -39,7 +39,7 @@ pub trait Prepared: Sync {
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        self.run_watched((balancer, seed), None, tell, stop)
+        self.run_watched(balancer, seed, None, tell, stop)
     }
 
     /// As [`run`](Self::run), while `watch` sees the frames, see [`watch`](crate::watch). The result is the same.
@@ -48,7 +48,8 @@ pub trait Prepared: Sync {
     /// As [`run`](Self::run).
     fn run_watched(
         &self,
-        job: (BalancerKind, u64),
+        balancer: BalancerKind,
+        seed: u64,
         watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,

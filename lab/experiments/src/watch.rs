@@ -34,7 +34,8 @@ pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shar
 /// When there is no flow of such a number, and which there are.
 pub fn tracer(
     scenario: &Scenario,
-    (balancer, seed): (BalancerKind, u64),
+    balancer: BalancerKind,
+    seed: u64,
     chosen: &[u64],
     simulated: bool,
 ) -> Result<Shared, String> {
@@ -54,7 +55,7 @@ pub fn tracer(
     for (first, series) in series.into_iter().enumerate().filter(|(_, series)| series.iter().any(|(_, chosen)| *chosen))
     {
         let flow = &flows[first];
-        tracer.follow(series, scenario.connection(&paths, balancer, (&classes, flow), largest_bytes).path.evs.into());
+        tracer.follow(series, scenario.connection(&paths, balancer, &classes, flow, largest_bytes).path.evs.into());
         if simulated {
             // The simulator numbers connections by their first flows.
             for host in [flow.src, flow.dst] {

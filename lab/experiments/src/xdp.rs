@@ -94,14 +94,15 @@ struct Ready<'a> {
 impl Prepared for Ready<'_> {
     fn run_watched(
         &self,
-        job: (BalancerKind, u64),
+        balancer: BalancerKind,
+        seed: u64,
         watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
         let mut place = self.engine.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = self.set_up(place.take(), tell)?;
-        let result = self.run_on(&mut kept.testbed, (job, watch), tell, stop)?;
+        let result = self.run_on(&mut kept.testbed, balancer, seed, watch, tell, stop)?;
         *place = Some(kept);
         Ok(result)
     }
@@ -153,7 +154,9 @@ impl Ready<'_> {
     fn run_on(
         &self,
         testbed: &mut Testbed,
-        ((balancer, seed), watch): ((BalancerKind, u64), Option<&Shared>),
+        balancer: BalancerKind,
+        seed: u64,
+        watch: Option<&Shared>,
         tell: Tell<'_>,
         stop: &AtomicBool,
     ) -> Result<RunResult, RunError> {
@@ -164,7 +167,7 @@ impl Ready<'_> {
         let events = self.events(seed, until_ps)?;
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(flows);
-        let config = |flow: usize| scenario.connection(&self.paths, balancer, (&classes, &flows[flow]), largest_bytes);
+        let config = |flow: usize| scenario.connection(&self.paths, balancer, &classes, &flows[flow], largest_bytes);
         let spec = TestbedSpec {
             fabric: self.fabric(&queue, &events, seed),
             flows: &plan.specs(seed),

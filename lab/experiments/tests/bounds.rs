@@ -208,7 +208,7 @@ fn in_force(scenario: &Scenario, path: &str) -> Option<f64> {
 
 fn flow_config(scenario: &Scenario) -> FlowConfig {
     let balancer = scenario.transport.balancer[0];
-    scenario.flow_config(&scenario.paths(), (balancer, Own::default()), [0, scenario.network.hosts.len() - 1], 4_000)
+    scenario.flow_config(&scenario.paths(), balancer, Own::default(), [0, scenario.network.hosts.len() - 1], 4_000)
 }
 
 /// The value at `path` as the scenario's types have read it.

@@ -137,7 +137,7 @@ fn a_dead_uplink_is_left_within_one_timeout_and_100_us() {
     let mut scenario = scenario(own.chain((0..24).map(|from| (4 + from, 4 + (from + 8) % 24))));
     scenario.queue.trimming = false;
     kill(&mut scenario, "leaf0->spine0", 50 * US);
-    let rto_ns = (scenario.flow_config(&scenario.paths(), (Reps, Own::default()), [0, 31], 0).rto.min_ps / 1000) as i64;
+    let rto_ns = (scenario.flow_config(&scenario.paths(), Reps, Own::default(), [0, 31], 0).rto.min_ps / 1000) as i64;
     for seed in SEEDS {
         let result = run(&scenario, Reps, seed);
         let last_drop_ns = (result.loss_duration_us.expect("something was dropped") * 1e3) as i64;

@@ -125,8 +125,8 @@ impl Incoming {
         Self { iov, count, from, tag: None, context, flags: None }
     }
 
-    fn tagged(self, tag: (u64, u64)) -> Self {
-        Self { tag: Some(tag), ..self }
+    fn tagged(self, tag: u64, ignored: u64) -> Self {
+        Self { tag: Some((tag, ignored)), ..self }
     }
 
     fn with_flags(self, flags: u64) -> Self {
@@ -186,7 +186,7 @@ macro_rules! calls {
             $($context: $Context)?
         ) -> isize {
             // SAFETY: as above.
-            unsafe { $message.tagged(($($tag),+)).begin(ep) }
+            unsafe { $message.tagged($($tag),+).begin(ep) }
         }
     )+};
 }
@@ -227,7 +227,7 @@ described! {
     trecvmsg(fi_msg_tagged) => |message, flags|
         Incoming::new(message.msg_iov, message.iov_count, message.addr, message.context)
             .with_flags(flags)
-            .tagged((message.tag, message.ignore));
+            .tagged(message.tag, message.ignore);
     sendmsg(fi_msg) => |message, flags|
         Outgoing::new(message.msg_iov, message.iov_count, message.addr, Some(message.context))
             .with_flags(flags, message.data);

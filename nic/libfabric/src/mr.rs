@@ -29,7 +29,8 @@ struct Mr {
 unsafe fn open(
     domain: *mut fid,
     pieces: &[iovec],
-    (access, requested_key): (u64, u64),
+    access: u64,
+    requested_key: u64,
     to: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> Result<c_int, Errno> {
@@ -79,7 +80,7 @@ unsafe extern "C" fn reg(
 ) -> c_int {
     let piece = call::piece(memory, bytes);
     // SAFETY: the application passes its domain, memory, and a place for the result.
-    call_int(|| unsafe { open(domain, &[piece], (access, key), to, context) })
+    call_int(|| unsafe { open(domain, &[piece], access, key, to, context) })
 }
 
 unsafe extern "C" fn regv(
@@ -94,7 +95,7 @@ unsafe extern "C" fn regv(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: as in `reg`.
-    call_int(|| unsafe { open(domain, call::slice(memory, count)?, (access, key), to, context) })
+    call_int(|| unsafe { open(domain, call::slice(memory, count)?, access, key, to, context) })
 }
 
 unsafe extern "C" fn regattr(domain: *mut fid, attr: *const fi_mr_attr, _flags: u64, to: *mut *mut fid_mr) -> c_int {
@@ -102,6 +103,6 @@ unsafe extern "C" fn regattr(domain: *mut fid, attr: *const fi_mr_attr, _flags: 
     call_int(|| unsafe {
         let attr = call::at(attr)?;
         let pieces = call::slice(attr.mr_iov, attr.iov_count)?;
-        open(domain, pieces, (attr.access, attr.requested_key), to, attr.context)
+        open(domain, pieces, attr.access, attr.requested_key, to, attr.context)
     })
 }

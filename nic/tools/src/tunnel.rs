@@ -246,7 +246,7 @@ impl Tunnel {
             EndpointEvent::Received { connection, data, .. } => {
                 let Self { links, tun, inbound, .. } = self;
                 let out = |lane, packet: &[u8]| tun.write(lane, packet).is_ok();
-                inbound.receive((endpoint, links), connection, data, out);
+                inbound.receive(endpoint, links, connection, data, out);
                 None
             }
             EndpointEvent::Delivered { connection, message, .. } => {

@@ -122,11 +122,11 @@ mod tests {
     use crate::tests::{DRAGONFLY, PAIR};
 
     /// The least time over all shortest paths, one by one.
-    fn plain_ps(network: &Network, routes: &ShortestPaths, (from, leaf): (usize, usize), bytes: u64) -> u64 {
+    fn plain_ps(network: &Network, routes: &ShortestPaths, from: usize, leaf: usize, bytes: u64) -> u64 {
         let over = |link: &u32| {
             let link = *link as usize;
             let Node::Switch(next) = network.links[link].to else { unreachable!("links lead to leaves") };
-            network.transit_ps(link, bytes) + plain_ps(network, routes, (next, leaf), bytes)
+            network.transit_ps(link, bytes) + plain_ps(network, routes, next, leaf, bytes)
         };
         routes.next(from, leaf).iter().map(over).min().unwrap_or(0)
     }
@@ -135,15 +135,17 @@ mod tests {
     fn plain_message_ps(
         network: &Network,
         routes: &ShortestPaths,
-        (from, leaf): (usize, usize),
-        (bytes, so_far): (u64, [u64; 2]),
+        from: usize,
+        leaf: usize,
+        bytes: u64,
+        so_far: [u64; 2],
     ) -> u64 {
         let [sum, slowest] = so_far;
         let over = |link: &u32| {
             let Node::Switch(next) = network.links[*link as usize].to else { unreachable!("links lead to leaves") };
             let own = network.transit_ps(*link as usize, bytes);
             let slowest = slowest.max(own - network.latency_ps(*link as usize));
-            plain_message_ps(network, routes, (next, leaf), (bytes, [sum + own, slowest]))
+            plain_message_ps(network, routes, next, leaf, bytes, [sum + own, slowest])
         };
         routes.next(from, leaf).iter().map(over).min().unwrap_or(sum + PACKETS * slowest)
     }
@@ -164,11 +166,11 @@ mod tests {
                 for (number, leaf) in routes.leaves().iter().enumerate() {
                     let mut fastest = Fastest::new(&network, &routes, *leaf);
                     for (from, bytes) in (0..network.switches.len()).zip(bytes.iter().cycle()) {
-                        let expected = plain_ps(&network, &routes, (from, number), *bytes);
+                        let expected = plain_ps(&network, &routes, from, number, *bytes);
                         let found = fastest.least_ps(from, *bytes);
                         // Each of a few links' time is rounded.
                         prop_assert!((expected..expected + 8).contains(&found), "{found}, not {expected}");
-                        let expected = plain_message_ps(&network, &routes, (from, number), (*bytes, [0, 0]));
+                        let expected = plain_message_ps(&network, &routes, from, number, *bytes, [0, 0]);
                         let found = fastest.least(from, |links| {
                             let (sum, slowest) = links.fold((0, 0), |(sum, slowest): (u64, u64), link| {
                                 let own = network.transit_ps(link, *bytes);

@@ -83,7 +83,7 @@ impl Campaign {
     /// are in the order of the plan.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
-        let mut failed = self.work(&plan, (out, Writes::All))?;
+        let mut failed = self.work(&plan, out, Writes::All)?;
         let end = |(number, planned): (usize, &Planned)| {
             let run = match failed.remove(&number) {
                 Some(why) => Err(why),
@@ -99,8 +99,8 @@ impl Campaign {
         let plan = self.plan(out)?;
         let all = plan.len();
         let mine = part.share(plan);
-        let failed = self.work(&mine, (out, Writes::Part))?;
-        part.say(out, (mine.len() - failed.len(), mine.len(), all))?;
+        let failed = self.work(&mine, out, Writes::Part)?;
+        part.say(out, mine.len() - failed.len(), mine.len(), all)?;
         match failed.values().next() {
             None => Ok(()),
             Some(why) => Err(Failure::failed(format!("{} runs failed; one of them: {why}", failed.len()))),

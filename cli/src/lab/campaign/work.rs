@@ -22,7 +22,7 @@ use crate::lab::runs::{self, Runs};
 impl Campaign {
     /// Runs what is not done of `plan`. Returns why runs failed, by their place in the plan.
     /// Meanwhile nobody else `writes` into the folder.
-    pub(super) fn work(&self, plan: &[Planned], (out, writes): (&Path, Writes)) -> Outcome<HashMap<usize, String>> {
+    pub(super) fn work(&self, plan: &[Planned], out: &Path, writes: Writes) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         self.check_captures(plan, out)?;
         Runs::say_done(out, plan.len(), &open);
@@ -133,7 +133,7 @@ impl<'a> Work<'a> {
             campaign.metrics.on_progress(&title, &news);
             show.news(&label, &news);
         };
-        let run = || ready.run_watched((job.balancer, job.seed), frames, &mut tell, stop.flag()).map_err(ended);
+        let run = || ready.run_watched(job.balancer, job.seed, frames, &mut tell, stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
         // A balancer that panics ends its own run only.
         let caught = catch_unwind(AssertUnwindSafe(run));

@@ -63,7 +63,7 @@ pub struct Keeper {
 
 impl Keeper {
     /// Keeps them in a file in `out`. Each part has a file of its own.
-    pub fn new(out: &Path, figure: &Figure, (scale, part): (Scale, Option<Part>)) -> Self {
+    pub fn new(out: &Path, figure: &Figure, scale: Scale, part: Option<Part>) -> Self {
         let part = part.map_or_else(String::new, |Part { number, of }| format!("{number}of{of}."));
         Self { path: out.join(format!("{}-{}.{part}jsonl", figure.file_name(), scale.name())), file: None }
     }
@@ -108,7 +108,7 @@ mod tests {
         let load = || Kept::load(out).unwrap();
         assert!(!load().has(&key(&plan, 0)));
         for number in 1..=2 {
-            let mut keeper = Keeper::new(out, &figure, (Scale::Quick, Some(Part { number, of: 2 })));
+            let mut keeper = Keeper::new(out, &figure, Scale::Quick, Some(Part { number, of: 2 }));
             for run in (0..plan.runs()).skip(number - 1).step_by(2) {
                 keeper.keep(key(&plan, run), made.clone()).unwrap();
             }
@@ -119,7 +119,7 @@ mod tests {
         fs::write(&file, &text[..text.len() - 9]).unwrap();
         let missing: Vec<usize> = (0..plan.runs()).filter(|run| !load().has(&key(&plan, *run))).collect();
         assert_eq!(missing.len(), 1);
-        Keeper::new(out, &figure, (Scale::Quick, Some(Part { number: 1, of: 2 })))
+        Keeper::new(out, &figure, Scale::Quick, Some(Part { number: 1, of: 2 }))
             .keep(key(&plan, missing[0]), made)
             .unwrap();
         assert!(load().all(&plan).is_some());

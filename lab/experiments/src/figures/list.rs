@@ -114,7 +114,7 @@ mod tests {
                 for (series, condition) in first.chain(others) {
                     let values: Vec<_> = series.tune.iter().flat_map(|tune| &tune.values).map(Some).collect();
                     let tuned = values.last().copied().flatten();
-                    let made = Settings::new(figure, scale, (series, condition), tuned).scenario(figure);
+                    let made = Settings::new(figure, scale, series, condition, tuned).scenario(figure);
                     assert!(made.is_ok(), "{}, {}, {}: {:?}", figure.id, series.name, condition.name, made.err());
                 }
             }

@@ -140,7 +140,9 @@ fn rows(before: &str, figure: &Figure, shown: Option<&Shown>, by: &str) -> Vec<S
     let found =
         shown.into_iter().flat_map(|shown| figure.claim.iter().map(|claim| (claim, claim.against(figure, shown))));
     let open = found.filter(|(_, found)| matches!(found.verdict, Verdict::Off(_) | Verdict::Contradicted));
-    std::iter::once(own).chain(open.map(|both| format!("| {} {}", figure.id, statement(both)))).collect()
+    std::iter::once(own)
+        .chain(open.map(|(claim, found)| format!("| {} {}", figure.id, statement(claim, &found))))
+        .collect()
 }
 
 fn rows_of<'a>(document: &'a str, figure: &Figure) -> impl Iterator<Item = &'a str> {
@@ -149,7 +151,7 @@ fn rows_of<'a>(document: &'a str, figure: &Figure) -> impl Iterator<Item = &'a s
 }
 
 /// What the paper says, what we find, and how the two agree, as the cells of a row.
-fn statement((claim, found): (&Claim, Found)) -> String {
+fn statement(claim: &Claim, found: &Found) -> String {
     let says = claim.paper.map_or(claim.says.clone(), |paper| format!("{} ({})", claim.says, number(paper)));
     format!("| {says} | {} | {} |", found.ours, bold(&found.text()))
 }
@@ -167,7 +169,7 @@ fn section(figure: &Figure, shown: &Shown, by: &str) -> String {
     if !figure.claim.is_empty() {
         text += "| the paper | ours | |\n|---|---|---|\n";
         for claim in &figure.claim {
-            let _ = writeln!(text, "{}", statement((claim, claim.against(figure, shown))));
+            let _ = writeln!(text, "{}", statement(claim, &claim.against(figure, shown)));
         }
         text += "\n";
     }

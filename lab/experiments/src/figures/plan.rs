@@ -18,12 +18,7 @@ pub(super) struct Settings {
 
 impl Settings {
     /// The settings of `series` under `condition`, with a value of what is tuned.
-    pub fn new(
-        figure: &Figure,
-        scale: Scale,
-        (series, condition): (&Series, &Condition),
-        tuned: Option<&Value>,
-    ) -> Self {
+    pub fn new(figure: &Figure, scale: Scale, series: &Series, condition: &Condition, tuned: Option<&Value>) -> Self {
         let quick = if scale == Scale::Quick { condition.quick.clone() } else { Table::new() };
         let tuned = series.tune.iter().zip(tuned).map(|(Tune { path, .. }, value)| (path.clone(), value.clone()));
         let tables = [&figure.size(scale).set, &condition.set, &quick, &series.set];

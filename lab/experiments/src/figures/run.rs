@@ -99,14 +99,14 @@ impl<'a> Plan<'a> {
         for series in &figure.series {
             let conditions = figure.conditions(scale).enumerate();
             let watches = |column| figure.watch.is_some() && column == 0;
-            let row = conditions.map(|(column, condition)| plan.cell((series, condition), watches(column))).collect();
+            let row = conditions.map(|(column, condition)| plan.cell(series, condition, watches(column))).collect();
             plan.cells.push(row);
         }
         plan
     }
 
     /// The jobs of a cell; `watch` says whether its ports are drawn.
-    fn cell(&mut self, (series, condition): (&'a Series, &'a Condition), watch: bool) -> Tried<'a> {
+    fn cell(&mut self, series: &'a Series, condition: &'a Condition, watch: bool) -> Tried<'a> {
         let values: Vec<Option<&Value>> = match &series.tune {
             None => vec![None],
             Some(tune) => tune.values.iter().map(Some).collect(),
@@ -114,7 +114,7 @@ impl<'a> Plan<'a> {
         let seeds = self.figure.size(self.scale).seeds;
         let mut tried = Vec::new();
         for value in values {
-            let settings = Settings::new(self.figure, self.scale, (series, condition), value);
+            let settings = Settings::new(self.figure, self.scale, series, condition, value);
             let cell = format!("{}, {}", condition.name, series.name);
             let job = |seed| Job { cell: cell.clone(), settings: settings.clone(), seed, watch };
             tried.push((value, (1..=seeds).map(|seed| self.add(job(seed))).collect()));

@@ -48,7 +48,7 @@ impl Collect<'_> {
         let alone = self.scenario.alone(self.paths, &self.plan.flows);
         let flows = self.plan.flows.iter().zip(outcomes).zip(alone).filter(of_run);
         let flow = |((flow, outcome), alone): ((&Flow, _), _)| {
-            self.flow(flow, &classes[usize::from(flow.class)], (outcome, alone))
+            self.flow(flow, &classes[usize::from(flow.class)], outcome, alone)
         };
         let flows: Vec<_> = flows.map(flow).collect();
         let is_incomplete = flows.iter().any(|flow| flow.incomplete.is_some());
@@ -73,7 +73,7 @@ impl Collect<'_> {
         }
     }
 
-    fn flow(&self, flow: &Flow, class: &Class, (outcome, alone): (&FlowOutcome, Alone)) -> FlowResult {
+    fn flow(&self, flow: &Flow, class: &Class, outcome: &FlowOutcome, alone: Alone) -> FlowResult {
         let start_us = us(outcome.started_ps.unwrap_or(flow.start_ps));
         let end_us = self.end_ps(outcome).map(us);
         let fct_us = end_us.map(|end| end - start_us);
@@ -114,7 +114,7 @@ impl Collect<'_> {
         let classes = classes(&self.scenario.workloads);
         let config = |flow: &FlowResult| {
             let flow = &self.plan.flows[flow.flow as usize];
-            self.scenario.connection(self.paths, self.balancer, (&classes, flow), flow.bytes)
+            self.scenario.connection(self.paths, self.balancer, &classes, flow, flow.bytes)
         };
         given_up.map(|flow| config(flow).give_up_ps).max()
     }

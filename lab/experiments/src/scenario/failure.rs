@@ -71,12 +71,13 @@ impl FailureSettings {
     /// Settings that do not go together, with their place.
     pub(super) fn failure(
         &self,
-        (document, index): (&Document, usize),
+        document: &Document,
+        index: usize,
         network: &Network,
         convergence_ps: u64,
     ) -> Result<RandomFailure, Mistake> {
         let entry = format!("failure.{index}");
-        let named = named((document, &entry), network, &self.link, &self.node)?;
+        let named = named(document, &entry, network, &self.link, &self.node)?;
         let what = match (self.what, named) {
             (Some(level), None) => Which::Level(level),
             (None, Some((name, _))) => Which::Named(name.into()),

@@ -75,12 +75,13 @@ impl LinkEventSettings {
     /// A setting that does not fit the network, with its place.
     pub(super) fn event(
         &self,
-        (document, index): (&Document, usize),
+        document: &Document,
+        index: usize,
         network: &Network,
         convergence_ps: u64,
     ) -> Result<LinkEvent, Mistake> {
         let mistake = |field: &str, message: String| document.mistake(&format!("link_event.{index}.{field}"), message);
-        let (name, links) = named((document, &format!("link_event.{index}")), network, &self.link, &self.node)?
+        let (name, links) = named(document, &format!("link_event.{index}"), network, &self.link, &self.node)?
             .ok_or_else(|| mistake("action", "needs `link` or `node`; allowed: one of the two".into()))?;
         let (at_ps, until_ps) = span_ps(document, &format!("link_event.{index}"), self.at_us, self.until_us)?;
         let action = match self.action {
@@ -106,7 +107,8 @@ impl LinkEventSettings {
 /// # Errors
 /// It has both, or the name means nothing in `network`.
 pub(super) fn named<'a>(
-    (document, entry): (&Document, &str),
+    document: &Document,
+    entry: &str,
     network: &Network,
     link: &'a Option<String>,
     node: &'a Option<String>,

@@ -15,7 +15,8 @@ pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 
 /// The file that the setting at `path` names, as `parse` reads its text, and where it is. `allowed` are such files.
 pub(super) fn read_file<T>(
-    (document, path): (&Document, &str),
+    document: &Document,
+    path: &str,
     name: &str,
     allowed: &str,
     parse: impl FnOnce(&str) -> Result<T, FileError>,

@@ -171,7 +171,8 @@ impl Scenario {
     pub fn flow_config(
         &self,
         paths: &Paths,
-        (balancer, own): (BalancerKind, Own),
+        balancer: BalancerKind,
+        own: Own,
         [from, to]: [usize; 2],
         largest_bytes: u64,
     ) -> FlowConfig {
@@ -204,11 +205,12 @@ impl Scenario {
         &self,
         paths: &Paths,
         balancer: BalancerKind,
-        (classes, flow): (&[Class], &Flow),
+        classes: &[Class],
+        flow: &Flow,
         largest_bytes: u64,
     ) -> FlowConfig {
         let own = classes[usize::from(flow.class)].own;
-        self.flow_config(paths, (balancer, own), [flow.src, flow.dst], largest_bytes)
+        self.flow_config(paths, balancer, own, [flow.src, flow.dst], largest_bytes)
     }
 
     /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full; the default largest one

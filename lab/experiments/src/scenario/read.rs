@@ -59,7 +59,7 @@ impl Scenario {
         let workloads = workloads(document, &settings.workload, &network)?;
         let convergence_ps = settings.routing.convergence_us.ps();
         let events = settings.link_event.iter().enumerate();
-        let events = events.map(|(index, event)| event.event((document, index), &network, convergence_ps));
+        let events = events.map(|(index, event)| event.event(document, index, &network, convergence_ps));
         let link_events = events.collect::<Result<Vec<_>, _>>()?;
         let failures = failures(document, &settings, seeds[0], &network)?;
         // The file's name for the condition does not describe events that the command line changed.
@@ -221,7 +221,7 @@ fn failures(
             return Err(document.mistake(path, message));
         }
         (Some(name), None) => {
-            let (file, source) = read_file((document, path), name, "a failure file", FailureFile::parse)?;
+            let (file, source) = read_file(document, path, name, "a failure file", FailureFile::parse)?;
             let name = source.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             (file, source, Some(name))
         }
@@ -242,8 +242,7 @@ fn random_failures(
     network: &Network,
 ) -> Result<(Vec<RandomFailure>, Vec<String>), Mistake> {
     let convergence_ps = settings.routing.convergence_us.ps();
-    let read =
-        |(index, failure): (usize, &FailureSettings)| failure.failure((document, index), network, convergence_ps);
+    let read = |(index, failure): (usize, &FailureSettings)| failure.failure(document, index, network, convergence_ps);
     let random: Vec<_> = settings.failure.iter().enumerate().map(read).collect::<Result<_, _>>()?;
     let place = |(index, failure): (usize, &FailureSettings)| {
         document.mistake(&format!("failure.{index}.{}", failure.field()), "").place

@@ -42,10 +42,10 @@ fn the_least_scenario_gets_the_papers_defaults() {
     let queue = scenario.thresholds(&scenario.paths(), 100_000_000_000);
     let bdp = (rtt / 80) as u32;
     assert_eq!((queue.limit_bytes, queue.mark_min_bytes, queue.mark_max_bytes), (bdp, bdp / 5, bdp * 4 / 5));
-    let config = scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 4], 0);
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 4], 0);
     assert_eq!((config.path.evs, config.path.base_rtt_ps, config.path.trimming), (65_535, rtt, true));
     assert_eq!(config.path.max_window_bytes, u64::from(bdp) + u64::from(bdp) / 2);
-    let near = scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 1], 0);
+    let near = scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 1], 0);
     assert_eq!(near.path.base_rtt_ps, 4_000_000 + 2 * (3_106 + 134) * 80);
 }
 
@@ -77,7 +77,7 @@ fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
     let paths = scenario.paths();
     let limit = u64::from(scenario.thresholds(&paths, 400_000_000_000).limit_bytes);
     for (to, queues) in [(1, 4), (2, 4), (4, 5)] {
-        let config = scenario.flow_config(&paths, (BalancerKind::Reps, Own::default()), [0, to], 0);
+        let config = scenario.flow_config(&paths, BalancerKind::Reps, Own::default(), [0, to], 0);
         let floor_ps = config.path.base_rtt_ps + queues * limit * 20;
         assert_eq!((config.rto.min_ps, config.rto.initial_ps), (floor_ps, floor_ps), "to host {to}");
     }
@@ -89,7 +89,7 @@ fn the_least_timeout_covers_the_queue_of_every_switch_on_the_path() {
 fn defaults_follow_what_is_written() {
     let flow = |rest: &str| {
         let scenario = parse(&format!("{MINIMAL}[transport]\n{rest}\n")).unwrap();
-        scenario.flow_config(&scenario.paths(), (BalancerKind::Reps, Own::default()), [0, 7], 0)
+        scenario.flow_config(&scenario.paths(), BalancerKind::Reps, Own::default(), [0, 7], 0)
     };
     let short = flow("rto_max_us = 10").rto;
     assert_eq!([short.initial_ps, short.min_ps, short.max_ps], [10_000_000; 3]);
@@ -456,13 +456,13 @@ fn loss_recovery_is_as_asked_for() {
     use spray_core::loss::{IrnConfig, ReceiverConfig, SackRule};
     let with = |lines: &str| parse(&format!("{MINIMAL}[transport]\n{lines}"));
     let scenario = with("sack_gap_packets = 32\nsack_rule = \"plain\"\nerasure = true").unwrap();
-    let config = scenario.flow_config(&scenario.paths(), (BalancerKind::Ops, Own::default()), [0, 4], 0);
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, Own::default(), [0, 4], 0);
     assert_eq!((config.sack_gap_packets, config.sack_rule), (Some(32), SackRule::Plain));
     assert!(scenario.transport.erasure);
     let message = with("sack_rule = \"rack\"").unwrap_err().to_string();
     assert!(message.contains("\"patient\", \"plain\""), "{message}");
     let scenario = with("receiver = \"irn\"\n[transport.irn]\nnacks = 3\n").unwrap();
-    let config = scenario.flow_config(&scenario.paths(), (BalancerKind::Ops, Own::default()), [0, 4], 0);
+    let config = scenario.flow_config(&scenario.paths(), BalancerKind::Ops, Own::default(), [0, 4], 0);
     assert_eq!(config.receiver, ReceiverConfig::Irn(IrnConfig { nacks: 3, ..IrnConfig::default() }));
     let message = with("receiver = \"go-back-n\"\nerasure = true").unwrap_err().to_string();
     assert!(message.contains("allowed: `receiver = \"selective\"`"), "{message}");

@@ -88,7 +88,7 @@ impl Topology {
             }
             Self::Graph { hosts, switches, link } => graph(document, hosts, switches, link)?,
             Self::File { file } => {
-                let (file, _) = read_file((document, "topology.file"), file, "a .topo file", TopoFile::parse)?;
+                let (file, _) = read_file(document, "topology.file", file, "a .topo file", TopoFile::parse)?;
                 check_size(document, "topology.file", &file.size())?;
                 file.network()
             }

@@ -43,12 +43,13 @@ impl Engine for Sim {
 impl Prepared for Simulation<'_> {
     fn run_watched(
         &self,
-        (balancer, seed): (BalancerKind, u64),
+        balancer: BalancerKind,
+        seed: u64,
         watch: Option<&Shared>,
         tell: Tell<'_>,
         _: &AtomicBool,
     ) -> Result<RunResult, EngineError> {
-        let result = self.run_with((balancer, seed), &[], watch)?;
+        let result = self.run_with(balancer, seed, &[], watch)?;
         if let Some(deadlock) = result.events.iter().find(|row| row.kind == EventKind::Deadlock) {
             let EventRow { time_us, detail, .. } = deadlock;
             tell(Progress::Remark(format!(
@@ -84,12 +85,13 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// [`EngineError::Refused`] when the scenario does not fit the simulator. Flows that do not complete are no error: the result says so.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
-        self.run_with((balancer, seed), events, None)
+        self.run_with(balancer, seed, events, None)
     }
 
     fn run_with(
         &self,
-        (balancer, seed): (BalancerKind, u64),
+        balancer: BalancerKind,
+        seed: u64,
         events: &[LinkEvent],
         watch: Option<&Shared>,
     ) -> Result<RunResult, EngineError> {
@@ -117,7 +119,7 @@ impl<'a> Simulation<'a> {
             pfc: scenario.pfc(),
             flow_config: &|flow| FlowConfig {
                 window_packets,
-                ..scenario.connection(paths, balancer, (&classes, &flows[flow]), largest_bytes)
+                ..scenario.connection(paths, balancer, &classes, &flows[flow], largest_bytes)
             },
             ideal_code: scenario.transport.erasure,
             v6: scenario.is_v6(),

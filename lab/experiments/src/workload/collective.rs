@@ -169,10 +169,10 @@ impl Collective {
             (operation, Algorithm::HalvingDoubling) => {
                 let steps = hosts.ilog2();
                 if operation != Operation::AllGather {
-                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, (hosts >> (step + 1), false)));
+                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, hosts >> (step + 1), false));
                 }
                 if operation != Operation::ReduceScatter {
-                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, (1 << step, true)));
+                    (0..steps).for_each(|step| exchange(&mut moves, self.bytes, hosts, 1 << step, true));
                 }
             }
             (_, Algorithm::Tree) => tree(&mut moves, self.bytes, hosts),
@@ -190,7 +190,7 @@ impl Operation {
 
 /// The bytes of `count` of the chunks into which `hosts` hosts divide `bytes`, from chunk `first` on.
 //= docs/specs/collectives.md#COL-3 rounded down
-fn chunks(bytes: u64, hosts: usize, (first, count): (usize, usize)) -> u64 {
+fn chunks(bytes: u64, hosts: usize, first: usize, count: usize) -> u64 {
     let edge = |chunk: usize| (u128::from(bytes) * chunk as u128 / hosts as u128) as u64;
     edge(first + count) - edge(first)
 }
@@ -203,7 +203,7 @@ fn ring_move(bytes: u64, hosts: usize, step: usize, host: usize) -> Move {
     Move {
         from: host,
         to: (host + 1) % hosts,
-        bytes: chunks(bytes, hosts, (chunk, 1)),
+        bytes: chunks(bytes, hosts, chunk, 1),
         gathers: step >= hosts - 1,
         needs: if step == 0 { Vec::new() } else { vec![(step - 1) * hosts + before] },
     }
@@ -211,7 +211,7 @@ fn ring_move(bytes: u64, hosts: usize, step: usize, host: usize) -> Move {
 
 /// A step in which hosts at this `distance` send each other `distance` chunks: those that the receiver keeps, or those that the sender has when it `gathers`.
 //= docs/specs/collectives.md#COL-4 at half the distance
-fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, (distance, gathers): (usize, bool)) {
+fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, gathers: bool) {
     let step = moves.len() / hosts;
     let before = |host: usize| {
         let to = |at: &usize| moves[*at].to == host;
@@ -219,7 +219,7 @@ fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, (distance, gathers)
     };
     let own = |host: usize| {
         let keeper = if gathers { host } else { host ^ distance };
-        let bytes = chunks(bytes, hosts, (keeper / distance * distance, distance));
+        let bytes = chunks(bytes, hosts, keeper / distance * distance, distance);
         Move { from: host, to: host ^ distance, bytes, gathers, needs: before(host).into_iter().collect() }
     };
     let own: Vec<Move> = (0..hosts).map(own).collect();
@@ -297,7 +297,7 @@ impl Group<'_> {
                 let flow = flows.len() as u32;
                 //= docs/specs/collectives.md#COL-9 connections
                 let connection = *connections.entry((own.from, own.to)).or_insert(flow);
-                flows.push(self.flow((number, own), flow, connection));
+                flows.push(self.flow(number, own, flow, connection));
             }
             let [needs, ends] = self.triggers(&shared, &places, &begin, &mut triggers.list);
             triggers.list.extend(needs);
@@ -309,7 +309,7 @@ impl Group<'_> {
     }
 
     /// The flow of a move in a round, on the connection that flow number `connection` began.
-    fn flow(&self, (number, own): (u32, &Move), flow: u32, connection: u32) -> Flow {
+    fn flow(&self, number: u32, own: &Move, flow: u32, connection: u32) -> Flow {
         Flow {
             flow,
             src: self.hosts[own.from],

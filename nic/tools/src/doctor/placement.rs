@@ -45,8 +45,9 @@ fn bus(subject: &Subject) -> Check {
     let (Some(now), Some(most)) = (speed("current"), speed("max")) else {
         return Check::ok("PCIe", "not on that bus, or it does not tell");
     };
-    let found = format!("{} GT/s x{}: {:.0} Gb/s each way before its own headers", now.0, now.1, pcie_gbps(now));
-    if pcie_gbps(now) < pcie_gbps(most) {
+    let found =
+        format!("{} GT/s x{}: {:.0} Gb/s each way before its own headers", now.0, now.1, pcie_gbps(now.0, now.1));
+    if pcie_gbps(now.0, now.1) < pcie_gbps(most.0, most.1) {
         let found = format!("{found}, and the NIC can {} GT/s x{}", most.0, most.1);
         return Check::warn("PCIe", found, "another slot, if the link's rate is more than that");
     }
@@ -54,7 +55,7 @@ fn bus(subject: &Subject) -> Check {
 }
 
 /// Bits that so many GT/s and lanes carry: two of ten are lost up to 5 GT/s, and two of 130 above.
-fn pcie_gbps((gts, lanes): (f64, u32)) -> f64 {
+fn pcie_gbps(gts: f64, lanes: u32) -> f64 {
     gts * f64::from(lanes) * if gts <= 5.0 { 0.8 } else { 128.0 / 130.0 }
 }
 
@@ -159,7 +160,10 @@ mod tests {
 
     #[test]
     fn slots_carry_what_their_lanes_do() {
-        assert_eq!([(5.0, 8), (8.0, 8), (16.0, 16)].map(|slot| pcie_gbps(slot).round()), [32.0, 63.0, 252.0]);
+        assert_eq!(
+            [(5.0, 8), (8.0, 8), (16.0, 16)].map(|(gts, lanes)| pcie_gbps(gts, lanes).round()),
+            [32.0, 63.0, 252.0]
+        );
     }
 
     #[test]

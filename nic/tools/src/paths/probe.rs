@@ -79,7 +79,7 @@ impl Route {
     }
 
     /// A probe with this number, as UDP carries it.
-    fn probe(&self, port: u16, shard: u8, (number, cookie): (u32, u64)) -> Option<Vec<u8>> {
+    fn probe(&self, port: u16, shard: u8, number: u32, cookie: u64) -> Option<Vec<u8>> {
         let terms = Terms {
             connection: number,
             cookie,
@@ -89,7 +89,7 @@ impl Route {
             ack_every: 1,
             ..Terms::default()
         };
-        let envelope = self.envelope((self.from, self.to), port, self.ports.first());
+        let envelope = self.envelope(self.from, self.to, port, self.ports.first());
         let start = udp_payload_offset(envelope.is_v6());
         let tag = self.key.as_ref().map(|key| ConnectTag::new(key).of(self.from, self.to, &terms, &[]));
         let tag = tag.as_ref().map_or(&[][..], |tag| tag);
@@ -105,7 +105,7 @@ impl Route {
     /// The number of the probe that a datagram answers which came from this port of the far end.
     fn number_of(&self, datagram: &[u8], port: u16, shard: u8, cookie: u64) -> Option<usize> {
         let mut space = [0; 2 * SPACE];
-        let envelope = self.envelope((self.to, self.from), port, self.ports.at(shard));
+        let envelope = self.envelope(self.to, self.from, port, self.ports.at(shard));
         let start = udp_payload_offset(envelope.is_v6());
         space.get_mut(start..start + datagram.len())?.copy_from_slice(datagram);
         let bytes = frame::envelop(&mut space, &envelope, datagram.len()).ok()?;
@@ -113,7 +113,7 @@ impl Route {
         (answer.common.cookie == cookie).then_some(answer.common.connection as usize)
     }
 
-    fn envelope(&self, (src, dst): (IpAddr, IpAddr), src_port: u16, dst_port: u16) -> Envelope {
+    fn envelope(&self, src: IpAddr, dst: IpAddr, src_port: u16, dst_port: u16) -> Envelope {
         let src_port = EvPort::new(src_port);
         let (dscp, ecn, ttl) = (0, Ecn::NotEct, INITIAL_TTL);
         Envelope { src_mac: [0; 6], dst_mac: [0; 6], src, dst, src_port, dst_port, dscp, ecn, ttl }
@@ -199,7 +199,7 @@ impl Network for Prober {
         lane.last = number;
         // What strangers send here would take the room of what the kernel tells.
         while lane.socket.recv(&mut [0; 1]).is_ok() {}
-        let Some(probe) = self.route.probe(lane.port, self.shard, (number as u32, self.cookie)) else { return };
+        let Some(probe) = self.route.probe(lane.port, self.shard, number as u32, self.cookie) else { return };
         let to = SockaddrStorage::from(SocketAddr::new(self.route.to, self.route.ports.first()));
         let hops = i32::from(ttl);
         let ttl =
@@ -331,8 +331,8 @@ mod tests {
     }
 
     /// What an endpoint says to a probe from a port with a number and a cookie.
-    fn retry(route: &Route, port: u16, (connection, cookie): (u32, u64)) -> Vec<u8> {
-        let envelope = route.envelope((route.to, route.from), port, route.ports.at(3));
+    fn retry(route: &Route, port: u16, connection: u32, cookie: u64) -> Vec<u8> {
+        let envelope = route.envelope(route.to, route.from, port, route.ports.at(3));
         let mut space = [0; SPACE];
         let body = Body::Retry(Retry { token: [7; 16] });
         let common = Common { connection, cookie, shard: 0 };
@@ -342,19 +342,19 @@ mod tests {
 
     #[test]
     fn an_answer_names_its_probe_and_proves_it() {
-        let said = retry(&route(), 49_152, (7, 99));
+        let said = retry(&route(), 49_152, 7, 99);
         let number = |said: &[u8], port, cookie| route().number_of(said, port, 3, cookie);
         assert_eq!(number(&said, 49_152, 99), Some(7));
         assert_eq!(
             (number(&said, 49_152, 98), number(&said, 49_153, 99), number(&said[1..], 49_152, 99)),
             (None, None, None)
         );
-        let probe = route().probe(49_152, 3, (7, 99)).unwrap();
+        let probe = route().probe(49_152, 3, 7, 99).unwrap();
         let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, to: None, quoted: quoted.to_vec() };
         assert_eq!(told(&probe).number(99), Some(7));
         assert_eq!((told(&probe).number(98), told(&probe[..31]).number(99), told(&[]).number(99)), (None, None, None));
         let key = PrivateKey::generate().unwrap().public();
-        let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, (7, 99)).unwrap();
+        let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, 7, 99).unwrap();
         assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
         // It asks for more than it gives: an endpoint's answer is shorter.
         assert!(said.len() < probe.len());
@@ -390,7 +390,7 @@ mod tests {
             let told = Told { kind, by: route().from, to: None, quoted };
             let _ = (told.number(cookie), told.reply(route().to));
             prop_assert_eq!(route().number_of(&said, port, shard, cookie), None);
-            let mut genuine = retry(&route(), 49_152, (u32::MAX, 99));
+            let mut genuine = retry(&route(), 49_152, u32::MAX, 99);
             genuine.truncate(cut % 64);
             let _ = route().number_of(&genuine, 49_152, 3, 99);
         }

@@ -62,7 +62,7 @@ impl Session {
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
-        let hosts = open::hosts(arguments, peer, path, (keys, most), adjust)?;
+        let hosts = open::hosts(arguments, peer, path, keys, most, adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let refused = refused::Watch::new(peer, &hosts[0].endpoint);
@@ -160,7 +160,9 @@ impl Session {
                 step(endpoint, at)
             });
         });
-        over.into_outcome().map_err(|failure| explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent))
+        over.into_outcome().map_err(|failure| {
+            explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent.0, &self.permanent.1)
+        })
     }
 
     /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
@@ -259,7 +261,7 @@ fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNe
 }
 
 /// Adds to a failure the permanent entries by which frames went, which no answer of the neighbour corrects.
-fn explain_permanent(failure: Failure, (permanent, interface): &(PermanentNeighbours, String)) -> Failure {
+fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interface: &str) -> Failure {
     let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
     entries.into_iter().fold(failure, |failure, (neighbour, mac)| {
         let mac = mac.map(|byte| format!("{byte:02x}")).join(":");

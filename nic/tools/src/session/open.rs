@@ -36,7 +36,8 @@ pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
     path: &PathOptions,
-    (keys, most): (Option<Keys>, usize),
+    keys: Option<Keys>,
+    most: usize,
     adjust: impl FnOnce(&mut EndpointConfig),
 ) -> Outcome<Vec<Host<Nic>>> {
     if let Some([clash, remedy]) = ports::clash(arguments.steered.ports) {

@@ -59,7 +59,8 @@ impl Inbound {
     /// Takes a message, and hands `out` the packets, with their `virtio_net_hdr` and the numbers of their lanes, that may go to the kernel now.
     pub fn receive<D: Device>(
         &mut self,
-        (endpoint, links): (&mut Endpoint<D>, &mut [Gateway]),
+        endpoint: &mut Endpoint<D>,
+        links: &mut [Gateway],
         connection: ConnectionId,
         message: Bytes,
         mut out: impl FnMut(u16, &[u8]) -> bool,
@@ -152,7 +153,7 @@ mod tests {
                 taken += 1;
                 true
             };
-            inbound.receive((&mut endpoint, &mut links), connections[at], packer.take().unwrap(), out);
+            inbound.receive(&mut endpoint, &mut links, connections[at], packer.take().unwrap(), out);
             assert_eq!(taken == 1, is_taken, "{source:?} of machine {at}");
         }
         assert_eq!(links.map(|link| (link.counted.received, link.counted.refused)), [(1, 1); 2]);

@@ -156,7 +156,7 @@ impl OverviewData {
         let (percents, bins) = detail(runs.len(), distributions);
         let part = |(run, cell): (&Finished, &usize)| {
             let end_us = ends[&(*cell, run.summary.balancer.as_str())];
-            names.part(run, (*cell, end_us), &percents, bins)
+            names.part(run, *cell, end_us, &percents, bins)
         };
         let parts = runs.iter().zip(&cell_of).map(part).collect();
         let Names { balancers, conditions, seeds, workloads, layers, axes, .. } = names;
@@ -222,7 +222,7 @@ struct Names {
 }
 
 impl Names {
-    fn part(&self, run: &Finished, (cell, end_us): (usize, f64), percents: &[usize], bins: usize) -> RunPart {
+    fn part(&self, run: &Finished, cell: usize, end_us: f64, percents: &[usize], bins: usize) -> RunPart {
         let s = &run.summary;
         let layer = |own: &Drops| Some((place(&self.layers, &own.name)?, own.counts));
         let completion = |name: &String| {

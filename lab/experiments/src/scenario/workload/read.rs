@@ -354,7 +354,7 @@ impl Patterns<'_> {
             (None, Some(name)) => {
                 let place = self.reader.path("sizes_file");
                 let parse = |text: &str| Distribution::parse(text, most);
-                read_file((self.reader.document, &place), name, "a CSV file", parse).map(|(sizes, _)| sizes)
+                read_file(self.reader.document, &place, name, "a CSV file", parse).map(|(sizes, _)| sizes)
             }
             (Some(_), Some(_)) => Err(self.mistake("sizes_file", "`sizes` and `sizes_file`; allowed: one of the two")),
             (None, None) => {
@@ -454,7 +454,7 @@ impl Patterns<'_> {
     fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
         let place = self.reader.path("file");
         let parse = |text: &str| parse_matrix(text, self.reader.network.hosts.len());
-        let (mut matrix, file) = read_file((self.reader.document, &place), name, "a .cm file", parse)?;
+        let (mut matrix, file) = read_file(self.reader.document, &place, name, "a .cm file", parse)?;
         matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
         Ok(matrix)
     }

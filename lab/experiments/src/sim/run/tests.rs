@@ -82,7 +82,7 @@ fn no_packet_times_out_while_links_pause() {
         (summary.flows.timeouts, summary.flows.retransmits)
     };
     let paths = lossless.paths();
-    let least_us = lossless.flow_config(&paths, (BalancerKind::Ecmp, Own::default()), [8, 0], 0).rto.min_ps / 1_000_000;
+    let least_us = lossless.flow_config(&paths, BalancerKind::Ecmp, Own::default(), [8, 0], 0).rto.min_ps / 1_000_000;
     assert_eq!(least_us, 513, "as docs/specs/pfc.md says");
     for balancer in [BalancerKind::Ecmp, BalancerKind::Ops] {
         for cc in [CcKind::Dcqcn, CcKind::Dctcp] {
