@@ -181,9 +181,10 @@ pub fn doc() -> Outcome {
 }
 
 /// Why tests are ignored that run elsewhere: started by another test, in `cargo xtask ci`, or for a measurement.
-const RUN_ELSEWHERE: [&str; 3] = [
+const RUN_ELSEWHERE: [&str; 4] = [
     "ignored, run in a process of its own",
     "ignored, cargo xtask ci runs it",
+    "ignored, cargo xtask fidelity runs it",
     "ignored, it measures times, and prints a table",
 ];
 
