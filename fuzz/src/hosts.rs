@@ -1,4 +1,4 @@
-//! Hosts in memory, and frames that somebody sends them.
+//! Hosts in memory, and frames for them.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -36,7 +36,7 @@ fn lint() -> Outcome {
     sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
 }
 
-/// Of the workspace of its own, whose crates nothing else has fetched.
+/// Lints `benches/peers`, a separate workspace; its crates may not have been fetched.
 fn peers() -> Outcome {
     if sh::run(sh::cargo().args(["fetch", "--locked", "--manifest-path", demo::PEERS])).is_err() {
         return Err(Failure::unable("its crates cannot be had here"));

@@ -28,7 +28,7 @@ pub fn bench() -> Outcome {
     sh::run(sh::cargo().args(["run", "--release", "--manifest-path", PEERS]))
 }
 
-/// A workspace of its own, for the QUIC libraries, which nothing else needs.
+/// A separate workspace for the QUIC libraries, which nothing else needs.
 pub const PEERS: &str = "benches/peers/Cargo.toml";
 
 /// Builds `spray` and runs it with `arguments`. When it fails, its own messages say why.

@@ -46,7 +46,7 @@ const FOR_TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], 
 /// Tries the package of `cargo xtask dist`.
 const PACKAGES: &str = "packages";
 
-/// `cargo xtask programs [NAME..]`: tries those whose name begins so, or all. `docs/results/programs.md` gets what they said.
+/// `cargo xtask programs [NAME..]`: tries the programs with these name prefixes, or all, and writes their results to `docs/results/programs.md`.
 pub fn programs(names: &[String]) -> Outcome {
     let chosen =
         |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));

@@ -47,7 +47,7 @@ pub fn root() -> PathBuf {
     find_root().expect("main has found it")
 }
 
-/// Replaces what stands between `<!-- NAME -->` and `<!-- end -->` in a document, and shows it.
+/// Replaces the text between `<!-- NAME -->` and `<!-- end -->` in a document, and prints it.
 pub fn fill(document: &str, name: &str, text: &str) -> Outcome {
     let file = root().join(document);
     let fail = |error| Failure::of_file(&file, &error);

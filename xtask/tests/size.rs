@@ -1,6 +1,6 @@
 //! The size of the project: lines of Rust without tests by crate, and words of Markdown, at most as `size.toml` states.
 //!
-//! A line counts whatever it holds. Not counted: items under `#[cfg(test)]`, `tests.rs`, and the folders `tests`, `benches` and
+//! Every line counts, comments and blank ones included. Not counted: items under `#[cfg(test)]`, `tests.rs`, and the folders `tests`, `benches` and
 //! `examples` of a crate. Whoever raises a number states the reason in the commit message; a number that is too high by more than
 //! [`SLACK`] is lowered.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]

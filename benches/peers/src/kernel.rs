@@ -170,7 +170,7 @@ impl Arrivals {
 fn receive(stop: &AtomicBool, mut take: impl FnMut(&mut Arrivals) -> io::Result<()>) -> io::Result<Arrivals> {
     let mut arrivals = Arrivals::default();
     loop {
-        // Asked before waiting: whatever was sent until then arrives within the wait.
+        // Read before the wait: frames that were sent until then arrive during it.
         let last = stop.load(Ordering::Acquire);
         match take(&mut arrivals) {
             Ok(()) => {}

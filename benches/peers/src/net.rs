@@ -34,7 +34,7 @@ impl Pair {
         shell(&format!("ip -n {} link set eth0 gso_max_segs {}", self.0[0], if on { 65_535 } else { 1 }))
     }
 
-    /// Runs `work` in a side's namespace, on a thread of its own; sockets that it opens stay there.
+    /// Runs `work` in a side's namespace, on a separate thread; sockets that it opens stay there.
     fn within<T: Send>(&self, side: usize, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let namespace = File::open(format!("/run/netns/{}", self.0[side]))?;
         thread::scope(|scope| {

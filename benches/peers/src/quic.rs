@@ -1,4 +1,4 @@
-//! QUIC by two libraries, each end on a thread with a runtime of its own.
+//! QUIC by two libraries, each end on a separate thread and runtime.
 
 use std::io;
 use std::net::UdpSocket;

@@ -145,8 +145,8 @@ fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received:
     }
 }
 
-/// Asks for `duration`, answers at once, and tells how long each round trip took. `frames` are those of either way, of one length, whose last
-/// bytes are a message. A request that is lost counts with the time after which the next one went.
+/// Sends requests for `duration`, which are answered at once, and returns the round-trip times. `frames` are the frames of each direction, of
+/// one length; their last bytes are a message. A lost request counts with the time until the next one was sent.
 pub(super) fn exchange<D: Device + Send>(
     [asking, answering]: [&mut D; 2],
     frames: [Vec<u8>; 2],

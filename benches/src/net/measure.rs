@@ -62,8 +62,8 @@ pub(super) fn record(latency: &mut Latency, took: Duration) {
     latency.saturating_record(took.as_nanos() as u64);
 }
 
-/// How the sending and the receiving thread of every measurement run: under SCHED_IDLE, since they spin, and each on a CPU of its own if there
-/// are two, since a scheduler that moves them about halves any of the figures.
+/// Scheduling of the sending and the receiving thread of every measurement: SCHED_IDLE, since they spin, and each pinned to a separate CPU
+/// if there are two, since migrations halve the figures.
 pub(super) fn threads() -> [DriverOptions; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     [0, 1].map(|side| DriverOptions { idle_priority: true, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })

@@ -59,7 +59,7 @@ pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevi
     (endpoint.into_device().into_inner(), arrivals)
 }
 
-/// Sends small messages to the peer for `duration`, each after the answer to the one before, and tells how long the answers took.
+/// Sends small messages to the peer for `duration`, each after the previous answer, and returns the round-trip times.
 pub(super) fn ask(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -> (XskDevice, Latency) {
     let mut took = latency();
     let until = Time::from_ns(duration.as_nanos() as u64);

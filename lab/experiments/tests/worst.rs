@@ -12,7 +12,7 @@ use spray_experiments::sim::{Simulation, over_cores};
 
 /// The balancers that are compared.
 const ALL: [BalancerKind; 4] = [RepsPlus, Ops, Reps, HostDr];
-/// Runs of each, of whose figures the mean counts.
+/// Number of runs of each; their mean is compared.
 const SEEDS: usize = 10;
 
 /// The completion times' mean and the largest under `reps-plus`, each divided by that of the best of all that complete all flows.

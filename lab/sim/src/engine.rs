@@ -44,7 +44,7 @@ pub(super) struct Engine<'a, W> {
 }
 
 impl<'a, W: Watch + Clone> Engine<'a, W> {
-    /// Makes a run on at most so many threads, which `watch` sees.
+    /// Runs on at most this number of threads; `watch` observes the run.
     pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];

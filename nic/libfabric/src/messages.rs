@@ -89,7 +89,7 @@ impl Outgoing {
         Self { data: Some(data), ..self }
     }
 
-    /// With flags of its own, which say whether it has data.
+    /// Sets flags, which state whether it has data.
     fn with_flags(self, flags: u64, data: u64) -> Self {
         Self { data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(data), flags: Some(flags), ..self }
     }

@@ -56,7 +56,7 @@ impl Figure {
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/figures");
 
-/// Where a figure stands among those of its paper: numbers first, `4a` before `4b`, then tables, then the others by name.
+/// Sort key of a figure within its paper: numbers first, `4a` before `4b`, then tables, then the others by name.
 fn place(name: &str) -> (u32, bool, &str) {
     let digits = name.trim_end_matches(|c: char| !c.is_ascii_digit());
     (digits.parse().unwrap_or(u32::MAX), !name.starts_with("table"), name)

@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// Each with its points, whose shares are in millionths.
+    /// Each with its points; shares are in millionths.
     fn all_published() -> [(Sizes, Vec<(u64, u32)>); 5] {
         [Sizes::WebSearch, Sizes::DataMining, Sizes::Enterprise, Sizes::Alibaba, Sizes::Hadoop].map(|sizes| {
             let points = sizes.points(0);

@@ -27,7 +27,7 @@ const BDP_BYTES: u64 = 325_200;
 const PAYLOAD_BYTES: u32 = 4_096;
 const HEADER_BYTES: u32 = 64;
 
-/// Rate of the cable from a host to the switch that stands for its link's queue: the fastest that is allowed.
+/// Rate of the cable from a host to the switch that models its link's queue: the maximum.
 const INNER_BPS: u64 = 1_000_000_000_000;
 
 /// A row of the reference. `ratio` is the setting `rtt_ratio`; `None` runs `ecmp` instead of Flowcut.

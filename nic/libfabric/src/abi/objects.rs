@@ -13,7 +13,7 @@ use super::{
 /// their arguments away themselves, and find an `int` in the lower half of the result.
 pub type Missing = unsafe extern "C" fn() -> isize;
 
-/// Stands for operations that the provider does not have. Where a table ends with such ones, they are its `rest`.
+/// Placeholder of operations that the provider does not have. Where a table ends with such ones, they are its `rest`.
 pub extern "C" fn missing() -> isize {
     -(libc::ENOSYS as isize)
 }

@@ -291,7 +291,7 @@ impl Receiving {
         }
     }
 
-    /// Ends a transfer and tells its sender why. Files that have their names stay, as when it breaks off.
+    /// Ends a transfer and sends its sender the reason. Complete files stay, as when it breaks off.
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;

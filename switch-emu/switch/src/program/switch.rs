@@ -74,7 +74,7 @@ impl SwitchProgram {
         self.reset()
     }
 
-    /// Has a port's link be in the state of `change` from its time on, whatever was to come. Its queue and counters stay.
+    /// Sets the state of a port's link to that of `change` from its time on, and drops scheduled changes. Its queue and counters stay.
     ///
     /// # Errors
     /// [`ProgramError::Fabric`] when there is no such port, [`xdp::ProgramError::Map`] when the kernel refuses.
