@@ -7,7 +7,7 @@
 //! | file or folder | content |
 //! |---|---|
 //! | `machine` | the endpoint without its device, built on a [`spray_core::host::Host`]; `input` and `service` are its parts |
-//! | `owner` | what that host sends frames, reports and bytes through |
+//! | `shared` | what the connections share, and what follows from an event at one of them |
 //! | `admission` | the handshake; how a client proves its address and its key, and waits for the key exchange |
 //! | `connection` | a connection, the bounded table of connections, one deadline for each |
 //! | `payload` | where payload is read from and written to |
@@ -24,11 +24,11 @@ mod input;
 #[cfg(any(test, feature = "lab"))]
 mod lab;
 mod machine;
-mod owner;
 mod payload;
 pub(crate) mod seal;
 mod service;
 mod shard;
+mod shared;
 mod stats;
 mod tap;
 mod transmit;
@@ -47,7 +47,7 @@ use spray_core::loss::RttHistogram;
 use spray_wire::{self as wire, CloseReason, Kind};
 
 #[cfg(feature = "tokio")]
-pub(crate) use self::owner::MAX_UNREAD;
+pub(crate) use self::shared::MAX_UNREAD;
 pub use self::{
     admission::connect_tag::ConnectTag,
     admission::peer_tags::PeerTags,
@@ -89,7 +89,7 @@ impl<D: Device> Endpoint<D> {
         check(&config, &device)?;
         let coalesce_ps = config.coalesce_ps;
         let mut machine = Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?;
-        machine.owner.control_queue.evs = device.evs();
+        machine.shared.control_queue.evs = device.evs();
         Ok(Self {
             link: DevicePort::new(device, coalesce_ps),
             machine,
@@ -110,7 +110,7 @@ impl<D: Device> Endpoint<D> {
     /// [`EndpointEvent::Received`] then comes without its bytes.
     #[must_use]
     pub fn with_sink(mut self, sink: Box<dyn Sink>) -> Self {
-        self.machine.owner.sink = Some(sink);
+        self.machine.shared.sink = Some(sink);
         self
     }
 
@@ -180,7 +180,7 @@ impl<D: Device> Endpoint<D> {
     /// When the kernel refuses.
     #[cfg(feature = "xdp")]
     pub(crate) fn set_own_mac(&mut self, mac: [u8; 6]) -> std::io::Result<()> {
-        self.machine.owner.control_queue.set_mac(mac);
+        self.machine.shared.control_queue.set_mac(mac);
         self.link.device.set_mac(mac)
     }
 
@@ -259,12 +259,12 @@ impl<D: Device> Endpoint<D> {
             connection: ConnectionId(entry.connection),
             event: entry.event,
         };
-        self.machine.owner.log.drain().map(entry)
+        self.machine.shared.log.drain().map(entry)
     }
 
     /// Has `tap` see which entropy values `connection` chooses from now on, and how.
     pub fn tap_choices(&mut self, connection: ConnectionId, tap: Box<dyn ChoiceTap>) {
-        self.machine.owner.log.tap_choices(connection.0, tap);
+        self.machine.shared.log.tap_choices(connection.0, tap);
     }
 
     /// The endpoint's counters.
@@ -275,8 +275,8 @@ impl<D: Device> Endpoint<D> {
             control_dropped: self.link.control_dropped,
             transmit_stalls: self.link.stalls,
             device_errors: self.link.errors,
-            log_overflow: self.machine.owner.log.overflow(),
-            ..self.machine.stats
+            log_overflow: self.machine.shared.log.overflow(),
+            ..self.machine.shared.stats
         }
     }
 
@@ -364,9 +364,9 @@ impl<D: Device> Endpoint<D> {
 
     /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed) for each received message itself, later.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
-        let Some(mut event) = self.machine.owner.events.pop_front() else {
+        let Some(mut event) = self.machine.shared.events.pop_front() else {
             if std::mem::take(&mut self.machine.trims_heap) {
-                self.machine.owner.events.shrink_to(2 * self.machine.config.max_connections as usize);
+                self.machine.shared.events.shrink_to(2 * self.machine.config.max_connections as usize);
                 sys::trim_heap();
             }
             return None;

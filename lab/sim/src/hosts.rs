@@ -2,7 +2,7 @@
 
 use spray_core::Time;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
-use spray_core::host::{Entry, ReceiveHalf, SendHalf};
+use spray_core::host::{ReceiveHalf, SendHalf};
 use spray_fabric::{HostLink, address, share_out};
 use spray_pipeline::config::NEVER;
 
@@ -99,6 +99,21 @@ impl End {
     }
 }
 
+impl End {
+    /// Submits messages that have started, as many as the sender accepts. The others follow when it has delivered some.
+    #[inline]
+    pub(super) fn submit(&mut self) {
+        while self.handed < self.started {
+            let message = self.message(self.handed);
+            let Some(half) = self.sending.as_deref_mut() else { return };
+            if half.sender.send_message(message.number, message.bytes).is_err() {
+                return;
+            }
+            self.handed += 1;
+        }
+    }
+}
+
 /// The messages of a connection: which of them a packet belongs to, and which flows they are.
 impl End {
     /// One more message, behind the others.
@@ -183,17 +198,5 @@ impl End {
             let shares = share_out(&ended, own[counting].sender, SenderStats::until);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.sender = share);
         }
-    }
-}
-
-impl Entry for End {
-    #[inline]
-    fn sending(&mut self) -> Option<&mut SendHalf> {
-        self.sending.as_deref_mut()
-    }
-
-    #[inline]
-    fn receiving(&mut self) -> Option<&mut ReceiveHalf> {
-        self.receiving.as_deref_mut()
     }
 }

@@ -3,8 +3,7 @@
 use std::slice::from_ref;
 
 use spray_core::Time;
-use spray_core::flow::PayloadSlot;
-use spray_core::host::{self, Log};
+use spray_core::host::{Log, ReceiveHalf};
 use spray_fabric::HostLink;
 use spray_fabric::{Due, Starts, Ties, flow_key};
 use spray_pipeline::Cause;
@@ -25,7 +24,7 @@ use super::spec::{FlowOutcome, SimSpec};
 use super::tables::Switches;
 use super::watch::{Eyes, Watch};
 
-/// The owner of the hosts, in the words of [`spray_core::host`].
+/// The links and switches of a part, and its scheduled events.
 pub(super) struct Net<'a, W> {
     spec: &'a SimSpec<'a>,
     /// When the last event happened.
@@ -256,11 +255,13 @@ impl<'a, W: Watch> Net<'a, W> {
         self.insert(Slot { key: key(at_ps, turn), kind, connection, ..Slot::EMPTY });
     }
 
-    /// Puts the next grant of a host among the events, unless one is there already.
+    /// Schedules the next grant of a host, unless one is scheduled.
     #[inline]
-    pub(super) fn arm_grant(&mut self, host: u32, at_ps: u64) {
-        if !std::mem::replace(&mut self.uplinks[host as usize].grant_armed, true) {
-            self.schedule_host(at_ps.max(self.now_ps), Turn::Timer, Kind::Grant, host);
+    pub(super) fn arm_grant(&mut self, host: u32, at: Option<Time>) {
+        if let Some(at) = at
+            && !std::mem::replace(&mut self.uplinks[host as usize].grant_armed, true)
+        {
+            self.schedule_host(at.ps().max(self.now_ps), Turn::Timer, Kind::Grant, host);
         }
     }
 
@@ -376,18 +377,10 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 }
 
-impl<W: Watch> host::Owner for Net<'_, W> {
-    type Connection = End;
-    /// Bytes are counted, not carried.
-    type Payload<'a> = ();
-
+impl<W: Watch> Net<'_, W> {
+    /// Sends a control frame.
     #[inline]
-    fn log(&mut self) -> &mut Log {
-        &mut self.log
-    }
-
-    #[inline]
-    fn send(&mut self, _now: Time, _number: u32, end: &mut End, port: EvPort, body: Body) {
+    pub(super) fn send(&mut self, end: &End, port: EvPort, body: Body) {
         let frames = &self.spec.frames;
         let len = match &body {
             Body::Ack(ack) => frames.ack + ack.echoes.bytes() as u32,
@@ -415,7 +408,7 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn send_data(&mut self, _now: Time, _number: u32, end: &mut End, port: EvPort, data: &Data) {
+    pub(super) fn send_data(&mut self, end: &End, port: EvPort, data: &Data) {
         let len = u32::from(data.payload_bytes) + end.header_bytes;
         let (start, left) = self.leave(end, port, len);
         let Uplink { number, port: link, .. } = self.uplinks[end.host as usize];
@@ -442,21 +435,22 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         self.switches.begin_trail(event, start.place, false, || (flow_key(end.addresses, port), fields));
     }
 
+    /// Does what follows from an event at a receiver: its messages, NACKs, ACKs and timer.
     #[inline]
-    fn place(&mut self, _end: &mut End, _data: &Data, _place: PayloadSlot, (): ()) -> bool {
-        true
-    }
-
-    #[inline]
-    fn take_messages(&mut self, _now: Time, _number: u32, end: &mut End) {
+    pub(super) fn serve_receiver(&mut self, number: u32, end: &mut End) {
         while let Some((message, bytes)) =
             end.receiving.as_deref_mut().and_then(|half| half.receiver.message_completed())
         {
             self.received(end, message, bytes);
         }
+        while let Some((port, body)) = end.receiving.as_deref_mut().and_then(ReceiveHalf::poll_control) {
+            self.send(end, port, body);
+        }
+        self.arm_receiver(number, end);
     }
 
-    fn on_delivered(&mut self, _number: u32, end: &mut End, message: u32, _at: Time) {
+    /// The peer has acknowledged a message.
+    pub(super) fn delivered(&mut self, end: &mut End, message: u32) {
         end.open -= 1;
         self.open -= 1;
         let outcome = &mut self.outcomes[(end.outcome + message) as usize];
@@ -471,22 +465,14 @@ impl<W: Watch> host::Owner for Net<'_, W> {
         }
     }
 
-    /// The sender gets messages when they start, as far as it has room.
+    /// Schedules the sender's deadline. After a packet was `sent` the scheduled one is no later.
     #[inline]
-    fn submit(&mut self, end: &mut End) -> bool {
-        if end.handed < end.started {
-            hand_over(end);
-        }
-        end.open > 0
-    }
-
-    #[inline]
-    fn arm_sender(&mut self, now: Time, number: u32, end: &mut End, sent: bool) {
+    pub(super) fn arm_sender(&mut self, number: u32, end: &mut End, sent: bool) {
         if sent && end.timer_ps != NEVER {
             return;
         }
         let Some(half) = end.sending.as_deref() else { return };
-        let at_ps = half.deadline(now).ps();
+        let at_ps = half.deadline(self.now()).ps();
         if at_ps < end.timer_ps {
             end.timer_ps = at_ps;
             self.schedule(at_ps, Turn::Timer, Kind::SenderTimer, number);
@@ -494,31 +480,13 @@ impl<W: Watch> host::Owner for Net<'_, W> {
     }
 
     #[inline]
-    fn arm_receiver(&mut self, _now: Time, number: u32, end: &mut End) {
+    fn arm_receiver(&mut self, number: u32, end: &mut End) {
         let Some(half) = end.receiving.as_deref() else { return };
         let at_ps = half.deadline().ps().max(self.now_ps);
         if at_ps < end.timer_ps {
             end.timer_ps = at_ps;
             self.schedule(at_ps, Turn::Timer, Kind::ReceiverTimer, number);
         }
-    }
-
-    #[inline]
-    fn arm_grant(&mut self, _now: Time, end: &mut End, at: Time) {
-        Net::arm_grant(self, end.host, at.ps());
-    }
-}
-
-/// Hands messages that have started to the sender, as many as it has room for. It gets the others when it has delivered some.
-#[cold]
-fn hand_over(end: &mut End) {
-    while end.handed < end.started {
-        let message = end.message(end.handed);
-        let Some(half) = end.sending.as_deref_mut() else { return };
-        if half.sender.send_message(message.number, message.bytes).is_err() {
-            return;
-        }
-        end.handed += 1;
     }
 }
 

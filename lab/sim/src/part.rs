@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use spray_core::Time;
-use spray_core::flow::{Accept, Arrival, FlowConfig};
-use spray_core::host::{Fate, Host, Owner, Passage, ReceiveHalf, SendHalf};
+use spray_core::flow::{Accept, Arrival, FlowConfig, SenderEvent};
+use spray_core::host::{FramePath, Host, ReceiveHalf, SendHalf};
 use spray_core::rng::stream;
 use spray_fabric::{Ancestors, Arrivals, FlowSpec};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::frame::PAUSE;
-use spray_wire as wire;
+use spray_wire::{self as wire, Body};
 
 use super::arena::{Arena, Kind, Slot, Turn, key, time_ps};
 use super::common::Common;
@@ -186,11 +186,9 @@ impl<'a, W: Watch> Part<'a, W> {
         let Self { hosts, ends, net, .. } = self;
         let now = net.now();
         let end = &mut ends[slot.connection as usize];
-        if end.receiving.is_none() {
-            return;
-        }
-        let Passage { port, hops, marked, .. } = path(slot);
         let data = slot.data(&end.message_of(slot.psn), end.payload_bytes);
+        let Some(half) = end.receiving.as_deref_mut() else { return };
+        let FramePath { port, hops, marked, .. } = path(slot);
         let arrival = Arrival {
             data,
             port,
@@ -200,7 +198,10 @@ impl<'a, W: Watch> Part<'a, W> {
             last_port: slot.is_trimmed_last(),
             astray: false,
         };
-        let accept = hosts[end.host as usize].on_data(now, slot.connection, end, &arrival, (), net);
+        let host = &mut hosts[end.host as usize];
+        let accept = host.on_data(now, half, &arrival, |_| true);
+        net.arm_grant(end.host, host.grant_at());
+        net.serve_receiver(slot.connection, end);
         if matches!(accept, Accept::New { .. }) {
             self.arrivals.add(self.net.now_ps, u64::from(data.payload_bytes));
         }
@@ -208,14 +209,27 @@ impl<'a, W: Watch> Part<'a, W> {
 
     #[inline]
     fn control_arrives(&mut self, slot: &Slot) {
-        self.receives(slot.connection);
+        let number = slot.connection;
+        self.receives(number);
         let Self { hosts, ends, net, .. } = self;
         let now = net.now();
         let body = net.arena.drop_control(slot).body();
-        let end = &mut ends[slot.connection as usize];
+        let end = &mut ends[number as usize];
         let host = &mut hosts[end.host as usize];
-        let fate = host.on_control(now, slot.connection, end, &body, &path(slot), net);
-        self.after_sender(slot.connection, fate);
+        let path = path(slot);
+        if let Some(half) = end.receiving.as_deref_mut() {
+            let reply = host.on_request(now, number, half, &body, &path);
+            net.arm_grant(end.host, host.grant_at());
+            if let Some(reply) = reply {
+                net.send(end, path.port, reply);
+            }
+        }
+        let sending = end.sending.as_deref_mut();
+        if sending.is_some_and(|half| half.on_feedback(now, &body, &path, &mut net.log.of(number))) {
+            self.serve_sender(number);
+        } else {
+            self.request_turn(number);
+        }
     }
 
     /// Makes the receiver of a connection whose first frame has come.
@@ -227,18 +241,34 @@ impl<'a, W: Watch> Part<'a, W> {
         }
     }
 
-    /// After an event of a sender: ends its connection, or gives its host a turn.
+    /// Does what follows from an event at a sender: its events, messages, turn and timer, or its end.
     #[inline]
-    fn after_sender(&mut self, number: u32, fate: Fate) {
-        match fate {
-            Fate::Open => {
-                let host = self.ends[number as usize].host;
-                if !self.net.uplinks[host as usize].turn_armed {
-                    self.turn(host);
-                }
+    fn serve_sender(&mut self, number: u32) {
+        let Self { hosts, ends, net, .. } = self;
+        let end = &mut ends[number as usize];
+        while let Some(event) = end.sending.as_deref_mut().and_then(|half| half.sender.poll_event()) {
+            match event {
+                SenderEvent::MessageDelivered { message, .. } => net.delivered(end, message),
+                SenderEvent::Failed => return self.failed(number),
             }
-            Fate::Done => self.end(number),
-            Fate::Failed => self.failed(number),
+        }
+        end.submit();
+        if end.open == 0 {
+            return self.end(number);
+        }
+        if let Some(half) = end.sending.as_deref_mut() {
+            hosts[end.host as usize].request_turn(number, half);
+            net.arm_sender(number, end, false);
+        }
+        self.request_turn(number);
+    }
+
+    /// Lets the host of a connection send, unless its next turn is scheduled.
+    #[inline]
+    fn request_turn(&mut self, number: u32) {
+        let host = self.ends[number as usize].host;
+        if !self.net.uplinks[host as usize].turn_armed {
+            self.turn(host);
         }
     }
 
@@ -252,7 +282,20 @@ impl<'a, W: Watch> Part<'a, W> {
             return;
         }
         if net.uplinks[number as usize].link.free_ps() <= net.now_ps {
-            host.transmit(now, ends, net);
+            while let Some(number) = host.next_turn() {
+                let end = &mut ends[number as usize];
+                let Some(half) = end.sending.as_deref_mut() else { continue };
+                let frame = host.transmit(now, number, half, &mut net.log.of(number));
+                net.arm_sender(number, end, frame.is_some());
+                match frame {
+                    Some((port, Body::Data(data))) => {
+                        net.send_data(end, port, &data);
+                        break;
+                    }
+                    Some((port, body)) => net.send(end, port, body),
+                    None => {}
+                }
+            }
         }
         let uplink = &mut net.uplinks[number as usize];
         if host.has_turns() && !std::mem::replace(&mut uplink.turn_armed, true) {
@@ -264,42 +307,48 @@ impl<'a, W: Watch> Part<'a, W> {
     fn sender_timer(&mut self, index: u32) {
         let slot = self.take(index);
         let (number, at_ps) = (slot.connection, time_ps(slot.key));
-        let Self { hosts, ends, net, .. } = self;
+        let Self { ends, net, .. } = self;
         let end = &mut ends[number as usize];
         if end.timer_ps != at_ps {
             return;
         }
         end.timer_ps = NEVER;
-        let Some(half) = end.sending.as_deref() else { return };
+        let Some(half) = end.sending.as_deref_mut() else { return };
         if !half.is_due(net.now()) {
-            return net.arm_sender(net.now(), number, end, false);
+            return net.arm_sender(number, end, false);
         }
-        let fate = hosts[end.host as usize].on_sender_deadline(net.now(), number, end, net);
-        self.after_sender(number, fate);
+        half.on_deadline(net.now(), &mut net.log.of(number));
+        self.serve_sender(number);
     }
 
     fn receiver_timer(&mut self, index: u32) {
         let slot = self.take(index);
         let (number, at_ps) = (slot.connection, time_ps(slot.key));
-        let Self { hosts, ends, net, .. } = self;
+        let Self { ends, net, .. } = self;
         let end = &mut ends[number as usize];
         if end.timer_ps == at_ps {
             end.timer_ps = NEVER;
-            hosts[end.host as usize].on_receiver_deadline(net.now(), number, end, net);
+            if let Some(half) = end.receiving.as_deref_mut() {
+                half.receiver.on_timeout(net.now());
+            }
+            net.serve_receiver(number, end);
         }
     }
 
-    /// The time of a host's next grant of credit has come.
+    /// Grants a host's next credit.
     fn grant(&mut self, index: u32) {
-        let number = self.take(index).place;
+        let host_number = self.take(index).place;
         let Self { hosts, ends, net, .. } = self;
-        let now = net.now();
-        let host = &mut hosts[number as usize];
-        net.uplinks[number as usize].grant_armed = false;
-        host.grant(now, ends, net);
-        if let Some(at) = host.grant_at() {
-            net.arm_grant(number, at.ps());
+        let host = &mut hosts[host_number as usize];
+        net.uplinks[host_number as usize].grant_armed = false;
+        if let Some((number, pull)) = host.grant(net.now()) {
+            let end = &mut ends[number as usize];
+            if let Some(half) = end.receiving.as_deref_mut() {
+                let port = host.pull_port(half);
+                net.send(end, port, Body::Pull(pull));
+            }
         }
+        net.arm_grant(host_number, host.grant_at());
     }
 
     /// The next message of a connection starts.
@@ -318,8 +367,7 @@ impl<'a, W: Watch> Part<'a, W> {
         if end.sending.is_none() {
             connect(common, now_ps, end, host);
         }
-        let fate = host.serve_sender(net.now(), number, end, net);
-        self.after_sender(number, fate);
+        self.serve_sender(number);
     }
 
     fn failed(&mut self, number: u32) {
@@ -455,9 +503,9 @@ fn touch_turn(ends: &[End], host: &Host) -> u64 {
 }
 
 #[inline]
-fn path(slot: &Slot) -> Passage {
+fn path(slot: &Slot) -> FramePath {
     let pause = slot.detour == PAUSE;
-    Passage { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
+    FramePath { port: slot.port, hops: wire::INITIAL_TTL - slot.ttl, marked: slot.ecn == ECN_CE, pause }
 }
 
 /// How many events' slots and bodies are fetched at a time: many enough for the fetches to overlap, few enough for the

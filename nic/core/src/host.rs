@@ -1,17 +1,17 @@
 //! One host: all of its connections over one link, without input or output.
 //!
-//! A [`Host`] decides what follows from every event of a connection: which frames answer it, when credit is granted,
-//! when the connection gets its turn to send, when its timers run out, and when it ends. The endpoint of `spray-nic`
-//! is built on it, and so may be others. The trait [`Owner`] holds what differs between them: how a frame
-//! leaves, what a payload is, and how timers are kept.
+//! A [`Host`] orders the packets of its connections, grants credit, and keeps what ended connections measured of
+//! the paths. It calls nobody back: each method takes the half of the connection that it concerns, and returns what
+//! is to be sent. Its two callers are the endpoint of `spray-nic` and the simulator; they keep the connections, the
+//! timers and the payload.
 //!
 //! | file | content |
 //! |---|---|
-//! | `halves` | a connection's two halves, and when each wants to be woken |
-//! | `events` | what follows from a frame, a timer, or a call of the user |
-//! | `turns` | whose packet goes next |
-//! | `credit` | the credit that the host grants to those that send to it |
-//! | `log` | the algorithms' events, each under its connection |
+//! | `halves` | a connection's sending and receiving half, and their deadlines |
+//! | `events` | arriving frames |
+//! | `turns` | the order of connections that have something to send |
+//! | `credit` | credit for the hosts that send to this one |
+//! | `log` | events of the algorithms, by connection |
 
 mod credit;
 mod events;
@@ -24,54 +24,58 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
-use spray_wire::{Body, Data, EvPort};
-
-pub use self::events::{Fate, Passage};
+pub use self::events::FramePath;
 pub use self::halves::{ReceiveHalf, SendHalf};
 pub use self::log::{Log, LogEntry};
 use crate::Time;
 use crate::cc::PullPacer;
-use crate::flow::PayloadSlot;
 use crate::path::Memories;
 use crate::rng::Rng;
 
 /// What the connections of one host share.
 ///
-/// | call | when |
-/// |---|---|
-/// | [`Host::on_data`], [`Host::on_control`] | a frame arrives |
-/// | [`Host::on_sender_deadline`], [`Host::on_receiver_deadline`] | the deadline of [`SendHalf`] or [`ReceiveHalf`] has come |
-/// | [`Host::serve_sender`], [`Host::serve_receiver`] | the user did something |
-/// | [`Host::transmit`] | the link is free and [`Host::has_turns`] |
-/// | [`Host::grant`] | [`Host::grant_at`] has come |
-/// | [`Host::recall`] | a sending half begins |
-/// | [`Host::remember`], [`Host::close`] | a connection ends |
+/// After each event, the caller polls what follows from it:
 ///
-/// Time must not go back. The owner numbers the connections. A number must not be used again while the old connection
+/// | event | call | then |
+/// |---|---|---|
+/// | a data frame arrives | [`Host::on_data`] | receiver |
+/// | a probe or a request for credit arrives | [`Host::on_request`] | send the reply |
+/// | another control frame arrives | [`SendHalf::on_feedback`] | sender, if it returns true |
+/// | [`SendHalf::deadline`] | [`SendHalf::on_deadline`] | sender |
+/// | [`ReceiveHalf::deadline`] | [`Receiver::on_timeout`](crate::flow::Receiver::on_timeout) | receiver |
+/// | the link is free | [`Host::next_turn`], [`Host::transmit`] | set the sender's timer, send the frame |
+/// | [`Host::grant_at`] | [`Host::grant`], [`Host::pull_port`] | send the pull |
+/// | a sending half begins | [`Host::recall`] | |
+/// | a connection ends | [`Host::remember`], [`Host::close`] | |
+///
+/// - *receiver*: take messages ([`Receiver::message_completed`](crate::flow::Receiver::message_completed)), send the
+///   frames of [`ReceiveHalf::poll_control`], set its timer.
+/// - *sender*: take events ([`Sender::poll_event`](crate::flow::Sender::poll_event)), submit messages, call
+///   [`Host::request_turn`], set its timer.
+///
+/// Time must not go back. The caller numbers the connections. A number must not be used again while the old connection
 /// may have a turn in the queue. Nothing allocates per packet, and no input panics.
 #[derive(Debug)]
 pub struct Host {
-    /// Connections that may have something to send, in the order of their turns.
+    /// Connections that may have something to send.
     turns: VecDeque<u32>,
-    /// Grants credit. Made when the first sender asks for some.
+    /// Created by the first request for credit.
     pacer: Option<Box<PullPacer>>,
     link_bps: u64,
-    /// What its connections have learned of the paths to other hosts.
     memories: Memories,
-    /// Where the host's random choices come from.
+    /// The source of the host's random choices.
     pub rng: Rng,
 }
 
 impl Host {
-    /// A host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
+    /// Creates a host without connections, on a link of `link_bps` bits per second. Its queue of turns holds `turns`
     /// connections without allocation.
     pub fn new(link_bps: u64, turns: usize, rng: Rng) -> Self {
         Self { turns: VecDeque::with_capacity(turns), pacer: None, link_bps, memories: Memories::default(), rng }
     }
 
-    /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
+    /// Gives a new sending half what earlier connections measured of the paths to host `peer`.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
     pub fn recall(&self, now: Time, peer: u128, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
@@ -79,81 +83,11 @@ impl Host {
         }
     }
 
-    /// Keeps what a sending half that ends has learned of the paths to `peer`.
+    /// Keeps what a sending half that ends has measured of the paths to host `peer`.
     //= docs/specs/reps-plus.md#RPP-18 begins with what
     pub fn remember(&mut self, peer: u128, half: &SendHalf) {
         if let Some(learned) = half.sender.remember() {
             self.memories.keep(peer, learned);
         }
-    }
-}
-
-/// What surrounds a host: the network that takes its frames, the user whose messages they carry, and the timers.
-pub trait Owner {
-    /// An entry of the owner's table of connections.
-    type Connection: Entry;
-    /// A packet's payload as the network hands it over: its bytes, or nothing where payload is only counted.
-    type Payload<'a>;
-
-    /// The log of what the algorithms report.
-    fn log(&mut self) -> &mut Log;
-
-    /// Sends a frame without payload from UDP port `port`, at once and ahead of data.
-    fn send(&mut self, now: Time, number: u32, connection: &mut Self::Connection, port: EvPort, body: Body);
-
-    /// Sends a data frame from UDP port `port`. The link is free for it.
-    fn send_data(&mut self, now: Time, number: u32, connection: &mut Self::Connection, port: EvPort, data: &Data);
-
-    /// Puts the payload of a packet in its place. Returns `false` if it does not fit its message.
-    fn place(
-        &mut self,
-        connection: &mut Self::Connection,
-        data: &Data,
-        place: PayloadSlot,
-        payload: Self::Payload<'_>,
-    ) -> bool;
-
-    /// Takes complete messages from the connection's receiver, as many as there is room for.
-    fn take_messages(&mut self, now: Time, number: u32, connection: &mut Self::Connection);
-
-    /// Reports that the peer acknowledged a whole message at `at`.
-    fn on_delivered(&mut self, number: u32, connection: &mut Self::Connection, message: u32, at: Time);
-
-    /// Hands the messages that wait to the connection's sender. Returns `false` if nothing is left to do and the
-    /// connection is to end.
-    fn submit(&mut self, connection: &mut Self::Connection) -> bool;
-
-    /// Sets the timer to [`SendHalf::deadline`]. With `sent`, a packet was just sent: a deadline that was set
-    /// before is then no later than the new one, so an owner whose timers cannot be moved may leave its timer.
-    fn arm_sender(&mut self, now: Time, number: u32, connection: &mut Self::Connection, sent: bool);
-
-    /// Sets the timer to [`ReceiveHalf::deadline`].
-    fn arm_receiver(&mut self, now: Time, number: u32, connection: &mut Self::Connection);
-
-    /// Sets the host's timer for [`Host::grant`] to `at`. An owner that reads [`Host::grant_at`] itself does
-    /// nothing.
-    fn arm_grant(&mut self, _now: Time, _connection: &mut Self::Connection, _at: Time) {}
-}
-
-/// An entry of the owner's table of connections.
-pub trait Entry {
-    /// The half that sends from here; `None` before the connection is open, after its end, and where nothing is sent from here.
-    fn sending(&mut self) -> Option<&mut SendHalf>;
-
-    /// The half that receives here; `None` before the connection is open, after its end, and where nothing is received here.
-    fn receiving(&mut self) -> Option<&mut ReceiveHalf>;
-}
-
-/// The owner's table of connections.
-pub trait Table<C> {
-    /// The entry of a connection, if it is still there.
-    fn entry(&mut self, number: u32) -> Option<&mut C>;
-}
-
-/// A table whose connections are numbered by their places.
-impl<C> Table<C> for Vec<C> {
-    #[inline]
-    fn entry(&mut self, number: u32) -> Option<&mut C> {
-        self.get_mut(number as usize)
     }
 }

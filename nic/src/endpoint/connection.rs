@@ -98,7 +98,7 @@ pub(crate) struct Connection {
     /// EVs of distinct paths that the sender gets once it exists.
     pub(crate) reachable: Box<[spray_core::path::PathEvs]>,
     /// When the peer was last heard.
-    pub(crate) heard_at: Time,
+    pub(crate) last_arrival: Time,
     /// When to look next at how long the peer has been silent, and at the age of the keys.
     pub(crate) check_at: Time,
 }
@@ -127,7 +127,7 @@ impl Connection {
             seals: None,
             #[cfg(any(test, feature = "lab"))]
             reachable: Box::default(),
-            heard_at: now,
+            last_arrival: now,
             check_at: Time::NEVER,
         }
     }

@@ -1,24 +1,24 @@
 //! The event loop of an endpoint: arrivals, timers, frames to send.
+//!
+//! Packet path: receive 2 of 5 (after the device), transmit 1 of 4.
 
 use spray_core::Time;
 
 use spray_wire::Kind;
 
-use super::{Endpoint, RECEIVE_BATCH, machine::Payload, transmit::control_queue::Control, transmit::prefetch};
+use super::{Endpoint, RECEIVE_BATCH, machine::Payload, shared::Handled, transmit::prefetch};
 use crate::device::{Device, Received};
 
-/// Most batches in one poll: timers are served even in a flood of arrivals.
+/// Maximum number of batches in one poll, so that a flood of arrivals does not starve timers.
 const BATCHES_PER_POLL: u32 = 64;
-/// Data frames that one poll may send beyond what is acknowledged: acknowledgements are handled in between.
+/// Data frames of a poll before arriving acknowledgements are handled again.
 const FRAMES_PER_POLL: u64 = 64;
 /// Acknowledgements between two times of sending.
 const ACKS_AT_ONCE: u64 = 4;
 
 impl<D: Device> Endpoint<D> {
-    /// Takes what has arrived, then does what is due, then sends: what arrives may change what timers do. After every few acknowledgements
-    /// it sends as many packets as they tell of. Everything happens now.
-    ///
-    /// Returns when to call again.
+    /// Handles arrivals, then timers, then sends: arrivals may cancel timers. Data is also sent after every few
+    /// acknowledgements. Returns when to call again.
     //= docs/specs/endpoint.md#END-13 order of events
     pub(super) fn turn(&mut self, now: Time) -> Time {
         self.machine.clock = self.machine.clock.max(now);
@@ -26,12 +26,12 @@ impl<D: Device> Endpoint<D> {
         let before = self.link.sent[Kind::Data];
         let mut has_more = false;
         for _ in 0..BATCHES_PER_POLL {
-            has_more = self.take_batch(now) == RECEIVE_BATCH;
-            // What answers a frame of this poll does not arrive at the same time.
+            has_more = self.handle_batch(now) == RECEIVE_BATCH;
+            // An answer to a frame of this poll is not handled at the time of its sending.
             if !has_more || self.link.sent[Kind::Data] > before {
                 break;
             }
-            // The kernel needs the frames back before its fill ring runs empty.
+            // Refills the fill ring before it is empty.
             self.link.flush();
         }
         while self.machine.next_timer() <= now {
@@ -43,24 +43,24 @@ impl<D: Device> Endpoint<D> {
         if has_more {
             return now;
         }
-        let send_at = if self.machine.host.has_turns() { self.link.ready_at().max(now) } else { Time::NEVER };
+        let send_at = if self.machine.shared.host.has_turns() { self.link.ready_at().max(now) } else { Time::NEVER };
         send_at.min(self.machine.next_timer())
     }
 
-    /// Takes a batch of arrivals, and sends what acknowledgements make room for. Returns how many arrived.
-    fn take_batch(&mut self, now: Time) -> usize {
+    /// Handles a batch of arrivals, and sends data after every [`ACKS_AT_ONCE`] acknowledgements. Returns the number of
+    /// arrivals.
+    fn handle_batch(&mut self, now: Time) -> usize {
         let received = self.receive();
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        let mut acks = self.machine.stats.received[Kind::Ack];
+        let mut acks = 0;
         while !arrivals.is_empty() {
             let batch = arrivals.len().min(prefetch::AHEAD);
             self.prefetch_arrivals(arrivals.get(..batch).unwrap_or_default());
             for arrival in arrivals.drain(..batch) {
-                self.handle(now, arrival);
-                let new_acks = self.machine.stats.received[Kind::Ack] - acks;
-                if new_acks == ACKS_AT_ONCE {
-                    self.transmit(now, new_acks * u64::from(self.machine.config.flow.ack_every));
-                    acks += new_acks;
+                acks += u64::from(self.handle(now, arrival).acknowledged);
+                if acks == ACKS_AT_ONCE {
+                    self.transmit(now, acks * u64::from(self.machine.config.flow.ack_every));
+                    acks = 0;
                 }
             }
         }
@@ -68,12 +68,11 @@ impl<D: Device> Endpoint<D> {
         received
     }
 
-    /// Sends the control frames that the last event left in the control_queue.
+    /// Sends the control frames of the last event.
     pub(super) fn send_control(&mut self, now: Time) {
-        let control_queue = &mut self.machine.owner.control_queue;
-        while let Some(control) = control_queue.first() {
-            let Control { envelope, common, body, exchange, seal } = control;
-            self.link.send(now, envelope, *common, body, Payload::Exchange(exchange), seal.as_ref());
+        let control_queue = &mut self.machine.shared.control_queue;
+        while let Some((headers, exchange)) = control_queue.first() {
+            self.link.send(now, headers, Payload::Exchange(exchange));
             control_queue.remove_first();
         }
     }
@@ -87,32 +86,30 @@ impl<D: Device> Endpoint<D> {
         self.arrivals.len()
     }
 
-    fn handle(&mut self, now: Time, Received { frame, len, astray }: Received) {
+    fn handle(&mut self, now: Time, Received { frame, len, astray: misrouted }: Received) -> Handled {
         if let Some(tap) = &mut self.link.tap {
             tap.on_received(now, self.link.device.frame(&frame, len));
         }
-        let placed = self.machine.placed_bytes;
         let bytes = self.link.device.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
-        self.machine.astray = astray;
-        self.machine.on_bytes(now, bytes);
-        let placed = self.machine.placed_bytes - placed;
-        if let Some(tap) = self.link.tap.as_mut().filter(|_| placed > 0) {
-            tap.on_placed(now, self.link.device.frame(&frame, len), placed);
+        let handled = self.machine.on_bytes(now, bytes, misrouted);
+        if let Some(tap) = self.link.tap.as_mut().filter(|_| handled.placed_bytes > 0) {
+            tap.on_placed(now, self.link.device.frame(&frame, len), handled.placed_bytes.into());
         }
         self.link.device.release(frame);
         self.send_control(now);
+        handled
     }
 
-    /// Sends what may go, as far as the device takes it, at most `most` data frames.
+    /// Sends up to `most` data frames, as far as windows, pacing and the device permit.
     fn transmit(&mut self, now: Time, most: u64) {
-        for _ in 0..most {
-            if !self.machine.host.has_turns() || self.link.ready_at() > now || !self.link.can_send() {
-                break;
+        let mut sent = 0;
+        while sent < most && self.machine.shared.host.has_turns() && self.link.ready_at() <= now && self.link.can_send()
+        {
+            if let Some((headers, payload)) = self.machine.poll_transmit(now) {
+                self.link.send(now, &headers, payload);
+                sent += 1;
             }
-            let link = &mut self.link;
-            self.machine.poll_data(now, |envelope, common, body, payload, seal| {
-                link.send(now, envelope, common, body, payload, seal)
-            });
+            self.machine.prefetch_turns();
             self.send_control(now);
         }
     }

@@ -1,41 +1,51 @@
-//! What becomes of a frame that arrives.
+//! Arriving frames: parsing, opening, and the check that a frame belongs to its connection.
+//!
+//! Packet path: receive 3 of 5, between the event loop and the halves of the connection.
+
+use std::net::IpAddr;
 
 use spray_core::Time;
-use spray_core::flow::{Accept, Arrival};
-use spray_core::host::Passage;
 use spray_wire::{self as wire, Body, Frame};
 
-use super::{ConnectionId, admission::repeat::Repeat, connection::Stage, machine::Machine, seal::Verdict};
+use super::{
+    ConnectionId,
+    admission::repeat::Repeat,
+    connection::{Connection, Stage},
+    machine::Machine,
+    seal::Verdict,
+    shared::{Handled, Shared},
+};
 
 impl Machine {
-    /// Handles whatever a device has received. In this crate whatever the device: readers of frames are compiled once.
-    pub(crate) fn on_bytes(&mut self, now: Time, bytes: &mut [u8]) {
+    /// Handles a frame that arrived on the queue of this shard, or `misrouted` on that of another. Not generic over the
+    /// device, so that the parser is instantiated once.
+    pub(crate) fn on_bytes(&mut self, now: Time, bytes: &mut [u8], misrouted: bool) -> Handled {
         match wire::parse(bytes, self.config.ports) {
-            Ok(Some(frame)) => self.on_frame(now, &frame),
-            Ok(None) => self.stats.not_ours += 1,
-            Err(wire::Error::Sealed) => self.on_sealed(now, bytes),
+            Ok(Some(frame)) => return self.on_plain(now, &frame, misrouted),
+            Ok(None) => self.shared.stats.not_ours += 1,
+            Err(wire::Error::Sealed) => return self.on_sealed(now, bytes, misrouted),
             Err(error) => self.on_malformed(error),
         }
+        Handled::default()
     }
 
-    /// Counts a frame that does not parse.
     fn on_malformed(&mut self, error: wire::Error) {
         match error {
             wire::Error::HeaderChecksum
             | wire::Error::PayloadChecksum
             | wire::Error::IpChecksum
-            | wire::Error::UdpChecksum => self.stats.checksum += 1,
-            _ => self.stats.malformed += 1,
+            | wire::Error::UdpChecksum => self.shared.stats.checksum += 1,
+            _ => self.shared.stats.malformed += 1,
         }
     }
 
-    /// Opens a sealed frame in place, and handles it if it is genuine and new.
+    /// Decrypts a sealed frame in place, and handles it if it is authentic and no replay.
     //= docs/specs/endpoint.md#END-35 sealed connections
-    fn on_sealed(&mut self, now: Time, frame: &mut [u8]) {
-        let (table, stats, ports) = (&mut self.table, &mut self.stats, self.config.ports);
-        let opened = wire::open(frame, ports, |sealed| {
-            let connection = table.find(ConnectionId(sealed.connection)).and_then(|index| table.slot(index));
-            let Some(connection) = connection else {
+    fn on_sealed(&mut self, now: Time, bytes: &mut [u8], misrouted: bool) -> Handled {
+        let (table, stats, ports) = (&mut self.table, &mut self.shared.stats, self.config.ports);
+        let mut found = None;
+        let opened = wire::open(bytes, ports, |sealed| {
+            let Some(connection) = table.get_mut(ConnectionId(sealed.connection)) else {
                 stats.unknown_connection += 1;
                 return false;
             };
@@ -47,79 +57,82 @@ impl Machine {
             let verdict = seals.open(now, sealed);
             stats.forged += u64::from(verdict == Verdict::Forged);
             stats.replayed += u64::from(verdict == Verdict::Replayed);
+            found = Some(connection);
             verdict == Verdict::Genuine
         });
-        match opened {
-            Ok(Some(frame)) => self.on_frame(now, &frame),
-            Ok(None) => self.stats.not_ours += 1,
-            Err(wire::Error::Tag) => {}
-            Err(error) => self.on_malformed(error),
+        match (opened, found) {
+            (Ok(Some(frame)), Some(connection)) => {
+                if self.shared.count(&frame, self.config.address) {
+                    let slot = connection.slot;
+                    let handled = self.shared.on_authentic(now, connection, &frame, misrouted);
+                    return self.conclude(now, slot, &frame, misrouted, handled);
+                }
+            }
+            (Ok(Some(_)) | Err(wire::Error::Tag), _) => {}
+            (Ok(None), _) => self.shared.stats.not_ours += 1,
+            (Err(error), _) => self.on_malformed(error),
         }
+        Handled::default()
     }
 
-    /// Handles a frame that arrived at `now`.
-    fn on_frame(&mut self, now: Time, frame: &Frame<'_>) {
-        self.stats.received.count(&frame.body);
-        self.stats.trimmed += u64::from(frame.trimmed);
-        if frame.envelope.dst != self.config.address {
-            self.stats.wrong_address += 1;
-            return;
+    /// Handles a frame that is not sealed, if it has the connection's cookie and comes from its peer.
+    //= docs/specs/endpoint.md#END-6 number, cookie and address
+    fn on_plain(&mut self, now: Time, frame: &Frame<'_>, misrouted: bool) -> Handled {
+        if !self.shared.count(frame, self.config.address) {
+            return Handled::default();
         }
         match &frame.body {
             Body::Connect(connect) => self.on_connect(now, frame, *connect),
             Body::Reset(_) => self.on_reset(now, frame),
             _ => {
-                if let Some(index) = self.authenticate(now, frame) {
-                    self.on_authentic(now, index, frame);
+                let Some(connection) = self.table.get_mut(ConnectionId(frame.common.connection)) else {
+                    self.shared.stats.unknown_connection += 1;
+                    if self.admission.is_none() {
+                        self.send_reset(now, frame);
+                    }
+                    return Handled::default();
+                };
+                let slot = connection.slot;
+                //= docs/specs/wire.md#WIRE-16 cookies
+                if connection.cookie != frame.common.cookie || connection.peer.address != frame.envelope.src {
+                    self.shared.stats.wrong_cookie += 1;
+                } else if connection.seals.is_some() && !matches!(frame.body, Body::Accept(_)) {
+                    //= docs/specs/endpoint.md#END-35 sealed connections
+                    self.shared.stats.unsealed += 1;
+                } else {
+                    let handled = self.shared.on_authentic(now, connection, frame, misrouted);
+                    return self.conclude(now, slot, frame, misrouted, handled);
                 }
             }
         }
+        Handled::default()
     }
 
-    /// The slot of a frame's connection, if the frame carries the connection's cookie and comes from its peer.
-    //= docs/specs/endpoint.md#END-6 number, cookie and address
-    fn authenticate(&mut self, now: Time, frame: &Frame<'_>) -> Option<u32> {
-        let Some(index) = self.table.find(ConnectionId(frame.common.connection)) else {
-            self.stats.unknown_connection += 1;
-            if self.admission.is_none() {
-                self.send_reset(now, frame);
-            }
-            return None;
-        };
-        let connection = self.table.slot(index)?;
-        // Who opened a sealed frame has found out whose it is.
-        if !frame.sealed {
-            //= docs/specs/wire.md#WIRE-16 cookies
-            if connection.cookie != frame.common.cookie || connection.peer.address != frame.envelope.src {
-                self.stats.wrong_cookie += 1;
-                return None;
-            }
-            //= docs/specs/endpoint.md#END-35 sealed connections
-            if connection.seals.is_some() && !matches!(frame.body, Body::Accept(_)) {
-                self.stats.unsealed += 1;
-                return None;
-            }
-        }
-        // A plain Accept for a sealed connection may be anybody's.
-        if frame.sealed || connection.seals.is_none() {
-            connection.heard_at = now;
-        }
-        Some(index)
+    /// Handles a frame that [`Shared::on_authentic`] has not, and the end of its connection.
+    fn conclude(
+        &mut self,
+        now: Time,
+        slot: u32,
+        frame: &Frame<'_>,
+        misrouted: bool,
+        handled: Option<Handled>,
+    ) -> Handled {
+        let handled = handled.unwrap_or_else(|| self.on_handshake(now, slot, frame, misrouted));
+        self.on_outcome(now, slot, handled.outcome);
+        handled
     }
 
-    fn on_authentic(&mut self, now: Time, index: u32, frame: &Frame<'_>) {
-        let Some(connection) = self.table.slot(index) else { return };
+    /// Handles a frame of the handshake, of the exchange of fresh keys or of the end, or any frame while the connection
+    /// is not open.
+    fn on_handshake(&mut self, now: Time, slot: u32, frame: &Frame<'_>, misrouted: bool) -> Handled {
+        let Some(connection) = self.table.slot(slot) else { return Handled::default() };
         match (connection.stage, &frame.body) {
-            (_, Body::Close(close)) => self.on_close(now, index, *close, frame.envelope.src_port),
-            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now, index, *retry, frame.common.shard),
+            (_, Body::Close(close)) => self.on_close(now, slot, *close, frame.envelope.src_port),
+            (Stage::Connecting, Body::Retry(retry)) => self.on_retry(now, slot, *retry, frame.common.shard),
             (Stage::Connecting | Stage::Open, Body::Accept(accept)) => {
-                self.on_accept(now, index, *accept, frame.common.shard, frame.payload);
+                self.on_accept(now, slot, *accept, frame.common.shard, frame.payload);
             }
-            (Stage::Open, Body::Rekey(rekey)) => self.on_rekey(now, index, rekey, frame.envelope.src_port),
-            (Stage::Open, _) => {
-                connection.repeat = Repeat::OFF;
-                self.on_open(now, index, frame);
-            }
+            (Stage::Open, Body::Rekey(rekey)) => self.on_rekey(now, slot, rekey, frame.envelope.src_port),
             (
                 Stage::HalfOpen,
                 Body::Data(_)
@@ -129,31 +142,45 @@ impl Machine {
                 | Body::ProbeAck(_)
                 | Body::PullRequest(_),
             ) => {
-                self.on_proof(now, index);
-                self.on_open(now, index, frame);
+                self.on_proof(now, slot);
+                if let Some(connection) = self.table.slot(slot) {
+                    return self.shared.on_frame(now, connection, frame, misrouted);
+                }
             }
-            (Stage::Connecting | Stage::HalfOpen | Stage::Closing, _) => self.stats.unexpected += 1,
+            _ => self.shared.stats.unexpected += 1,
         }
+        Handled::default()
+    }
+}
+
+impl Shared {
+    /// Counts a frame. Returns whether it is addressed to this endpoint.
+    fn count(&mut self, frame: &Frame<'_>, address: IpAddr) -> bool {
+        self.stats.received.count(&frame.body);
+        self.stats.trimmed += u64::from(frame.trimmed);
+        let is_ours = frame.envelope.dst == address;
+        self.stats.wrong_address += u64::from(!is_ours);
+        is_ours
     }
 
-    /// Handles a frame of an open connection.
-    fn on_open(&mut self, now: Time, index: u32, frame: &Frame<'_>) {
-        let Some(connection) = self.table.slot(index) else { return };
-        let number = connection.id.raw();
-        let (port, hops, marked) = (frame.envelope.src_port, frame.envelope.hops(), frame.envelope.marked());
-        let Body::Data(data) = &frame.body else {
-            let path = Passage { port, hops, marked, pause: frame.is_pause() };
-            let fate = self.host.on_control(now, number, connection, &frame.body, &path, &mut self.owner);
-            return self.on_fate(now, index, fate);
-        };
-        let (trimmed, last_port, astray) = (frame.trimmed, frame.is_trimmed_last(), self.astray);
-        let arrival = Arrival { data: *data, port, marked, hops, trimmed, last_port, astray };
-        match self.host.on_data(now, number, connection, &arrival, frame.payload, &mut self.owner) {
-            Accept::New { .. } => self.placed_bytes += u64::from(data.payload_bytes),
-            Accept::Trimmed | Accept::Trailer | Accept::OutOfOrder => {}
-            Accept::Duplicate => self.stats.duplicates += 1,
-            Accept::OutOfWindow => self.stats.out_of_window += 1,
-            Accept::Invalid => self.stats.invalid += 1,
+    /// Handles a frame of an open connection. Returns `None` for one that [`Machine::on_handshake`] handles.
+    #[inline]
+    fn on_authentic(
+        &mut self,
+        now: Time,
+        connection: &mut Connection,
+        frame: &Frame<'_>,
+        misrouted: bool,
+    ) -> Option<Handled> {
+        // An Accept for a connection with keys is not sealed, so it does not show that the peer is alive.
+        if frame.sealed || connection.seals.is_none() {
+            connection.last_arrival = now;
         }
+        let is_handshake = matches!(frame.body, Body::Close(_) | Body::Accept(_) | Body::Rekey(_));
+        if connection.stage != Stage::Open || is_handshake {
+            return None;
+        }
+        connection.repeat = Repeat::OFF;
+        Some(self.on_frame(now, connection, frame, misrouted))
     }
 }

@@ -10,14 +10,24 @@ use spray_core::Time;
 use spray_core::flow::HashKey;
 use spray_core::host::{Host, Log};
 use spray_core::rng::Rng;
-use spray_wire::{Body, Common, Envelope, EvPort};
+use spray_wire::{Body, EvPort};
 
 use super::{
-    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError, admission::connect_tag::ConnectTag,
-    admission::hops::NextHops, admission::limit::Answers, admission::peer_tags::PeerTags, admission::token::Tokens,
-    admission::waiting::Waiting, connection::Stage, connection::deadlines::Deadlines, connection::table::Table,
-    owner::HostOwner, payload::buffers::Content, payload::pages::Pool, seal::Ticket, seal::generations::Rekeys,
-    transmit::control_queue::ControlQueue,
+    ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
+    admission::connect_tag::ConnectTag,
+    admission::hops::NextHops,
+    admission::limit::Answers,
+    admission::peer_tags::PeerTags,
+    admission::token::Tokens,
+    admission::waiting::Waiting,
+    connection::Stage,
+    connection::deadlines::Deadlines,
+    connection::table::Table,
+    payload::buffers::Content,
+    payload::pages::Pool,
+    seal::generations::Rekeys,
+    shared::Shared,
+    transmit::control_queue::{ControlQueue, Headers},
 };
 
 /// What follows the headers of a frame.
@@ -73,8 +83,7 @@ pub(crate) struct Admission {
 pub(crate) struct Machine {
     pub(crate) config: EndpointConfig,
     pub(crate) table: Table,
-    pub(crate) host: Host,
-    pub(crate) owner: HostOwner,
+    pub(crate) shared: Shared,
     /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
     pub(crate) half_open: VecDeque<ConnectionId>,
     pub(crate) limit: Answers,
@@ -84,11 +93,6 @@ pub(crate) struct Machine {
     /// Where the owner resolves next hops: those of clients.
     pub(crate) next_hops: Option<NextHops>,
     pub(crate) rekeys: Rekeys,
-    pub(crate) stats: EndpointStats,
-    /// Payload that has come, each byte once.
-    pub(crate) placed_bytes: u64,
-    /// The frame that is being handled came by another shard's queue.
-    pub(crate) astray: bool,
     /// A connection has ended that held much memory.
     pub(crate) trims_heap: bool,
     /// Connections that have opened so far.
@@ -117,15 +121,15 @@ impl Machine {
         Ok(Self {
             hash_key: HashKey(secret(&config, HASH_STREAM)?),
             table: Table::new(config.max_connections),
-            host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
-            owner: HostOwner {
+            shared: Shared {
+                host: Host::new(config.link_bps, capacity, Rng::seed_from_u64(seed)),
                 control_queue: ControlQueue::new(&config),
-                data: None,
                 events: VecDeque::with_capacity(2 * capacity),
                 deadlines: Deadlines::new(capacity),
                 log: Log::bounded(config.event_log),
                 pool: Pool::default(),
                 sink: None,
+                stats: EndpointStats::default(),
             },
             half_open: VecDeque::with_capacity(2 * capacity + 1),
             limit: Answers::default(),
@@ -140,9 +144,6 @@ impl Machine {
             tokens: Tokens::new(&secret(&config, TOKEN_STREAM)?),
             next_hops: None,
             rekeys: Rekeys::default(),
-            stats: EndpointStats::default(),
-            placed_bytes: 0,
-            astray: false,
             trims_heap: false,
             opened: 0,
             #[cfg(any(test, feature = "lab"))]
@@ -161,7 +162,7 @@ impl Machine {
     pub(crate) fn cookie(&mut self) -> Option<u64> {
         match self.config.seed {
             None => getrandom::u64().ok(),
-            Some(_) => Some(self.host.rng.next_u64()),
+            Some(_) => Some(self.shared.host.rng.next_u64()),
         }
     }
 
@@ -175,7 +176,7 @@ impl Machine {
     /// A random port for frames without a chosen path, so that a retransmission takes another path.
     pub(crate) fn any_port(&mut self) -> EvPort {
         let evs = self.config.flow.path.evs;
-        spray_core::path::draw(evs, &mut self.host.rng).port(evs.into())
+        spray_core::path::draw(evs, &mut self.shared.host.rng).port(evs.into())
     }
 
     /// Takes a message that is handed to its connection at `at`, or at the last event's time if that is later.
@@ -202,13 +203,13 @@ impl Machine {
 
     /// When a timer or a scheduled message is next due.
     pub(crate) fn next_timer(&self) -> Time {
-        self.owner.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant()).min(self.next_exchange())
+        self.shared.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant()).min(self.next_exchange())
     }
 
     /// Does one of the things due at `now`.
     pub(crate) fn on_timer(&mut self, now: Time) {
-        if self.owner.deadlines.next_at() <= now {
-            if let Some(index) = self.owner.deadlines.first() {
+        if self.shared.deadlines.next_at() <= now {
+            if let Some(index) = self.shared.deadlines.first() {
                 self.on_deadline(now, index);
             }
         } else if self.next_scheduled() <= now
@@ -218,25 +219,26 @@ impl Machine {
         } else if self.next_exchange() <= now {
             self.exchange_next(now);
         } else {
-            self.host.grant(now, &mut self.table, &mut self.owner);
+            self.grant(now);
         }
     }
 
-    /// Hands the next data frame to `send`, by the connections' turns. Probes that are due on the way go to the control_queue.
+    /// Gives the connection whose turn it is a turn. Returns the data frame that it sends; another frame goes to the
+    /// control queue.
     #[inline]
-    pub(crate) fn poll_data(
-        &mut self,
-        now: Time,
-        send: impl FnOnce(&Envelope, Common, &Body, Payload<'_>, Option<&Ticket>),
-    ) -> Option<()> {
-        self.owner.data = None;
-        self.host.transmit(now, &mut self.table, &mut self.owner);
-        self.prefetch_turns();
-        let (id, port, body) = self.owner.data.as_ref()?;
-        let Body::Data(data) = body else { return None };
-        let connection = self.table.slot(self.table.find(*id)?)?;
-        let seal = connection.ticket();
-        let common = self.owner.control_queue.common(connection, seal.as_ref());
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(Headers, Payload<'_>)> {
+        let Self { table, shared, .. } = self;
+        let number = shared.host.next_turn()?;
+        let connection = table.get_mut(ConnectionId(number))?;
+        let sending = &mut connection.flow.as_deref_mut()?.sending;
+        let frame = shared.host.transmit(now, number, sending, &mut shared.log.of(number));
+        shared.reschedule(now, connection);
+        let (port, body) = frame?;
+        let Body::Data(data) = body else {
+            shared.control_queue.push_to(connection, port, body);
+            return None;
+        };
+        let headers = shared.control_queue.data_headers(connection, port, data);
         let payload = match data.payload_bytes {
             0 => Payload::None,
             bytes => {
@@ -244,10 +246,17 @@ impl Machine {
                 Payload::Piece { content, offset: data.offset, bytes: bytes.into() }
             }
         };
-        let envelope =
-            self.owner.control_queue.data_envelope(&connection.peer, connection.port, *port, connection.config.dscp);
-        send(&envelope, common, body, payload, seal.as_ref());
-        Some(())
+        Some((headers, payload))
+    }
+
+    /// Sends the next pull.
+    fn grant(&mut self, now: Time) {
+        let Self { table, shared, .. } = self;
+        let Some((number, pull)) = shared.host.grant(now) else { return };
+        let Some(connection) = table.get_mut(ConnectionId(number)) else { return };
+        let Some(flow) = connection.flow.as_deref_mut() else { return };
+        let port = shared.host.pull_port(&mut flow.receiving);
+        shared.control_queue.push_to(connection, port, Body::Pull(pull));
     }
 
     /// The user has taken `bytes` of what a connection received.
@@ -264,13 +273,13 @@ impl Machine {
     /// Sets a connection's deadline anew.
     pub(crate) fn reschedule(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
-            self.owner.reschedule(now, connection);
+            self.shared.reschedule(now, connection);
         }
     }
 
     /// Makes a connection due at the last event's time, because of a call of the user.
     pub(crate) fn nudge(&mut self, index: u32) {
-        self.owner.deadlines.set(index, self.clock);
+        self.shared.deadlines.set(index, self.clock);
     }
 
     /// Places for scheduled messages.
@@ -280,7 +289,7 @@ impl Machine {
     }
 
     fn next_grant(&self) -> Time {
-        self.host.grant_at().unwrap_or(Time::NEVER)
+        self.shared.host.grant_at().unwrap_or(Time::NEVER)
     }
 
     fn next_exchange(&self) -> Time {

@@ -1,13 +1,13 @@
 //! What follows at a connection after an event, and when nothing comes: the host's rules, the end, the next deadline.
 
 use spray_core::Time;
-use spray_core::host::Fate;
 use spray_wire::{Body, Close, CloseReason, Probe};
 
 use super::{
     ConnectionError, EndpointEvent,
     connection::{Connection, Stage},
     machine::Machine,
+    shared::Outcome,
 };
 
 /// Token of keep-alive probes. Balancers' probes count up from 1, so no sender takes the answer for one of theirs.
@@ -24,30 +24,29 @@ impl Machine {
     pub(crate) fn service(&mut self, now: Time, index: u32) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Open {
-            return self.owner.reschedule(now, connection);
+            return self.shared.reschedule(now, connection);
         }
-        let number = connection.id.raw();
-        self.host.on_receiver_deadline(now, number, connection, &mut self.owner);
-        let fate = self.host.on_sender_deadline(now, number, connection, &mut self.owner);
-        self.on_fate(now, index, fate);
+        let outcome = self.shared.on_deadlines(now, connection);
+        self.on_outcome(now, index, outcome);
     }
 
-    /// Ends a connection that its host reports as finished or failed.
-    pub(crate) fn on_fate(&mut self, now: Time, index: u32, fate: Fate) {
-        match fate {
-            Fate::Open => {}
-            Fate::Done => self.start_close(now, index),
-            Fate::Failed => {
+    /// Ends a connection that has delivered everything or failed.
+    pub(crate) fn on_outcome(&mut self, now: Time, index: u32, outcome: Outcome) {
+        match outcome {
+            Outcome::Open => {}
+            Outcome::Delivered => self.start_close(now, index),
+            Outcome::Failed => {
                 let connection = self.table.slot(index);
-                let why = connection.map_or(ConnectionError::PeerUnresponsive, |connection| connection.why_silent(now));
-                self.give_up(now, index, why, CloseReason::Timeout);
+                let error =
+                    connection.map_or(ConnectionError::PeerUnresponsive, |connection| connection.classify_timeout(now));
+                self.give_up(now, index, error, CloseReason::Timeout);
             }
         }
     }
 
     /// Does what is due at a connection's deadline.
     pub(crate) fn on_deadline(&mut self, now: Time, index: u32) {
-        self.owner.deadlines.set(index, Time::NEVER);
+        self.shared.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
         let check_at = connection.check_at;
         if connection.repeat.at <= now {
@@ -67,7 +66,7 @@ impl Machine {
             && connection.flow.is_some()
         {
             let close = connection.close_frame(reason, false);
-            self.owner.control_queue.push_to(connection, port, close);
+            self.shared.control_queue.push_to(connection, port, close);
         }
         self.fail(now, index, error);
     }
@@ -88,14 +87,14 @@ impl Machine {
     pub(crate) fn fail(&mut self, now: Time, index: u32, error: ConnectionError) {
         if let Some(connection) = self.end(index) {
             let event = EndpointEvent::Failed { connection: connection.id, error, at: now };
-            self.owner.events.push_back(event);
+            self.shared.events.push_back(event);
         }
     }
 
     /// Ends a connection that was closed.
     pub(crate) fn finish(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.end(index) {
-            self.owner.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
+            self.shared.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
         }
     }
 
@@ -103,18 +102,18 @@ impl Machine {
     fn end(&mut self, index: u32) -> Option<Box<Connection>> {
         let connection = self.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.host.remember(connection.peer.number(), &flow.sending);
+            self.shared.host.remember(connection.peer.number(), &flow.sending);
         }
         Some(connection)
     }
 
     /// Frees a connection's slot. A turn that it still has is passed over: its number is not used again soon.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
-        self.owner.deadlines.set(index, Time::NEVER);
+        self.shared.deadlines.set(index, Time::NEVER);
         let connection = self.table.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
-            self.host.close(&flow.receiving);
-            let events = self.owner.events.capacity() * size_of::<EndpointEvent>();
+            self.shared.host.close(&flow.receiving);
+            let events = self.shared.events.capacity() * size_of::<EndpointEvent>();
             self.trims_heap |= flow.held_bytes(&connection.config).max(events as u64) >= TRIM_BYTES;
         }
         Some(connection)
@@ -126,7 +125,7 @@ impl Machine {
     fn check_idle(&mut self, now: Time, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
         let Some(connection) = self.table.slot(index) else { return };
-        let silent = now.since(connection.heard_at);
+        let silent = now.since(connection.last_arrival);
         if silent >= timeout {
             self.give_up(now, index, ConnectionError::IdleTimeout, CloseReason::Timeout);
             return;
@@ -137,10 +136,10 @@ impl Machine {
         }
         let asks = silent >= timeout / 3;
         // Each draws its entropy value anew: a dead path loses some of them only.
-        let (from, wait) = if asks { (now, timeout / 30) } else { (connection.heard_at, timeout / 3) };
+        let (from, wait) = if asks { (now, timeout / 30) } else { (connection.last_arrival, timeout / 3) };
         connection.check_by(from.after(wait.max(1)));
         if asks {
-            self.owner.control_queue.push_to(connection, port, keep_alive(now));
+            self.shared.control_queue.push_to(connection, port, keep_alive(now));
         }
     }
 }
@@ -167,10 +166,11 @@ impl Connection {
         }
     }
 
-    /// What to think of a peer that has acknowledged nothing for the give-up time. Keep-alives go at a third of that or more often.
-    fn why_silent(&self, now: Time) -> ConnectionError {
+    /// Returns why a peer has acknowledged nothing for the give-up time: it is gone, or only long packets are lost
+    /// (MTU), since keep-alives are sent at a third of that time or more often.
+    fn classify_timeout(&self, now: Time) -> ConnectionError {
         const ETHERNET_HEADER: u32 = 14;
-        if now.since(self.heard_at) >= self.config.give_up_ps / 2 {
+        if now.since(self.last_arrival) >= self.config.give_up_ps / 2 {
             return ConnectionError::PeerUnresponsive;
         }
         ConnectionError::LongLost { bytes: self.config.packet_bytes() - ETHERNET_HEADER }

@@ -1,174 +1,83 @@
-//! What follows from a frame, a timer, or a call of the user.
+//! Arriving frames: data, and control frames for either half.
 
-use spray_wire::{Body, EvPort, Probe, ProbeAck};
+use spray_wire::{Body, EvPort, ProbeAck};
 
-use super::{Entry, Host, Owner, ReceiveHalf, SendHalf};
+use super::{Host, ReceiveHalf, SendHalf};
 use crate::Time;
-use crate::flow::{Accept, Arrival, SenderEvent};
+use crate::event::Publisher;
+use crate::flow::{Accept, Arrival, PayloadSlot};
 
-/// What a frame tells of the path that it took.
+/// The path of an arrived frame, as its headers show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct FramePath {
     /// UDP source port: the entropy value to echo.
     pub port: EvPort,
-    /// Switches that it passed.
+    /// The number of switches.
     pub hops: u8,
-    /// It carries an ECN mark.
+    /// Carries an ECN mark.
     pub marked: bool,
-    /// A switch asks the connection's sender to pause; without it a reply lets it go on.
+    /// A switch pauses the connection's sender; a frame without this flag resumes it.
     pub pause: bool,
 }
 
-/// Whether a connection goes on after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Fate {
-    /// It goes on.
-    Open,
-    /// [`Owner::submit`] found nothing left to do: the owner ends the connection.
-    Done,
-    /// Its sender has given up: the owner ends the connection.
-    Failed,
-}
-
 impl Host {
-    /// Takes a data frame of an open connection.
+    /// Handles a data frame. `place` stores the payload in the slot that it gets, and returns `false` if the payload
+    /// does not fit its message: the frame is then invalid.
     #[inline]
-    pub fn on_data<O: Owner>(
+    pub fn on_data(
         &mut self,
         now: Time,
-        number: u32,
-        connection: &mut O::Connection,
+        half: &mut ReceiveHalf,
         arrival: &Arrival,
-        payload: O::Payload<'_>,
-        owner: &mut O,
+        place: impl FnOnce(PayloadSlot) -> bool,
     ) -> Accept {
-        let Some(half) = connection.receiving() else { return Accept::Invalid };
         let mut accept = half.receiver.on_data(now, arrival);
-        if let Accept::New { place: Some(place) } = accept
-            && !owner.place(connection, &arrival.data, place, payload)
+        if let Accept::New { place: Some(slot) } = accept
+            && !place(slot)
         {
             accept = Accept::Invalid;
         }
-        self.take_back(now, connection, arrival, accept, owner);
-        self.serve_receiver(now, number, connection, owner);
+        self.return_credit(now, half, arrival, accept);
         accept
     }
 
-    /// Takes a frame without payload of an open connection. Frames of the handshake do nothing here.
+    /// Handles a control frame for the receiving half of connection `number`: a request for credit, or a probe. Returns
+    /// the reply, to be sent from the port by which the frame arrived. Ignores all other frames.
     #[inline]
-    pub fn on_control<O: Owner>(
+    pub fn on_request(
         &mut self,
         now: Time,
         number: u32,
-        connection: &mut O::Connection,
+        half: &mut ReceiveHalf,
         body: &Body,
-        path: &Passage,
-        owner: &mut O,
-    ) -> Fate {
+        path: &FramePath,
+    ) -> Option<Body> {
+        let FramePath { port, hops, marked, .. } = *path;
         match body {
-            Body::PullRequest(request) => {
-                self.on_pull_request(now, number, connection, path.port, request, owner);
-            }
-            Body::Probe(probe) if connection.receiving().is_some() => {
-                owner.send(now, number, connection, path.port, answer(probe, path));
+            Body::PullRequest(request) => self.on_pull_request(now, number, half, port, request),
+            Body::Probe(probe) => {
+                let (token, timestamp) = (probe.token, probe.timestamp);
+                return Some(Body::ProbeAck(ProbeAck { token, timestamp, port, hops, marked }));
             }
             _ => {}
         }
-        let Some(SendHalf { sender, .. }) = connection.sending() else { return Fate::Open };
-        sender.on_pause(path.pause);
-        match body {
-            Body::Ack(ack) => sender.on_ack(now, ack, &mut owner.log().of(number)),
-            Body::Nack(nack) => sender.on_nack(now, nack, &mut owner.log().of(number)),
-            Body::ProbeAck(answer) => sender.on_probe_ack(now, answer, &mut owner.log().of(number)),
-            Body::Pull(pull) => sender.on_pull(now, pull),
-            Body::PullRequest(_) | Body::Probe(_) => return Fate::Open,
-            Body::Data(_)
-            | Body::Connect(_)
-            | Body::Accept(_)
-            | Body::Close(_)
-            | Body::Retry(_)
-            | Body::Reset(_)
-            | Body::Rekey(_) => return Fate::Open,
-        }
-        self.serve_sender(now, number, connection, owner)
-    }
-
-    /// Does what may follow from an event at a connection's sender: its reports, new messages, a turn, its timer.
-    #[inline]
-    pub fn serve_sender<O: Owner>(
-        &mut self,
-        now: Time,
-        number: u32,
-        connection: &mut O::Connection,
-        owner: &mut O,
-    ) -> Fate {
-        while let Some(event) = connection.sending().and_then(|half| half.sender.poll_event()) {
-            match event {
-                SenderEvent::MessageDelivered { message, at } => {
-                    owner.on_delivered(number, connection, message, at);
-                }
-                SenderEvent::Failed => return Fate::Failed,
-            }
-        }
-        if !owner.submit(connection) {
-            return Fate::Done;
-        }
-        let Some(half) = connection.sending() else { return Fate::Open };
-        if !core::mem::replace(&mut half.ready, true) {
-            self.turns.push_back(number);
-        }
-        owner.arm_sender(now, number, connection, false);
-        Fate::Open
-    }
-
-    /// Does what may follow from an event at a connection's receiver: messages, NACKs, ACKs, its timer.
-    #[inline]
-    pub fn serve_receiver<O: Owner>(&mut self, now: Time, number: u32, connection: &mut O::Connection, owner: &mut O) {
-        owner.take_messages(now, number, connection);
-        while let Some(nack) = connection.receiving().and_then(|half| half.receiver.poll_nack()) {
-            owner.send(now, number, connection, nack.port, Body::Nack(nack));
-        }
-        while let Some((port, ack)) = connection.receiving().and_then(ReceiveHalf::poll_ack) {
-            owner.send(now, number, connection, port, Body::Ack(ack));
-        }
-        owner.arm_receiver(now, number, connection);
-    }
-
-    /// Does what is due at the sender's deadline. Calling early gives the sender a turn.
-    pub fn on_sender_deadline<O: Owner>(
-        &mut self,
-        now: Time,
-        number: u32,
-        connection: &mut O::Connection,
-        owner: &mut O,
-    ) -> Fate {
-        if let Some(half) = connection.sending()
-            && half.is_due(now)
-        {
-            half.sender.on_timeout(now, &mut owner.log().of(number));
-        }
-        self.serve_sender(now, number, connection, owner)
-    }
-
-    /// Does what is due at the receiver's deadline. Calling early does no harm.
-    #[inline]
-    pub fn on_receiver_deadline<O: Owner>(
-        &mut self,
-        now: Time,
-        number: u32,
-        connection: &mut O::Connection,
-        owner: &mut O,
-    ) {
-        if let Some(half) = connection.receiving() {
-            half.receiver.on_timeout(now);
-        }
-        self.serve_receiver(now, number, connection, owner);
+        None
     }
 }
 
-/// The answer to a probe. It goes from the port that the probe came from, as an acknowledgement would.
-fn answer(probe: &Probe, path: &Passage) -> Body {
-    let Passage { port, hops, marked, .. } = *path;
-    Body::ProbeAck(ProbeAck { token: probe.token, timestamp: probe.timestamp, port, hops, marked })
+impl SendHalf {
+    /// Handles a control frame of an open connection. Returns whether it is an ACK, a NACK, the answer to a probe, or
+    /// a pull, so that the sender has to be served.
+    #[inline]
+    pub fn on_feedback(&mut self, now: Time, body: &Body, path: &FramePath, publisher: &mut impl Publisher) -> bool {
+        self.sender.on_pause(path.pause);
+        match body {
+            Body::Ack(ack) => self.sender.on_ack(now, ack, publisher),
+            Body::Nack(nack) => self.sender.on_nack(now, nack, publisher),
+            Body::ProbeAck(answer) => self.sender.on_probe_ack(now, answer, publisher),
+            Body::Pull(pull) => self.sender.on_pull(now, pull),
+            _ => return false,
+        }
+        true
+    }
 }

@@ -1,26 +1,27 @@
-//! A connection's two halves at one host, and when each wants to be woken.
+//! A connection's two halves at one host, and their deadlines.
 
 use alloc::boxed::Box;
 
-use spray_wire::{Ack, EvPort};
+use spray_wire::{Body, EvPort};
 
 use crate::Time;
 use crate::cc::CreditBound;
+use crate::event::Publisher;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
 use crate::path::AckTurns;
 use crate::rng::Rng;
 use crate::units::Ratio;
 
-/// The sending half of a connection, and what the host keeps of it. It talks to the peer's receiving half.
+/// The sending half of a connection, to the peer's receiving half.
 #[derive(Debug)]
 pub struct SendHalf {
     /// The sender.
     pub sender: Sender,
-    /// The connection is in the queue of turns.
+    /// Is in the queue of turns.
     pub(super) ready: bool,
 }
 
-/// The receiving half of a connection, and what the host keeps of it. It talks to the peer's sending half.
+/// The receiving half of a connection, from the peer's sending half.
 #[derive(Debug)]
 pub struct ReceiveHalf {
     /// The receiver.
@@ -31,58 +32,65 @@ pub struct ReceiveHalf {
     pub(super) credit: Credit,
 }
 
-/// How a host grants credit to a connection that sends to it.
+/// Credit of a connection that sends to this host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
-    /// The entry in the host's pacer; `None` until the peer asks for credit.
+    /// The entry in the host's pacer; `None` until the peer requests credit.
     pub(super) entry: Option<u32>,
-    /// Where the last request came from, until a pull has gone there.
-    pub(super) asked_by: Option<EvPort>,
+    /// The port of the last request, until a pull has used it.
+    pub(super) requested_from: Option<EvPort>,
     /// Wire bytes of one pull.
     pub(super) pull_bytes: u64,
-    /// Share of the link's rate that the host grants to all its senders together.
+    /// Share of the link's rate that the host grants in all.
     pub(super) rate: Ratio,
     /// Credit that may not have come back as arrivals.
     pub(super) bound: CreditBound,
 }
 
 impl SendHalf {
-    /// Makes a sending half. `peer_window_packets` and `peer_max_data` are the peer's limits.
+    /// Creates a sending half. `peer_window_packets` and `peer_max_data` are the peer's limits.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut Rng) -> Self {
         let sender = Sender::new(config, peer_window_packets, peer_max_data, rng);
         Self { sender, ready: false }
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Makes a new half use the ideal erasure code. No payload can travel then.
+    /// Makes a new half use the ideal erasure code, which carries no payload.
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {
         Self { sender: self.sender.in_ideal_code(), ..self }
     }
 
-    /// When the sender has to be served without any other event; [`Time::NEVER`] if nothing is to come.
+    /// Returns when to call [`on_deadline`](Self::on_deadline); [`Time::NEVER`] without a timer.
     ///
-    /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue has just had
-    /// its turn and could do nothing; it is served again 1 us later, since at once would be for ever.
+    /// A sender that is due and in the queue waits for its turn. One that is due and not in the queue had its turn and
+    /// was blocked; it is due again 1 us later, so that time advances.
     #[inline]
     pub fn deadline(&self, now: Time) -> Time {
         match self.sender.poll_timeout() {
             None => Time::NEVER,
             Some(at) if at > now => at,
             Some(_) if self.ready => Time::NEVER,
-            Some(_) => now.after(STUCK_PS),
+            Some(_) => now.after(BLOCKED_PS),
         }
     }
 
-    /// Whether the sender's time has come.
+    /// Returns whether the sender's deadline has passed.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.sender.poll_timeout().is_some_and(|at| at <= now)
     }
+
+    /// Handles the sender's deadline. Has no effect before it.
+    pub fn on_deadline(&mut self, now: Time, publisher: &mut impl Publisher) {
+        if self.is_due(now) {
+            self.sender.on_timeout(now, publisher);
+        }
+    }
 }
 
 impl ReceiveHalf {
-    /// Makes a receiving half.
+    /// Creates a receiving half.
     pub fn new(config: &FlowConfig) -> Self {
         let eqds = config.cc.eqds();
         let sane = config.sanitised();
@@ -93,7 +101,7 @@ impl ReceiveHalf {
             ack_turns: config.balancer.acks_in_turn().then(|| Box::new(AckTurns::new(&sane.path))),
             credit: Credit {
                 entry: None,
-                asked_by: None,
+                requested_from: None,
                 pull_bytes,
                 rate: eqds.pull_rate,
                 bound: sane.credit_bound(),
@@ -101,24 +109,24 @@ impl ReceiveHalf {
         }
     }
 
-    /// Makes a new half hash what the peer numbers with a secret key.
+    /// Sets the secret key of a new half's hash tables, so that a peer cannot choose numbers that collide.
     pub fn with_hash_key(mut self, key: HashKey) -> Self {
         self.receiver.set_hash_key(key);
         self
     }
 
-    /// Whether its ACKs take the paths back in turn, once it is told them.
+    /// Returns whether its ACKs take the reverse paths in turn.
     pub fn acks_in_turn(&self) -> bool {
         self.ack_turns.is_some()
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Tells it entropy values for each path back to the sender, for ACKs that take them in turn.
+    /// Sets entropy values for each path back to the sender, for ACKs that take them in turn.
     pub fn on_reachable(&mut self, paths: &[crate::path::PathEvs]) {
         self.ack_turns.iter_mut().for_each(|turns| turns.on_reachable(paths));
     }
 
-    /// A new half with such values.
+    /// Returns a new half with such values.
     #[cfg(any(test, feature = "lab"))]
     pub fn with_paths(mut self, paths: &[crate::path::PathEvs]) -> Self {
         if !paths.is_empty() {
@@ -127,12 +135,15 @@ impl ReceiveHalf {
         self
     }
 
-    /// An ACK if one is due, and the port that it goes by: the echoed one, or the one whose turn it is.
+    /// Returns the next NACK or ACK and its source port: the one that it echoes, or the next of those taken in turn.
     #[inline]
-    pub(super) fn poll_ack(&mut self) -> Option<(EvPort, Ack)> {
+    pub fn poll_control(&mut self) -> Option<(EvPort, Body)> {
+        if let Some(nack) = self.receiver.poll_nack() {
+            return Some((nack.port, Body::Nack(nack)));
+        }
         let ack = self.receiver.poll_ack()?;
         let in_turn = self.ack_turns.as_mut().and_then(|turns| turns.next_port());
-        Some((in_turn.unwrap_or(ack.port), ack))
+        Some((in_turn.unwrap_or(ack.port), Body::Ack(ack)))
     }
 
     #[cfg(any(test, feature = "lab"))]
@@ -142,13 +153,12 @@ impl ReceiveHalf {
         Self { receiver: self.receiver.in_ideal_code(), ..self }
     }
 
-    /// When the receiver has to be served without any other event; [`Time::NEVER`] if no acknowledgement
-    /// waits.
+    /// Returns when a delayed ACK is due; [`Time::NEVER`] if none is.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.receiver.poll_timeout().unwrap_or(Time::NEVER)
     }
 }
 
-/// How long a sender rests that is due and can do nothing.
-const STUCK_PS: u64 = 1_000_000;
+/// Back-off of a sender that is due but blocked.
+const BLOCKED_PS: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! The events that the algorithms of a host's connections report, each with its connection.
+//! Events of the algorithms, by connection.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -35,40 +35,40 @@ impl Log {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Keeps everything but retransmissions, which the senders count.
+    /// Keeps all events but retransmissions, which the senders count.
     pub const fn unbounded() -> Self {
         Self { entries: Vec::new(), capacity: usize::MAX, retransmits: false, overflow: 0, taps: Vec::new() }
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Keeps everything.
+    /// Keeps all events.
     pub const fn complete() -> Self {
         Self { entries: Vec::new(), capacity: usize::MAX, retransmits: true, overflow: 0, taps: Vec::new() }
     }
 
-    /// A publisher that logs the events of connection `number`.
+    /// Returns the publisher of connection `number`.
     #[inline]
     pub fn of(&mut self, number: u32) -> OfConnection<'_> {
         OfConnection { log: self, number }
     }
 
-    /// Has `tap` see the choices of connection `number` from now on.
+    /// Passes all further choices of connection `number` to `tap`.
     pub fn tap_choices(&mut self, number: u32, tap: Box<dyn ChoiceTap>) {
         self.taps.push((number, tap));
     }
 
-    /// Takes all entries out.
+    /// Removes and returns all entries.
     pub fn drain(&mut self) -> impl Iterator<Item = LogEntry> {
         self.entries.drain(..)
     }
 
-    /// Events for which there was no room.
+    /// Returns the number of events that were not kept.
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 }
 
-/// A publisher that logs events under one connection.
+/// The publisher of one connection's events.
 #[derive(Debug)]
 pub struct OfConnection<'a> {
     log: &'a mut Log,

@@ -4,12 +4,12 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use spray_wire::{Ack, Body, Data, EvPort, Probe, PullRequest};
+use spray_wire::{Body, Data, EvPort, Probe, PullRequest};
 
 use super::*;
 use crate::cc::CcKind;
 use crate::event::{Event, FreezeReason, Publisher};
-use crate::flow::{Accept, Arrival, FlowConfig, PayloadSlot};
+use crate::flow::{Accept, Arrival, FlowConfig, SenderEvent};
 use crate::now;
 use crate::path::{BalancerKind, LossCause};
 use crate::rng::stream;
@@ -82,94 +82,23 @@ struct Connection<P> {
     delivered: bool,
 }
 
-impl<P> Entry for Connection<P> {
-    fn sending(&mut self) -> Option<&mut SendHalf> {
-        self.halves.as_mut().map(|(half, _)| half)
-    }
-
-    fn receiving(&mut self) -> Option<&mut ReceiveHalf> {
-        self.halves.as_mut().map(|(_, half)| half)
-    }
-}
-
 /// A frame on the wire: connection, port, header, payload.
 type Flying<P> = (u32, EvPort, Body, Option<<P as Payload>::Piece>);
 
-struct Outside<P: Payload> {
+/// A host and its connections, timers and frames.
+struct Station<P: Payload> {
+    host: Host,
+    table: Vec<Connection<P>>,
     log: Log,
     out: VecDeque<Flying<P>>,
     received: Vec<(u32, u64)>,
     sender_timer: Vec<Time>,
     receiver_timer: Vec<Time>,
-    grant_armed: Option<Time>,
-}
-
-impl<P: Payload> Owner for Outside<P> {
-    type Connection = Connection<P>;
-    type Payload<'a> = P::Piece;
-
-    fn log(&mut self) -> &mut Log {
-        &mut self.log
-    }
-
-    fn send(&mut self, _now: Time, number: u32, _connection: &mut Connection<P>, port: EvPort, body: Body) {
-        self.out.push_back((number, port, body, None));
-    }
-
-    fn send_data(&mut self, _now: Time, number: u32, connection: &mut Connection<P>, port: EvPort, data: &Data) {
-        let piece = connection.outgoing.cut(data);
-        self.out.push_back((number, port, Body::Data(*data), Some(piece)));
-    }
-
-    fn place(&mut self, connection: &mut Connection<P>, data: &Data, _place: PayloadSlot, payload: P::Piece) -> bool {
-        connection.incoming.put(data, payload)
-    }
-
-    fn take_messages(&mut self, _now: Time, number: u32, connection: &mut Connection<P>) {
-        let Some(half) = connection.receiving() else { return };
-        while let Some((_, bytes)) = half.receiver.message_completed() {
-            half.receiver.consumed(bytes);
-            self.received.push((number, bytes));
-        }
-    }
-
-    fn on_delivered(&mut self, _number: u32, connection: &mut Connection<P>, _message: u32, _at: Time) {
-        connection.delivered = true;
-    }
-
-    fn submit(&mut self, connection: &mut Connection<P>) -> bool {
-        let Some((half, _)) = connection.halves.as_mut() else { return false };
-        for message in connection.waiting.drain(..) {
-            half.sender.send_message(message, connection.outgoing.len() as u64).unwrap();
-        }
-        !connection.delivered
-    }
-
-    fn arm_sender(&mut self, now: Time, number: u32, connection: &mut Connection<P>, _sent: bool) {
-        let Some((half, _)) = connection.halves.as_ref() else { return };
-        self.sender_timer[number as usize] = half.deadline(now);
-    }
-
-    fn arm_receiver(&mut self, _now: Time, number: u32, connection: &mut Connection<P>) {
-        let Some((_, half)) = connection.halves.as_ref() else { return };
-        self.receiver_timer[number as usize] = half.deadline();
-    }
-
-    fn arm_grant(&mut self, _now: Time, _connection: &mut Connection<P>, at: Time) {
-        self.grant_armed = Some(at);
-    }
-}
-
-/// A host and its owner.
-struct Station<P: Payload> {
-    host: Host,
-    table: Vec<Connection<P>>,
-    outside: Outside<P>,
     done: Vec<u32>,
 }
 
 impl<P: Payload> Station<P> {
-    /// A host with `connections`, each of which has a message of `bytes` to send, or none.
+    /// Creates a host with `connections`, each of which has a message of `bytes` to send, or none.
     fn new(seed: u64, connections: usize, bytes: Option<usize>, config: &FlowConfig) -> Self {
         let mut host = Host::new(BPS, connections, stream(seed, 0));
         let mut connection = || Connection {
@@ -183,59 +112,117 @@ impl<P: Payload> Station<P> {
             delivered: false,
         };
         let table: Vec<_> = (0..connections).map(|_| connection()).collect();
-        let outside = Outside {
+        Self {
+            host,
+            table,
             log: Log::bounded(1 << 16),
             out: VecDeque::new(),
             received: Vec::new(),
             sender_timer: vec![Time::NEVER; connections],
             receiver_timer: vec![Time::NEVER; connections],
-            grant_armed: None,
-        };
-        Self { host, table, outside, done: Vec::new() }
+            done: Vec::new(),
+        }
     }
 
+    /// Handles the sender's deadline, and what follows from it.
     fn serve(&mut self, now: Time, number: u32) {
-        let Self { host, table, outside, done } = self;
-        match host.on_sender_deadline(now, number, &mut table[number as usize], outside) {
-            Fate::Open => {}
-            Fate::Done => done.push(number),
-            Fate::Failed => panic!("connection {number} failed"),
+        if let Some((half, _)) = &mut self.table[number as usize].halves {
+            half.on_deadline(now, &mut self.log.of(number));
         }
+        self.serve_sender(now, number);
+    }
+
+    fn serve_sender(&mut self, now: Time, number: u32) {
+        let connection = &mut self.table[number as usize];
+        let Some((half, _)) = &mut connection.halves else { return self.done.push(number) };
+        while let Some(event) = half.sender.poll_event() {
+            match event {
+                SenderEvent::MessageDelivered { .. } => connection.delivered = true,
+                SenderEvent::Failed => panic!("connection {number} failed"),
+            }
+        }
+        for message in connection.waiting.drain(..) {
+            half.sender.send_message(message, connection.outgoing.len() as u64).unwrap();
+        }
+        if connection.delivered {
+            return self.done.push(number);
+        }
+        self.host.request_turn(number, half);
+        self.sender_timer[number as usize] = half.deadline(now);
+    }
+
+    fn serve_receiver(&mut self, number: u32) {
+        let Some((_, half)) = &mut self.table[number as usize].halves else { return };
+        while let Some((_, bytes)) = half.receiver.message_completed() {
+            half.receiver.consumed(bytes);
+            self.received.push((number, bytes));
+        }
+        while let Some((port, body)) = half.poll_control() {
+            self.out.push_back((number, port, body, None));
+        }
+        self.receiver_timer[number as usize] = half.deadline();
     }
 
     fn arrive(&mut self, now: Time, (number, port, body, piece): Flying<P>, trimmed: bool) -> Option<Accept> {
-        let Self { host, table, outside, done } = self;
-        let connection = &mut table[number as usize];
-        match (body, piece) {
-            (Body::Data(data), Some(piece)) => {
-                let arrival = Arrival { data, port, hops: 1, trimmed, ..Arrival::default() };
-                Some(host.on_data(now, number, connection, &arrival, piece, outside))
-            }
-            (body, _) => {
-                let path = Passage { port, hops: 1, marked: false, pause: false };
-                if host.on_control(now, number, connection, &body, &path, outside) == Fate::Done {
-                    done.push(number);
-                }
-                None
+        let connection = &mut self.table[number as usize];
+        let (sending, receiving) = connection.halves.as_mut().unwrap();
+        if let (Body::Data(data), Some(piece)) = (body, piece) {
+            let arrival = Arrival { data, port, hops: 1, trimmed, ..Arrival::default() };
+            let place = |_| connection.incoming.put(&data, piece);
+            let accept = self.host.on_data(now, receiving, &arrival, place);
+            self.serve_receiver(number);
+            return Some(accept);
+        }
+        let path = FramePath { port, hops: 1, marked: false, pause: false };
+        if let Some(reply) = self.host.on_request(now, number, receiving, &body, &path) {
+            self.out.push_back((number, port, reply, None));
+        }
+        if sending.on_feedback(now, &body, &path, &mut self.log.of(number)) {
+            self.serve_sender(now, number);
+        }
+        None
+    }
+
+    fn grant(&mut self, now: Time) {
+        let Some((number, pull)) = self.host.grant(now) else { return };
+        let Some((_, half)) = &mut self.table[number as usize].halves else { return };
+        self.out.push_back((number, self.host.pull_port(half), Body::Pull(pull), None));
+    }
+
+    /// Sends one data packet, if a connection has one.
+    fn transmit(&mut self, now: Time) {
+        while let Some(number) = self.host.next_turn() {
+            let connection = &mut self.table[number as usize];
+            let Some((half, _)) = &mut connection.halves else { continue };
+            let frame = self.host.transmit(now, number, half, &mut self.log.of(number));
+            self.sender_timer[number as usize] = half.deadline(now);
+            let Some((port, body)) = frame else { continue };
+            let piece = if let Body::Data(data) = &body { Some(connection.outgoing.cut(data)) } else { None };
+            let is_data = piece.is_some();
+            self.out.push_back((number, port, body, piece));
+            if is_data {
+                return;
             }
         }
     }
 
-    /// Does what is due, and puts at most one data packet on the wire.
+    /// Handles the deadlines that have passed, and sends at most one data packet.
     fn step(&mut self, now: Time) {
         for number in 0..self.table.len() as u32 {
-            if self.outside.sender_timer[number as usize] <= now && !self.done.contains(&number) {
+            if self.sender_timer[number as usize] <= now && !self.done.contains(&number) {
                 self.serve(now, number);
             }
-            if self.outside.receiver_timer[number as usize] <= now {
-                let Self { host, table, outside, .. } = self;
-                host.on_receiver_deadline(now, number, &mut table[number as usize], outside);
+            if self.receiver_timer[number as usize] <= now {
+                if let Some((_, half)) = &mut self.table[number as usize].halves {
+                    half.receiver.on_timeout(now);
+                }
+                self.serve_receiver(number);
             }
         }
         while self.host.grant_at().is_some_and(|at| at <= now) {
-            self.host.grant(now, &mut self.table, &mut self.outside);
+            self.grant(now);
         }
-        self.host.transmit(now, &mut self.table, &mut self.outside);
+        self.transmit(now);
     }
 }
 
@@ -257,14 +244,14 @@ fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (S
         assert!(now < at(100_000 * US), "{:?} of {connections} after 100 ms", sender.done);
         sender.step(now);
         receiver.step(now);
-        for frame in core::mem::take(&mut sender.outside.out) {
+        for frame in core::mem::take(&mut sender.out) {
             packets += u64::from(frame.3.is_some());
             let trimmed = frame.3.is_some() && packets % 26 == 0;
             if frame.3.is_none() || packets % 13 != 0 || trimmed {
                 receiver.arrive(now, frame, trimmed);
             }
         }
-        for frame in core::mem::take(&mut receiver.outside.out) {
+        for frame in core::mem::take(&mut receiver.out) {
             sender.arrive(now, frame, false);
         }
     }
@@ -277,9 +264,9 @@ fn messages_of_bytes_arrive_as_they_were_sent() {
     for (sent, received) in sender.table.iter().zip(&receiver.table) {
         assert!(sent.delivered && sent.outgoing == received.incoming);
     }
-    assert_eq!(receiver.outside.received.len(), 3);
+    assert_eq!(receiver.received.len(), 3);
     let resent = |entry: &LogEntry| matches!(entry.event, Event::Retransmit { cause: LossCause::Trimmed, .. });
-    assert!({ sender.outside.log }.drain().any(|entry| resent(&entry)));
+    assert!({ sender.log }.drain().any(|entry| resent(&entry)));
 }
 
 #[test]
@@ -300,14 +287,14 @@ fn connections_take_turns_packet_by_packet() {
     let mut station = Station::<usize>::new(1, 3, Some(10 * PAYLOAD), &config(CcKind::Dctcp));
     (0..3).for_each(|number| station.serve(Time::ZERO, number));
     assert_eq!(station.host.turn(0), Some(0));
-    (0..6).for_each(|_| station.host.transmit(Time::ZERO, &mut station.table, &mut station.outside));
-    let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
+    (0..6).for_each(|_| station.transmit(Time::ZERO));
+    let order: Vec<u32> = station.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2]);
     // One that has ended loses its turn, and the others go on.
     station.table[0].halves = None;
-    station.outside.out.clear();
-    (0..3).for_each(|_| station.host.transmit(Time::ZERO, &mut station.table, &mut station.outside));
-    let order: Vec<u32> = station.outside.out.iter().map(|(number, ..)| *number).collect();
+    station.out.clear();
+    (0..3).for_each(|_| station.transmit(Time::ZERO));
+    let order: Vec<u32> = station.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [1, 2, 1]);
 }
 
@@ -317,7 +304,7 @@ fn a_probe_is_answered_on_the_port_that_it_came_on() {
     let probe = Body::Probe(Probe { token: 9, timestamp: at(5_000) });
     let asked = EvPort::new(4711);
     station.arrive(at(20_000), (0, asked, probe, None), false);
-    let (number, port, answer, _) = station.outside.out.pop_front().unwrap();
+    let (number, port, answer, _) = station.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
     assert_eq!(
         (number, port, answer.port, answer.token, answer.timestamp, answer.hops),
@@ -332,13 +319,13 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
     station.arrive(Time::ZERO, (0, EvPort::new(1), ask(10_000), None), false);
     station.arrive(Time::ZERO, (1, EvPort::new(1), ask(3_000), None), false);
-    assert_eq!((station.outside.grant_armed, station.host.grant_at()), (Some(Time::ZERO), Some(Time::ZERO)));
+    assert_eq!(station.host.grant_at(), Some(Time::ZERO));
     let mut granted = [0, 0];
     let mut now = Time::ZERO;
     while let Some(at) = station.host.grant_at() {
         now = at;
-        station.host.grant(now, &mut station.table, &mut station.outside);
-        for (number, _, body, _) in station.outside.out.drain(..) {
+        station.grant(now);
+        for (number, _, body, _) in station.out.drain(..) {
             let Body::Pull(pull) = body else { panic!("{body:?}") };
             granted[number as usize] = pull.credit_bytes;
         }
@@ -349,8 +336,8 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
     station.arrive(now, (0, EvPort::new(1), ask(20_000), None), false);
     let (_, half) = station.table[0].halves.take().unwrap();
     station.host.close(&half);
-    station.host.grant(now.after(US), &mut station.table, &mut station.outside);
-    assert!(station.outside.out.is_empty() && station.host.grant_at().is_none());
+    station.grant(now.after(US));
+    assert!(station.out.is_empty() && station.host.grant_at().is_none());
 }
 
 //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
@@ -362,9 +349,9 @@ fn the_first_pull_after_a_request_goes_back_over_its_path() {
         let ask = Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
         station.arrive(Time::ZERO, (0, EvPort::new(7), ask, None), false);
         while let Some(at) = station.host.grant_at() {
-            station.host.grant(at, &mut station.table, &mut station.outside);
+            station.grant(at);
         }
-        ports.push(station.outside.out.drain(..).map(|(_, port, ..)| port).collect::<Vec<_>>());
+        ports.push(station.out.drain(..).map(|(_, port, ..)| port).collect::<Vec<_>>());
     }
     for ports in ports {
         assert!(ports.len() > 5 && ports[0] == EvPort::new(7), "{ports:?}");
@@ -387,7 +374,7 @@ fn pulls(again_ps: u64, send: Option<Data>) -> usize {
             }
         }
         station.step(now);
-        for (.., body, _) in station.outside.out.drain(..) {
+        for (.., body, _) in station.out.drain(..) {
             if let Body::Pull(pull) = body {
                 (pulls, pulled_bytes) = (pulls + 1, pull.credit_bytes);
             }
@@ -417,21 +404,6 @@ fn credit_brings_everything_across_a_lossy_wire() {
     let (_, receiver) = transfer::<usize>(2, 30 * PAYLOAD, CcKind::Eqds);
     assert!(receiver.table.iter().all(|connection| connection.incoming == 30 * PAYLOAD));
     assert!(receiver.host.pacer.is_some());
-}
-
-#[test]
-fn frames_for_a_connection_that_has_ended_do_nothing() {
-    let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
-    station.table[0].halves = None;
-    let data = Data { message_bytes: 9, payload_bytes: 9, ..Data::default() };
-    assert_eq!(
-        station.arrive(Time::ZERO, (0, EvPort::new(1), Body::Data(data), Some(())), false),
-        Some(Accept::Invalid)
-    );
-    for body in [Body::Ack(Ack::default()), Body::Probe(Probe::default()), Body::PullRequest(PullRequest::default())] {
-        station.arrive(Time::ZERO, (0, EvPort::new(1), body, None), false);
-    }
-    assert!(station.outside.out.is_empty() && !station.host.has_turns());
 }
 
 #[test]

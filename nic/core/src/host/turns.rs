@@ -1,52 +1,58 @@
-//! Whose packet goes next: connections that may have something to send take turns.
+//! The order of connections that have something to send: round robin, by packet.
 
-use spray_wire::Body;
+use spray_wire::{Body, EvPort};
 
-use super::{Entry, Host, Owner, Table};
+use super::{Host, SendHalf};
 use crate::Time;
+use crate::event::Publisher;
 use crate::flow::Transmit;
 
 impl Host {
-    /// Whether a connection may have something to send.
+    /// Returns whether a connection may have something to send.
     #[inline]
     pub fn has_turns(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// The connection whose turn comes after so many others.
+    /// Returns the connection that has its turn after `ahead` others.
     #[inline]
     pub fn turn(&self, ahead: usize) -> Option<u32> {
         self.turns.get(ahead).copied()
     }
 
-    /// Gives connections their turns until one has sent a data packet or none has anything to send.
-    ///
-    /// A connection that sends something gets another turn, behind the others. Frames without payload do not end the round.
+    /// Puts connection `number` into the queue of turns, unless it is there.
+    #[inline]
+    pub fn request_turn(&mut self, number: u32, half: &mut SendHalf) {
+        if !core::mem::replace(&mut half.ready, true) {
+            self.turns.push_back(number);
+        }
+    }
+
+    /// Takes the connection whose turn it is. If it still has a sending half, [`transmit`](Self::transmit) follows.
+    #[inline]
+    pub fn next_turn(&mut self) -> Option<u32> {
+        self.turns.pop_front()
+    }
+
+    /// Returns the port and the header of the frame that connection `number` sends in its turn: data, a probe or a
+    /// request for credit. The connection then gets another turn, behind the others. `None`: it has nothing to send.
     //= docs/specs/endpoint.md#END-15 choosing late
     #[inline]
-    pub fn transmit<O: Owner>(&mut self, now: Time, table: &mut impl Table<O::Connection>, owner: &mut O) {
-        while let Some(number) = self.turns.pop_front() {
-            let Some(connection) = table.entry(number) else { continue };
-            let Some(half) = connection.sending() else { continue };
-            let transmit = half.sender.poll_transmit(now, &mut self.rng, &mut owner.log().of(number));
-            let evs = half.sender.path().evs.into();
-            half.ready = transmit.is_some();
-            if transmit.is_some() {
-                self.turns.push_back(number);
-            }
-            owner.arm_sender(now, number, connection, transmit.is_some());
-            match transmit {
-                None => {}
-                Some(Transmit::Probe { probe, ev }) => {
-                    owner.send(now, number, connection, ev.port(evs), Body::Probe(probe));
-                }
-                Some(Transmit::PullRequest { request, ev }) => {
-                    owner.send(now, number, connection, ev.port(evs), Body::PullRequest(request));
-                }
-                Some(Transmit::Data { data, ev }) => {
-                    return owner.send_data(now, number, connection, ev.port(evs), &data);
-                }
-            }
-        }
+    pub fn transmit(
+        &mut self,
+        now: Time,
+        number: u32,
+        half: &mut SendHalf,
+        publisher: &mut impl Publisher,
+    ) -> Option<(EvPort, Body)> {
+        let transmit = half.sender.poll_transmit(now, &mut self.rng, publisher);
+        half.ready = transmit.is_some();
+        let (ev, body) = match transmit? {
+            Transmit::Data { data, ev } => (ev, Body::Data(data)),
+            Transmit::Probe { probe, ev } => (ev, Body::Probe(probe)),
+            Transmit::PullRequest { request, ev } => (ev, Body::PullRequest(request)),
+        };
+        self.turns.push_back(number);
+        Some((ev.port(half.sender.path().evs.into()), body))
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use spray_core::Time;
 use spray_core::flow::FlowConfig;
-use spray_core::host::{Passage, ReceiveHalf, SendHalf};
+use spray_core::host::{FramePath, ReceiveHalf, SendHalf};
 use spray_wire::{Ack, Body, Close, CloseReason, Common, EvPort, Frame, RESET_UNKNOWN_CONNECTION, Reset, Retry, Terms};
 
 use crate::endpoint::{
@@ -46,7 +46,7 @@ impl Machine {
         let config = config.sanitised();
         let make = |id| Connection { port, ..Connection::new(id, peer, cookie, Stage::Connecting, config, now) };
         let index = self.table.insert(make).ok_or(ConnectError::TableFull)?;
-        self.owner.deadlines.set(index, now);
+        self.shared.deadlines.set(index, now);
         let connection = self.table.slot(index).ok_or(ConnectError::TableFull)?;
         if let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys)
             && let Some(key) = keys.of(peer.address)
@@ -61,7 +61,7 @@ impl Machine {
     pub(crate) fn on_connect(&mut self, now: Time, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if !self.accepting(peer, &connect).accepts(&connect) {
-            self.stats.malformed += 1;
+            self.shared.stats.malformed += 1;
             return;
         }
         //= docs/specs/endpoint.md#END-45 silence towards strangers
@@ -70,7 +70,7 @@ impl Machine {
             None => Some(frame.payload),
         };
         let Some(message) = message else {
-            self.stats.forged += 1;
+            self.shared.stats.forged += 1;
             return;
         };
         let client = Client { peer, terms: connect, port: frame.common.shard };
@@ -95,11 +95,11 @@ impl Machine {
             return self.answer(now, index);
         }
         let Some(message) = self.message_of_peer(&client, message) else {
-            self.stats.forged += 1;
+            self.shared.stats.forged += 1;
             return self.refuse(now, client.peer, client.named(), CloseReason::Key);
         };
         match &mut self.next_hops {
-            Some(hops) if is_unresolved => hops.push(now, (client, message), &mut self.host.rng),
+            Some(hops) if is_unresolved => hops.push(now, (client, message), &mut self.shared.host.rng),
             _ => self.admit(now, (client, message)),
         }
     }
@@ -119,8 +119,8 @@ impl Machine {
     fn admit(&mut self, now: Time, (client, message): Asking) {
         match (&mut self.admission, message) {
             (Some(admission), Some(message)) => {
-                self.stats.exchanges_limited +=
-                    u64::from(admission.waiting.push((client, message), &mut self.host.rng));
+                self.shared.stats.exchanges_limited +=
+                    u64::from(admission.waiting.push((client, message), &mut self.shared.host.rng));
                 self.exchange_next(now);
             }
             _ => self.half_open(now, client, None),
@@ -153,7 +153,7 @@ impl Machine {
     fn send_retry(&mut self, now: Time, client: &Client, port: EvPort) {
         let Client { peer, terms, .. } = client;
         let token = self.tokens.make(now, *peer, terms.connection, terms.cookie);
-        self.owner.control_queue.push(peer, client.named(), port, Body::Retry(Retry { token }));
+        self.shared.control_queue.push(peer, client.named(), port, Body::Retry(Retry { token }));
     }
 
     fn ends(&self, client: Peer) -> Ends {
@@ -177,10 +177,10 @@ impl Machine {
     //= docs/specs/endpoint.md#END-34 exchanges are limited
     pub(crate) fn exchange_next(&mut self, now: Time) {
         let (Some(admission), Some(keys)) = (&mut self.admission, &self.config.keys) else { return };
-        let Some((client, message)) = admission.waiting.next(now, &mut self.host.rng) else { return };
+        let Some((client, message)) = admission.waiting.next(now, &mut self.shared.host.rng) else { return };
         let responder = Responder::new(keys, self.ends(client.peer), &client.terms, &message);
         if responder.is_none() {
-            self.stats.forged += 1;
+            self.shared.stats.forged += 1;
             return self.refuse(now, client.peer, client.named(), CloseReason::Key);
         }
         self.half_open(now, client, responder);
@@ -193,7 +193,7 @@ impl Machine {
         let keys = self.config.keys.as_ref().zip(self.admission.as_ref());
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Connecting || connection.token == retry.token {
-            self.stats.unexpected += 1;
+            self.shared.stats.unexpected += 1;
             return;
         }
         if !connection.repeat.again(now, &config) {
@@ -210,7 +210,7 @@ impl Machine {
             connection.tag_connect(&admission.peers, key, own, &message);
         }
         let body = connection.connect_frame();
-        self.owner.control_queue.push_to(connection, port, body);
+        self.shared.control_queue.push_to(connection, port, body);
         self.reschedule(now, index);
     }
 
@@ -223,7 +223,7 @@ impl Machine {
             if self.config.keys.is_some() {
                 let finished = connection.initiator.as_mut().and_then(|initiator| initiator.finish(message));
                 let Some((agreed, terms)) = finished else {
-                    self.stats.forged += 1;
+                    self.shared.stats.forged += 1;
                     return;
                 };
                 accept = terms;
@@ -231,7 +231,7 @@ impl Machine {
                 connection.seals = Some(Box::new(Seals::of_client(now, &agreed)));
             }
             if !connection.config.accepts(&accept) {
-                self.stats.malformed += 1;
+                self.shared.stats.malformed += 1;
                 return;
             }
             (connection.remote, connection.port) = (accept, port_of_peer);
@@ -242,12 +242,12 @@ impl Machine {
                 connection.repeat = Repeat::start(now);
             }
             self.retransmit_handshake(now, index);
-            self.owner.events.push_back(EndpointEvent::Connected { connection: id, at: now });
+            self.shared.events.push_back(EndpointEvent::Connected { connection: id, at: now });
         } else if connection.remote.cookie != accept.cookie {
-            self.stats.unexpected += 1;
+            self.shared.stats.unexpected += 1;
             return;
         } else {
-            self.owner.control_queue.push_to(connection, port, keep_alive(now));
+            self.shared.control_queue.push_to(connection, port, keep_alive(now));
         }
         self.service(now, index);
     }
@@ -259,7 +259,7 @@ impl Machine {
         if let Some(connection) = self.table.slot(index) {
             let (id, peer, remote) = (connection.id, connection.peer, ConnectionId(connection.remote.connection));
             let accepted = EndpointEvent::Accepted { connection: id, peer, remote, at: now };
-            self.owner.events.push_back(accepted);
+            self.shared.events.push_back(accepted);
         }
         self.service(now, index);
     }
@@ -286,9 +286,9 @@ impl Machine {
         let Some(connection) = self.table.slot(index) else { return };
         if !close.acknowledgement {
             let answer = connection.close_frame(close.reason, true);
-            self.owner.control_queue.push_to(connection, port, answer);
+            self.shared.control_queue.push_to(connection, port, answer);
         } else if connection.stage != Stage::Closing {
-            self.stats.unexpected += 1;
+            self.shared.stats.unexpected += 1;
             return;
         }
         match close.reason {
@@ -302,11 +302,10 @@ impl Machine {
     /// Takes a Close for the last ACK of its sender.
     fn on_last_ack(&mut self, now: Time, index: u32, cumulative: u64, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
-        let number = connection.id.raw();
         let ack = Body::Ack(Ack { cumulative, sack_base: cumulative, port, ..Ack::default() });
-        let path = Passage { port, hops: 0, marked: false, pause: false };
-        // The Close ends the connection, whatever is left to do.
-        let _ = self.host.on_control(now, number, connection, &ack, &path, &mut self.owner);
+        let path = FramePath { port, hops: 0, marked: false, pause: false };
+        // The Close ends the connection in any case.
+        let _ = self.shared.on_control(now, connection, &ack, &path);
     }
 
     /// Takes a Reset: the peer does not know the connection. Only who holds the peer's cookie can say so.
@@ -314,12 +313,12 @@ impl Machine {
     pub(crate) fn on_reset(&mut self, now: Time, frame: &Frame<'_>) {
         let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
         let Some(index) = self.table.find_peer(&key) else {
-            self.stats.unknown_connection += 1;
+            self.shared.stats.unknown_connection += 1;
             return;
         };
         let connection = self.table.slot(index);
         if connection.as_ref().is_some_and(|connection| connection.seals.is_some()) {
-            self.stats.unsealed += 1;
+            self.shared.stats.unsealed += 1;
             return;
         }
         match connection.map(|connection| connection.stage) {
@@ -327,7 +326,7 @@ impl Machine {
             Some(Stage::Open) => self.fail(now, index, ConnectionError::Reset),
             // Our Accept answered a Connect that the network delivered late.
             Some(Stage::HalfOpen) => drop(self.remove(index)),
-            Some(Stage::Connecting) | None => self.stats.unexpected += 1,
+            Some(Stage::Connecting) | None => self.shared.stats.unexpected += 1,
         }
     }
 
@@ -338,12 +337,12 @@ impl Machine {
             return;
         }
         if !self.limit.allow(now) {
-            self.stats.reset_limited += 1;
+            self.shared.stats.reset_limited += 1;
             return;
         }
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         let body = Body::Reset(Reset { reason: RESET_UNKNOWN_CONNECTION });
-        self.owner.control_queue.push(&peer, frame.common, frame.envelope.src_port, body);
+        self.shared.control_queue.push(&peer, frame.common, frame.envelope.src_port, body);
     }
 
     /// Begins the close handshake. Everything of ours is delivered by now.
@@ -378,7 +377,7 @@ impl Machine {
             Stage::Open => Some(keep_alive(now)),
         };
         if goes_on && let Some(body) = body {
-            self.owner.control_queue.push_to(connection, port, body);
+            self.shared.control_queue.push_to(connection, port, body);
             return;
         }
         match stage {
@@ -388,7 +387,7 @@ impl Machine {
             // The time of END-9 goes on.
             Stage::Open => connection.repeat = Repeat::OFF,
             Stage::HalfOpen => {
-                self.stats.half_open_expired += 1;
+                self.shared.stats.half_open_expired += 1;
                 self.remove(index);
                 self.half_open.retain(|&other| other != id);
             }
@@ -404,7 +403,7 @@ impl Machine {
             && let Some(id) = self.half_open.remove(at)
         {
             if let Some(index) = self.table.find(id) {
-                self.stats.half_open_evicted += 1;
+                self.shared.stats.half_open_evicted += 1;
                 self.remove(index);
             }
         }
@@ -468,19 +467,19 @@ impl Machine {
             connection.repeat = Repeat::none_until(now.after(patience));
         }
         let accept = connection.accept_frame();
-        self.owner.control_queue.push_to(connection, port, accept);
+        self.shared.control_queue.push_to(connection, port, accept);
         self.reschedule(now, index);
     }
 
     fn refuse(&mut self, now: Time, peer: Peer, named: Common, reason: CloseReason) {
-        self.stats.refused += 1;
+        self.shared.stats.refused += 1;
         if !self.limit.allow(now) {
-            self.stats.reset_limited += 1;
+            self.shared.stats.reset_limited += 1;
             return;
         }
         let port = self.any_port();
         let close = Close { cumulative: 0, reason, acknowledgement: false };
-        self.owner.control_queue.push(&peer, named, port, Body::Close(close));
+        self.shared.control_queue.push(&peer, named, port, Body::Close(close));
     }
 
     /// Makes sender and receiver, within the limits of both sides.
@@ -491,7 +490,7 @@ impl Machine {
         //= docs/specs/endpoint.md#END-4 payload of both sides
         connection.config.payload_bytes = connection.config.payload_bytes.min(remote.max_payload);
         let config = &connection.config;
-        let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.host.rng);
+        let mut sending = SendHalf::new(config, remote.window_packets, remote.max_data, &mut self.shared.host.rng);
         let receiving = ReceiveHalf::new(config).with_hash_key(key);
         #[cfg(any(test, feature = "lab"))]
         let receiving = receiving.with_paths(&connection.reachable);
@@ -499,7 +498,7 @@ impl Machine {
         if !connection.reachable.is_empty() {
             sending.sender.on_reachable(now, &connection.reachable);
         }
-        self.host.recall(now, connection.peer.number(), &mut sending);
+        self.shared.host.recall(now, connection.peer.number(), &mut sending);
         connection.flow = Some(Box::new(Flow { sending, receiving, receive_buffers: ReceiveBuffers::default() }));
         self.opened += 1;
         connection.stage = Stage::Open;

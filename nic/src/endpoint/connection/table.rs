@@ -76,6 +76,13 @@ impl Table {
         (connection.id == id).then_some(index)
     }
 
+    /// Returns connection `id`, if it still exists.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let slot = self.slot_of(id);
+        self.slot(slot).filter(|connection| connection.id == id)
+    }
+
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.slots.get(self.find(id)? as usize)?.connection.as_deref()
     }

@@ -33,7 +33,7 @@ impl Machine {
     /// Takes a message of an exchange. One that is of no use changes nothing but a counter.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn on_rekey(&mut self, now: Time, index: u32, rekey: &Rekey, port: EvPort) {
-        let Self { table, stats, config, rekeys, owner, .. } = self;
+        let Self { table, shared, config, rekeys, .. } = self;
         let Some(connection) = table.slot(index) else { return };
         let said = match (connection.seals.as_deref_mut(), &config.keys) {
             (Some(seals), Some(_)) if rekey.answer => seals.take_answer(now, rekey).map(|()| keep_alive(now)),
@@ -41,10 +41,10 @@ impl Machine {
             _ => Err(Unusable::Unexpected),
         };
         match said {
-            Ok(body) => owner.control_queue.push_to(connection, port, body),
-            Err(Unusable::Unexpected) => stats.unexpected += 1,
-            Err(Unusable::Forged) => stats.forged += 1,
-            Err(Unusable::TooMany) => stats.exchanges_limited += 1,
+            Ok(body) => shared.control_queue.push_to(connection, port, body),
+            Err(Unusable::Unexpected) => shared.stats.unexpected += 1,
+            Err(Unusable::Forged) => shared.stats.forged += 1,
+            Err(Unusable::TooMany) => shared.stats.exchanges_limited += 1,
         }
     }
 
@@ -54,7 +54,7 @@ impl Machine {
         let (Some(keys), Some(connection)) = (&self.config.keys, self.table.slot(index)) else { return };
         let rekey = connection.seals.as_deref_mut().and_then(|seals| seals.ask(now, keys, &self.config.handshake));
         if let Some(rekey) = rekey {
-            self.owner.control_queue.push_to(connection, port, Body::Rekey(rekey));
+            self.shared.control_queue.push_to(connection, port, Body::Rekey(rekey));
         }
     }
 }

@@ -45,8 +45,8 @@ fn a_host_shares_its_link_among_its_senders() {
         stats[1..].iter().all(|stats| (6..40).contains(&stats.sent[Kind::PullRequest]) && stats.sent[Kind::Pull] == 0)
     );
     assert_eq!((stats[0].sent[Kind::PullRequest], stats[1].received[Kind::PullRequest]), (0, 0));
-    assert!(rig.endpoints[1..].iter().all(|endpoint| !endpoint.machine.host.grants_credit()));
-    let host = &rig.endpoints[0].machine.host;
+    assert!(rig.endpoints[1..].iter().all(|endpoint| !endpoint.machine.shared.host.grants_credit()));
+    let host = &rig.endpoints[0].machine.shared.host;
     assert!(host.grants_credit() && host.grant_at().is_none(), "nobody waits any more");
     rig.audit();
 }

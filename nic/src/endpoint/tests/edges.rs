@@ -129,7 +129,7 @@ fn thousands_of_connections_leave_nothing() {
     for endpoint in &rig.endpoints {
         let machine = &endpoint.machine;
         assert!(machine.half_open.len() <= 2 * 16 && machine.expected.is_empty());
-        assert_eq!((machine.next_timer(), machine.owner.events.len()), (Time::NEVER, 0));
+        assert_eq!((machine.next_timer(), machine.shared.events.len()), (Time::NEVER, 0));
     }
     rig.audit();
 }

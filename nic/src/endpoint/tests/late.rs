@@ -60,7 +60,7 @@ fn a_number_that_comes_again_reveals_nothing() {
     let mut attacker = Attacker::new(&mut rig);
     rig.events.iter_mut().for_each(Vec::clear);
     // As many as may wait for the user.
-    let few = u64::from(owner::MAX_UNREAD);
+    let few = u64::from(shared::MAX_UNREAD);
     for psn in 0..few {
         let data = Data { psn, message: psn as u32, message_bytes: 1, payload_bytes: 1, ..Data::default() };
         attacker.send(&mut rig, data, 0xa0);
@@ -127,7 +127,7 @@ proptest! {
         let id = ConnectionId(attacker.connection);
         // All but two of as many as may wait.
         let index = rig.endpoints[1].machine.table.find(id).unwrap();
-        rig.endpoints[1].machine.table.slot(index).unwrap().unread = owner::MAX_UNREAD - 2;
+        rig.endpoints[1].machine.table.slot(index).unwrap().unread = shared::MAX_UNREAD - 2;
         let (mut sent, mut taken) = (HashMap::<(u32, u64), HashSet<u8>>::new(), HashSet::new());
         for (number, step) in steps.into_iter().enumerate() {
             let most = match step {

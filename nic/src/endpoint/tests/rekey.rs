@@ -324,7 +324,7 @@ fn a_peer_that_asks_all_the_time_has_few_messages_read() {
         let index = machine.table.find(ours).unwrap();
         let port = machine.any_port();
         let rekey = Body::Rekey(Rekey { generation: 1, message, answer: round % 5 == 4 });
-        machine.owner.control_queue.push_to(machine.table.slot(index).unwrap(), port, rekey);
+        machine.shared.control_queue.push_to(machine.table.slot(index).unwrap(), port, rekey);
         rig.run(50 * MS, 100 * MS, |_| false);
     }
     let stats = rig.endpoints[1].stats();
@@ -367,7 +367,7 @@ fn a_plain_connection_takes_no_rekey() {
         let index = machine.table.find(ours).unwrap();
         let port = machine.any_port();
         let rekey = Body::Rekey(Rekey { generation: 1, answer, ..Rekey::default() });
-        machine.owner.control_queue.push_to(machine.table.slot(index).unwrap(), port, rekey);
+        machine.shared.control_queue.push_to(machine.table.slot(index).unwrap(), port, rekey);
     }
     assert!(!rig.run(50 * MS, 400 * SECOND, |rig| rig.failed(0).len() == 1));
     assert_eq!((rig.endpoints[1].stats().unexpected, rig.sent_rekeys()), (2, [2, 0]));

@@ -1,35 +1,38 @@
-//! Control frames on their way to the link, which sends them before data.
+//! Headers of frames to send, and the queue of control frames, which are sent before data.
+//!
+//! Packet path: transmit 3 of 4, between the turns and the device port.
 
 use std::{collections::VecDeque, net::IpAddr};
 
 use bytes::Bytes;
-use spray_wire::{Body, Common, DSCP_CONTROL, Ecn, Envelope, Ev, EvPort, INITIAL_TTL, Ports};
+use spray_wire::{Body, Common, DSCP_CONTROL, Data, Ecn, Envelope, Ev, EvPort, INITIAL_TTL, Ports};
 
 use crate::endpoint::{EndpointConfig, Peer, connection::Connection, seal::Ticket};
 
-/// Room for the frames of one event: a handful at most. They are sent after each event.
+/// Control frames that fit without allocation. They are sent after each event, which queues a few.
 const RESERVE: usize = 64;
 
-/// A control frame to send.
+/// The headers of a frame to send, and its seal.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct Headers {
     pub(crate) envelope: Envelope,
     pub(crate) common: Common,
     pub(crate) body: Body,
-    /// A message of the key exchange.
-    pub(crate) exchange: Bytes,
-    /// With what it is sealed, if it is.
+    /// The number and key of a sealed frame.
     pub(crate) seal: Option<Ticket>,
 }
 
-/// The frames to send, what they say of their sender, and the ports that they go to.
+/// A control frame to send, and the message of the key exchange that follows its headers.
+pub(crate) type Control = (Headers, Bytes);
+
+/// Control frames to send, and the fields that all frames of the endpoint have in common.
 #[derive(Debug)]
 pub(crate) struct ControlQueue {
     mac: [u8; 6],
     address: IpAddr,
     ports: Ports,
     shard: u8,
-    /// The number of entropy values that the device can send by.
+    /// The number of entropy values of the device.
     pub(crate) evs: u16,
     frames: VecDeque<Control>,
 }
@@ -45,7 +48,7 @@ impl ControlQueue {
         self.mac = mac;
     }
 
-    /// Queues a frame of a connection. The handshake's go as they are, others are sealed where the connection has keys.
+    /// Queues a frame of a connection. Frames of the handshake are not sealed; all others are if the connection has keys.
     pub(crate) fn push_to(&mut self, connection: &mut Connection, src_port: EvPort, body: Body) {
         let (mut exchange, mut seal) = (Bytes::new(), None);
         if matches!(body, Body::Connect(_) | Body::Accept(_)) {
@@ -55,28 +58,35 @@ impl ControlQueue {
         }
         let envelope = self.control_envelope(&connection.peer, connection.port, src_port);
         let common = self.common(connection, seal.as_ref());
-        self.frames.push_back(Control { envelope, common, body, exchange, seal });
+        self.frames.push_back((Headers { envelope, common, body, seal }, exchange));
     }
 
-    /// Queues a frame of no connection that answers one with the common header `to`: it goes where that came from, with the same number and
-    /// cookie.
+    /// Queues the answer to a frame without a connection: it has the number and cookie of that frame's common header.
     pub(crate) fn push(&mut self, peer: &Peer, to: Common, src_port: EvPort, body: Body) {
         let envelope = self.control_envelope(peer, to.shard, src_port);
         let common = Common { shard: self.shard, ..to };
-        self.frames.push_back(Control { envelope, common, body, exchange: Bytes::new(), seal: None });
+        self.frames.push_back((Headers { envelope, common, body, seal: None }, Bytes::new()));
     }
 
-    /// The fields that every frame to a connection's peer carries.
+    /// Returns the headers of a data frame.
     #[inline]
-    pub(crate) fn common(&self, connection: &Connection, seal: Option<&Ticket>) -> Common {
+    pub(crate) fn data_headers(&self, connection: &mut Connection, src_port: EvPort, data: Data) -> Headers {
+        let seal = connection.ticket();
+        let common = self.common(connection, seal.as_ref());
+        let envelope = self.envelope(&connection.peer, connection.port, src_port, connection.config.dscp);
+        Headers { envelope, common, body: Body::Data(data), seal }
+    }
+
+    #[inline]
+    fn common(&self, connection: &Connection, seal: Option<&Ticket>) -> Common {
         let cookie = seal.map_or(connection.remote.cookie, Ticket::number);
         Common { connection: connection.remote.connection, cookie, shard: self.shard }
     }
 
     fn control_envelope(&self, peer: &Peer, port: u8, src_port: EvPort) -> Envelope {
-        // AF_XDP sends by every port.
+        // AF_XDP sends from every port.
         let src_port = if self.evs == u16::MAX { src_port } else { sendable(src_port, self.evs.into()) };
-        Envelope { ecn: Ecn::NotEct, ..self.data_envelope(peer, port, src_port, DSCP_CONTROL) }
+        Envelope { ecn: Ecn::NotEct, ..self.envelope(peer, port, src_port, DSCP_CONTROL) }
     }
 
     #[inline]
@@ -88,9 +98,9 @@ impl ControlQueue {
         self.frames.pop_front();
     }
 
-    /// What is around a data frame to that one of the peer's ports.
+    /// Returns the outer headers of a frame to port number `port` of the peer.
     #[inline]
-    pub(crate) fn data_envelope(&self, peer: &Peer, port: u8, src_port: EvPort, dscp: u8) -> Envelope {
+    fn envelope(&self, peer: &Peer, port: u8, src_port: EvPort, dscp: u8) -> Envelope {
         Envelope {
             src_mac: self.mac,
             dst_mac: peer.mac,
@@ -105,7 +115,7 @@ impl ControlQueue {
     }
 }
 
-/// The port itself, if it stands for one of the device's `evs` entropy values; otherwise one that does, always the same one.
+/// Returns the port if it is one of the device's `evs` entropy values; otherwise one that is, always the same one.
 //= docs/specs/endpoint.md#END-49 ports of answers
 #[cold]
 fn sendable(port: EvPort, evs: u32) -> EvPort {

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use spray_core::Time;
-use spray_wire::{self as wire, Body, Common, Envelope, SEAL_BYTES};
+use spray_wire::{self as wire, SEAL_BYTES};
 
 use crate::device::{Device, FrameId};
-use crate::endpoint::{KindCounts, machine::Payload, seal::Ticket, tap::Tap};
+use crate::endpoint::{KindCounts, machine::Payload, tap::Tap, transmit::control_queue::Headers};
 
 /// Frames per flush. veth's ring silently drops beyond 256, so a burst must leave the kernel time to empty it.
 const FRAMES_PER_FLUSH: u32 = 64;
@@ -85,24 +85,16 @@ impl<D: Device> DevicePort<D> {
     }
 
     /// Sends a frame, if the device has room for it.
-    pub(crate) fn send(
-        &mut self,
-        now: Time,
-        e: &Envelope,
-        common: Common,
-        body: &Body,
-        payload: Payload<'_>,
-        seal: Option<&Ticket>,
-    ) {
+    pub(crate) fn send(&mut self, now: Time, headers: &Headers, payload: Payload<'_>) {
         if self.waiting.len() >= MAX_WAITING || !self.reserve() {
             self.control_dropped += 1;
             return;
         }
         let Some(frame) = self.spare.take() else { return };
-        let emitted = write(self.device.frame_mut(&frame), e, &common, body, payload, seal);
+        let emitted = write(self.device.frame_mut(&frame), headers, payload);
         match emitted {
             Ok(bytes) => {
-                self.sent.count(body);
+                self.sent.count(&headers.body);
                 if let Some(tap) = &mut self.tap {
                     tap.on_sent(now, self.device.frame(&frame, bytes as u32));
                 }
@@ -199,21 +191,15 @@ impl<D: Device> DevicePort<D> {
     }
 }
 
-/// Writes a frame, whatever device it is of. Returns its bytes.
-fn write(
-    space: &mut [u8],
-    e: &Envelope,
-    common: &Common,
-    body: &Body,
-    payload: Payload<'_>,
-    seal: Option<&Ticket>,
-) -> Result<usize, wire::Error> {
-    let start = body.header_bytes(e.is_v6()) + seal.map_or(0, |_| SEAL_BYTES);
+/// Writes a frame. Returns its bytes. Not generic over the device, so that the writers are instantiated once.
+fn write(space: &mut [u8], headers: &Headers, payload: Payload<'_>) -> Result<usize, wire::Error> {
+    let Headers { envelope, common, body, seal } = headers;
+    let start = body.header_bytes(envelope.is_v6()) + seal.as_ref().map_or(0, |_| SEAL_BYTES);
     if let Some(place) = space.get_mut(start..start + payload.bytes()) {
         payload.fill(place);
     }
     match seal {
-        None => wire::emit_in_place(space, e, common, body, payload.bytes()),
-        Some(seal) => wire::emit_sealed(space, e, common, body, payload.bytes(), seal),
+        None => wire::emit_in_place(space, envelope, common, body, payload.bytes()),
+        Some(seal) => wire::emit_sealed(space, envelope, common, body, payload.bytes(), seal),
     }
 }

@@ -37,11 +37,11 @@ impl<D: Device> Endpoint<D> {
 impl Machine {
     /// Reads ahead for the next turns.
     pub(in crate::endpoint) fn prefetch_turns(&self) {
-        let Self { table, host, .. } = self;
+        let Self { table, shared, .. } = self;
         if table.len() < MANY {
             return;
         }
-        let slot = |ahead| host.turn(ahead).map(|number| table.slot_of(ConnectionId(number)));
+        let slot = |ahead| shared.host.turn(ahead).map(|number| table.slot_of(ConnectionId(number)));
         let first = slot(0).map_or(0, |slot| table.prefetch_halves(slot, 0));
         let second = slot(1).map_or(0, |slot| table.prefetch_flow(slot));
         black_box(first ^ second ^ slot(2).map_or(0, |slot| table.prefetch_entry(slot)));
