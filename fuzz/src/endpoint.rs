@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{BalancerKind, Path};
-use spray_nic::device::{Device, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
+use spray_nic::device::{Device, DeviceHealth, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_wire::offsets::v4;
 use spray_wire::{Common, Envelope, Kind, Ports, emit, header_bytes, parse, switch_view};

@@ -167,7 +167,7 @@ impl Endpoint {
         let first = shards.first_mut().expect("a host has a shard at least");
         first.start().map_err(Error::Thread)?;
         let EndpointConfig { address, mac, .. } = *first.endpoint.config();
-        let finds_ways = first.endpoint.device().finds_ways();
+        let finds_ways = first.endpoint.device().info().resolves_next_hop;
         #[cfg(feature = "xdp")]
         let resolver = first.resolver();
         let (accepted, accepted_in) = mpsc::channel(BACKLOG);

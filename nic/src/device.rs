@@ -9,39 +9,6 @@
 use spray_core::summed;
 use std::{io, os::fd::RawFd};
 
-/// Forwards methods of [`Device`] to the device that a pattern binds in `self`. Without a list of methods: those that every wrapper
-/// forwards.
-#[cfg(feature = "xdp")]
-macro_rules! forward {
-    ($device:ident in $held:tt) => {
-        forward!($device in $held:
-            fn receive(self: &mut Self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize>;
-            fn frame(self: &Self, id: &FrameId, len: u32) -> &[u8];
-            fn frame_mut(self: &mut Self, id: &FrameId) -> &mut [u8];
-            fn release(self: &mut Self, id: FrameId) -> ();
-            fn allocate(self: &mut Self) -> Option<FrameId>;
-            fn transmit(self: &mut Self, id: FrameId, len: u32) -> Result<(), FrameId>;
-            fn flush(self: &mut Self) -> io::Result<()>;
-            fn max_frame(self: &Self) -> usize;
-            fn stats(self: &Self) -> DeviceStats;
-            fn census(self: &Self) -> FrameCensus;
-            fn audit(self: &Self) -> Result<(), String>;
-            fn is_deaf(self: &Self) -> bool;
-            fn heard(self: &Self) -> u64;
-            fn wake_fd(self: &Self) -> Option<RawFd>;
-        );
-    };
-    ($device:ident in $held:tt:
-        $(fn $name:ident($this:ident: $This:ty $(, $argument:ident: $Type:ty)*) -> $Result:ty;)+) => {
-        $(fn $name($this: $This $(, $argument: $Type)*) -> $Result {
-            forward!(@match $this $held $device.$name($($argument),*))
-        })+
-    };
-    (@match $this:ident [$($held:pat),+] $call:expr) => {
-        match $this { $($held => $call,)+ }
-    };
-}
-
 mod bare;
 mod frames;
 mod mailboxes;
@@ -85,8 +52,8 @@ pub struct Received {
     pub frame: FrameId,
     /// Bytes of the frame, from the Ethernet header on.
     pub len: u32,
-    /// It came by another shard's queue, which handed it over.
-    pub astray: bool,
+    /// Arrived on the queue of another shard, which handed it over.
+    pub misrouted: bool,
 }
 
 summed! {
@@ -152,14 +119,35 @@ summed! {
     }
 }
 
+/// What a device is. None of it changes.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceInfo {
+    /// The longest frame that can be sent, in bytes from the Ethernet header on: bounded by the MTU and by the space of
+    /// a frame.
+    pub max_frame: usize,
+    /// The number of entropy values that frames can be sent with, from 0 on.
+    pub evs: u16,
+    /// Whether the kernel resolves next hops, so that the Ethernet addresses of peers are not used.
+    pub resolves_next_hop: bool,
+    /// A file descriptor that is readable when frames arrive.
+    pub wake_fd: Option<RawFd>,
+}
+
+/// No frame fits; all entropy values; next hops are the caller's; no file descriptor.
+impl Default for DeviceInfo {
+    fn default() -> Self {
+        Self { max_frame: 0, evs: u16::MAX, resolves_next_hop: false, wake_fd: None }
+    }
+}
+
 /// Sends and receives Ethernet frames in buffers of its own.
 ///
 /// The order of calls is free, but a loop usually goes [`receive`](Self::receive), work, [`flush`](Self::flush).
 ///
 /// # Panics
-/// Every method that takes a [`FrameId`] panics if this device did not hand it out: the kernel may be writing to that memory.
-pub trait Device {
-    /// Pushes up to `budget` arrivals onto `out` and returns how many; never blocks.
+/// Every method that takes a [`FrameId`] panics if this device did not return it: the kernel may be writing to that memory.
+pub trait Device: DeviceHealth {
+    /// Pushes up to `budget` arrivals onto `out` and returns their number. Never blocks.
     ///
     /// Never allocates: pushes no more than `out` has room for, so reserve its capacity once.
     ///
@@ -167,84 +155,76 @@ pub trait Device {
     /// When the interface is gone.
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize>;
 
-    /// The first `len` bytes of a held frame.
+    /// Returns the first `len` bytes of a held frame.
     fn frame(&self, id: &FrameId, len: u32) -> &[u8];
 
-    /// A held frame's whole space, [`max_frame`](Self::max_frame) bytes or more.
+    /// Returns the whole space of a held frame, [`DeviceInfo::max_frame`] bytes or more.
     fn frame_mut(&mut self, id: &FrameId) -> &mut [u8];
 
     /// Gives a frame back, for receiving or sending something else.
     fn release(&mut self, id: FrameId);
 
-    /// A frame to write into and send; `None` when all are in use.
+    /// Returns a frame to write into and send; `None` when all are in use.
     fn allocate(&mut self) -> Option<FrameId>;
 
-    /// Queues the first `len` bytes of a frame for sending. The kernel is told at the next [`flush`](Self::flush).
+    /// Queues the first `len` bytes of a frame for sending at the next [`flush`](Self::flush).
     ///
     /// # Errors
-    /// Hands the frame back when the tx ring is full: flush, and try again.
+    /// Returns the frame when the tx ring is full: flush, and try again.
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId>;
 
     /// Starts sending the queued frames, takes completed ones back, and refills the fill ring.
     ///
-    /// # Errors When the interface is down (`ENETDOWN`; queued frames stay queued) or gone. A busy kernel is not an
-    /// error.
+    /// # Errors
+    /// When the interface is down (`ENETDOWN`; queued frames stay queued) or gone. A busy kernel is not an error.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// The longest frame in bytes that can be sent. The MTU (the largest IP packet) with the Ethernet header, and a frame's
-    /// space, bound it.
-    fn max_frame(&self) -> usize;
-
-    /// Entropy values that the device can send by, from the first on: connections use no others.
-    fn evs(&self) -> u16 {
-        u16::MAX
-    }
-
-    /// Whether the device finds the way to an IP address by itself: then peers' Ethernet addresses do not count.
-    fn finds_ways(&self) -> bool {
-        false
-    }
+    /// Returns what the device is.
+    fn info(&self) -> DeviceInfo;
 
     #[cfg(any(test, feature = "lab"))]
-    /// From when on the device takes data, by the clock of the endpoint's caller: one that shapes what it sends has the sender
+    /// Returns when the device takes data, by the clock of the endpoint's caller: a device that shapes has the sender
     /// choose packets and paths no earlier. Control frames may come at any time.
     fn ready_at(&self) -> spray_core::Time {
         spray_core::Time::ZERO
     }
+}
 
-    /// The device's counters. May cost a system call.
+/// The state of a device and of its interface. Each method may cost a system call.
+pub trait DeviceHealth {
+    /// Returns the device's counters.
     fn stats(&self) -> DeviceStats;
 
-    /// How many frames are in each place, by the device's own records.
+    /// Returns how many frames are in each place, by the device's own records.
     fn census(&self) -> FrameCensus;
 
-    /// Proves that every frame is in exactly one place. Visits every frame: for tests and for the end of a run.
+    /// Checks that every frame is in exactly one place. Visits every frame: for tests and for the end of a run.
     ///
     /// # Errors
-    /// Says which count is wrong.
+    /// Returns which count is wrong.
     fn audit(&self) -> Result<(), String>;
 
-    /// Whether the interface was removed or moved to another namespace, or the program detached that hands frames to this device: it
-    /// will never work again. Asked after an error, and now and then; may cost a system call.
+    /// Returns whether the interface was removed or moved to another namespace, or the XDP program detached: the device
+    /// will not work again. Called after an error, and periodically.
     fn is_gone(&self) -> bool {
         false
     }
 
-    /// Whether no frame can arrive, since nothing hands any to this device: an AF_XDP socket without a program. Asked after a silence; may
-    /// cost system calls.
-    fn is_deaf(&self) -> bool {
+    /// Returns whether the XDP program that redirects frames to this AF_XDP socket is not attached. Called when nothing
+    /// arrives.
+    fn lost_program(&self) -> bool {
         false
     }
 
-    /// Tells the driver anew what it may have forgotten while its link was down: nothing arrives since then.
+    /// Restores state that the driver may have lost while its link was down: nothing has arrived since.
     ///
     /// # Errors
     /// When the kernel refuses.
-    fn revive(&mut self) -> io::Result<()> {
+    fn restart(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Takes frames to this Ethernet address in place of the former one: the interface's has changed.
+    /// Takes frames to this Ethernet address in place of the former one: that of the interface has changed.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -252,13 +232,8 @@ pub trait Device {
         Ok(())
     }
 
-    /// Frames that have arrived at the whole interface, for whichever shard of the host.
-    fn heard(&self) -> u64 {
+    /// Returns the number of frames that have arrived at the interface, for all shards of the host.
+    fn interface_rx_frames(&self) -> u64 {
         self.stats().rx
-    }
-
-    /// A file descriptor that becomes readable when frames arrive, for `poll` and `tokio`; `None` when there is none.
-    fn wake_fd(&self) -> Option<RawFd> {
-        None
     }
 }

@@ -89,7 +89,7 @@ impl<D: Device> Endpoint<D> {
         check(&config, &device)?;
         let coalesce_ps = config.coalesce_ps;
         let mut machine = Machine::new(config).map_err(|error| ConfigError::Entropy(error.to_string()))?;
-        machine.shared.control_queue.evs = device.evs();
+        machine.shared.control_queue.evs = device.info().evs;
         Ok(Self {
             link: DevicePort::new(device, coalesce_ps),
             machine,
@@ -126,7 +126,7 @@ impl<D: Device> Endpoint<D> {
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.asked += 1;
         // Sockets of the kernel have one port.
-        let port = if self.link.device.finds_ways() { 0 } else { self.machine.aim() };
+        let port = if self.link.device.info().resolves_next_hop { 0 } else { self.machine.aim() };
         self.machine.connect(now, peer, port, flow)
     }
 
@@ -372,7 +372,7 @@ impl<D: Device> Endpoint<D> {
             return None;
         };
         if let EndpointEvent::Failed { error: error @ ConnectionError::ConnectTimeout, .. } = &mut event
-            && self.link.device.is_deaf()
+            && self.link.device.lost_program()
         {
             *error = ConnectionError::NothingArrives;
         }
@@ -400,7 +400,7 @@ impl<D: Device> Endpoint<D> {
 
 /// The settings of a connection, with no more entropy values than the device can send by.
 fn within<D: Device>(mut flow: FlowConfig, device: &D) -> FlowConfig {
-    flow.path.evs = flow.path.evs.min(device.evs());
+    flow.path.evs = flow.path.evs.min(device.info().evs);
     flow
 }
 
@@ -427,7 +427,7 @@ fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D)
     }
     let seal = if config.keys.is_some() { wire::seal_bytes(Kind::Data) } else { 0 };
     let needed = wire::header_bytes(config.address.is_ipv6(), Kind::Data) + seal + flow.payload_bytes as usize;
-    let available = device.max_frame();
+    let available = device.info().max_frame;
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }
 }
 

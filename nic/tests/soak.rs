@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use counting::{Counting, counts};
-use spray_nic::device::{Device, Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
+use spray_nic::device::{DeviceHealth, Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
 use spray_nic::keys::{Keys, PrivateKey};
 use spray_nic::{Bytes, ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Kind, Peer, Time};
 

@@ -42,8 +42,8 @@ pub struct BareConfig<'a> {
 /// When a device fails, or the template is longer than the sender takes ([`io::ErrorKind::InvalidInput`]).
 pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConfig<'_>) -> io::Result<Throughput> {
     let bytes = config.template.len();
-    if bytes > sender.max_frame() {
-        let message = format!("a frame of {bytes} bytes, the device takes {}", sender.max_frame());
+    if bytes > sender.info().max_frame {
+        let message = format!("a frame of {bytes} bytes, the device takes {}", sender.info().max_frame);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let received = AtomicU64::new(0);

@@ -4,7 +4,7 @@ use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::EvLife;
 use spray_fabric::{FlowOutcome, Node, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
-use spray_nic::device::{Device, DeviceStats};
+use spray_nic::device::{DeviceHealth, DeviceStats};
 
 use super::drive::Outcome;
 use super::emulation::Lateness;

@@ -9,7 +9,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{Path, PathEvs};
 use spray_fabric::{EvWatch, WATCHED};
-use spray_nic::device::{Device, DeviceStats, XskDevice};
+use spray_nic::device::{DeviceHealth, DeviceStats, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use spray_nic::device::{Device, XskDevice};
+use spray_nic::device::{Device, DeviceHealth, XskDevice};
 
 use super::rig::Rig;
 use super::*;

@@ -260,7 +260,7 @@ impl<D: Device> Engine<D> {
 
     /// What is readable when frames have arrived.
     pub fn wake_fd(&self) -> Option<RawFd> {
-        self.host.endpoint.device().wake_fd()
+        self.host.endpoint.device().info().wake_fd
     }
 
     /// Where receives find who they are for.

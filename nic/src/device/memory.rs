@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Device, DeviceStats, FrameCensus, FrameId, Received,
+    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received,
     frames::{FrameState, Frames},
     mailboxes::{Mailbox, ShardMailboxes},
 };
@@ -225,11 +225,17 @@ impl MemoryDevice {
     }
 
     /// Puts a packet into a frame, whose buffer goes to the network.
-    fn place(&mut self, index: u32, packet: Packet, astray: bool, out: &mut Vec<Received>) -> Box<[u8]> {
+    fn place(&mut self, index: u32, packet: Packet, misrouted: bool, out: &mut Vec<Received>) -> Box<[u8]> {
         let Packet { bytes, len } = packet;
         self.stats.rx_bytes += len as u64;
-        out.push(Received { frame: FrameId(index), len: len as u32, astray });
+        out.push(Received { frame: FrameId(index), len: len as u32, misrouted });
         std::mem::replace(&mut self.memory[index as usize], bytes)
+    }
+}
+
+impl MemoryDevice {
+    fn max_frame(&self) -> usize {
+        self.mtu + ETHERNET_HEADER
     }
 }
 
@@ -331,12 +337,14 @@ impl Device for MemoryDevice {
         Ok(())
     }
 
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { max_frame: self.max_frame(), ..DeviceInfo::default() }
+    }
+}
+
+impl DeviceHealth for MemoryDevice {
     fn is_gone(&self) -> bool {
         self.network().link(self.port) == LinkState::Removed
-    }
-
-    fn max_frame(&self) -> usize {
-        self.mtu + ETHERNET_HEADER
     }
 
     fn stats(&self) -> DeviceStats {

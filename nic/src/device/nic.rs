@@ -1,9 +1,8 @@
-//! Either device of a real network, for programs whose users choose.
+//! AF_XDP or UDP sockets, chosen at run time.
 
 use std::io;
-use std::os::fd::RawFd;
 
-use super::{Device, DeviceStats, FrameCensus, FrameId, Received, UdpDevice, XskInterface};
+use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received, UdpDevice, XskInterface};
 
 /// An interface that is taken over, or UDP sockets.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub enum Nic {
 }
 
 impl Nic {
-    /// The interface that is taken over, if one is.
+    /// Returns the interface that is taken over, if one is.
     #[must_use]
     pub fn xdp(&self) -> Option<&XskInterface> {
         match self {
@@ -26,13 +25,39 @@ impl Nic {
     }
 }
 
+macro_rules! forward {
+    ($(fn $name:ident($this:ident: $This:ty $(, $argument:ident: $Type:ty)*) -> $Result:ty;)+) => {
+        $(fn $name($this: $This $(, $argument: $Type)*) -> $Result {
+            match $this {
+                Self::Xdp(device) => device.$name($($argument),*),
+                Self::Udp(device) => device.$name($($argument),*),
+            }
+        })+
+    };
+}
+
 impl Device for Nic {
-    forward!(device in [Self::Xdp(device), Self::Udp(device)]);
-    forward!(device in [Self::Xdp(device), Self::Udp(device)]:
-        fn evs(self: &Self) -> u16;
-        fn finds_ways(self: &Self) -> bool;
+    forward! {
+        fn receive(self: &mut Self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize>;
+        fn frame(self: &Self, id: &FrameId, len: u32) -> &[u8];
+        fn frame_mut(self: &mut Self, id: &FrameId) -> &mut [u8];
+        fn release(self: &mut Self, id: FrameId) -> ();
+        fn allocate(self: &mut Self) -> Option<FrameId>;
+        fn transmit(self: &mut Self, id: FrameId, len: u32) -> Result<(), FrameId>;
+        fn flush(self: &mut Self) -> io::Result<()>;
+        fn info(self: &Self) -> DeviceInfo;
+    }
+}
+
+impl DeviceHealth for Nic {
+    forward! {
+        fn stats(self: &Self) -> DeviceStats;
+        fn census(self: &Self) -> FrameCensus;
+        fn audit(self: &Self) -> Result<(), String>;
         fn is_gone(self: &Self) -> bool;
-        fn revive(self: &mut Self) -> io::Result<()>;
+        fn lost_program(self: &Self) -> bool;
+        fn restart(self: &mut Self) -> io::Result<()>;
         fn set_mac(self: &mut Self, mac: [u8; 6]) -> io::Result<()>;
-    );
+        fn interface_rx_frames(self: &Self) -> u64;
+    }
 }

@@ -6,14 +6,13 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::os::fd::RawFd;
 
 use spray_wire::frame::envelop;
 use spray_wire::offsets::udp_payload_offset;
 use spray_wire::{Ecn, Envelope, EvPort, INITIAL_TTL};
 
 use super::frames::{FrameState, Frames};
-use super::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use super::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
 
 mod arrivals;
 mod config;
@@ -137,7 +136,7 @@ impl Device for UdpDevice {
             };
             match self.write(index) {
                 Some(len) => {
-                    out.push(Received { frame: FrameId(index), len, astray: false });
+                    out.push(Received { frame: FrameId(index), len, misrouted: false });
                     self.stats.rx_bytes += u64::from(len);
                 }
                 None => {
@@ -168,7 +167,7 @@ impl Device for UdpDevice {
     }
 
     fn transmit(&mut self, id: FrameId, len: u32) -> Result<(), FrameId> {
-        assert!(len as usize <= self.max_frame(), "frame of {len} bytes, the longest is {}", self.max_frame());
+        assert!(len as usize <= self.max_frame, "frame of {len} bytes, the longest is {}", self.max_frame);
         let index = self.frames.held(&id);
         let outgoing = Outgoing::read(self.frame(&id, len), index);
         let lane = outgoing.as_ref().and_then(|(port, _)| self.lanes.of(*port));
@@ -195,18 +194,17 @@ impl Device for UdpDevice {
         Ok(())
     }
 
-    fn max_frame(&self) -> usize {
-        self.max_frame
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo {
+            max_frame: self.max_frame,
+            evs: self.lanes.count(),
+            resolves_next_hop: true,
+            wake_fd: Some(self.arrivals.fd()),
+        }
     }
+}
 
-    fn evs(&self) -> u16 {
-        self.lanes.count()
-    }
-
-    fn finds_ways(&self) -> bool {
-        true
-    }
-
+impl DeviceHealth for UdpDevice {
     fn stats(&self) -> DeviceStats {
         DeviceStats { rx_dropped_ring_full: self.arrivals.dropped(), ..self.stats }
     }
@@ -219,9 +217,5 @@ impl Device for UdpDevice {
         self.frames.audit()?;
         let (queued, sent) = (self.lanes.queued(), self.frames.count(FrameState::Tx) as usize);
         if queued == sent { Ok(()) } else { Err(format!("{queued} frames queued, {sent} by place")) }
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        Some(self.arrivals.fd())
     }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{
-    Device, DeviceStats, FrameCensus, FrameId, Received,
+    Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received,
     frames::{FrameState, Frames},
 };
 use crate::net::ethtool::{Ethtool, interface_index};
@@ -36,7 +36,8 @@ mod undo;
 
 pub use config::{BindMode, BusyPoll, XskConfig};
 pub use error::OpenError;
-pub use interface::{TakeOverError, TakenOver, XskInterface};
+pub use interface::{TakeOverError, TakenOver};
+pub use queues::XskInterface;
 
 use config::{ETHERNET_HEADER, HEADROOM, capacity};
 use socket::Socket;
@@ -195,6 +196,12 @@ impl AsFd for XskDevice {
     }
 }
 
+impl XskDevice {
+    fn max_frame(&self) -> usize {
+        (self.mtu + ETHERNET_HEADER).min(capacity(&self.config)) as usize
+    }
+}
+
 impl Device for XskDevice {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let budget = (budget.min(out.capacity() - out.len())) as u32;
@@ -266,10 +273,12 @@ impl Device for XskDevice {
         Ok(())
     }
 
-    fn max_frame(&self) -> usize {
-        (self.mtu + ETHERNET_HEADER).min(capacity(&self.config)) as usize
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { max_frame: self.max_frame(), wake_fd: Some(self.fd()), ..DeviceInfo::default() }
     }
+}
 
+impl DeviceHealth for XskDevice {
     fn stats(&self) -> DeviceStats {
         // A socket whose interface is gone may give no statistics. Our own counts still hold.
         let Ok(kernel) = self.socket.statistics() else { return self.stats };
@@ -298,12 +307,8 @@ impl Device for XskDevice {
         self.gone
     }
 
-    fn is_deaf(&self) -> bool {
+    fn lost_program(&self) -> bool {
         self.stats.rx == 0 && interface_index(&self.config.interface).and_then(crate::xdp::is_attached) == Some(false)
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        Some(self.fd())
     }
 }
 

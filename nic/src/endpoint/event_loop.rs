@@ -86,7 +86,7 @@ impl<D: Device> Endpoint<D> {
         self.arrivals.len()
     }
 
-    fn handle(&mut self, now: Time, Received { frame, len, astray: misrouted }: Received) -> Handled {
+    fn handle(&mut self, now: Time, Received { frame, len, misrouted }: Received) -> Handled {
         if let Some(tap) = &mut self.link.tap {
             tap.on_received(now, self.link.device.frame(&frame, len));
         }

@@ -15,6 +15,7 @@ mod rekey;
 mod sealed;
 mod shards;
 
+use crate::device::DeviceHealth as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;

@@ -388,14 +388,14 @@ impl NextHops {
             match found {
                 Found::Hop(peer, mac) if self.follows_routes => endpoint.set_next_hop(peer, mac),
                 Found::Hop(..) => {}
-                Found::Link(change) => self.revival.on_link(now, change, endpoint.device().heard()),
+                Found::Link(change) => self.revival.on_link(now, change, endpoint.device().interface_rx_frames()),
                 // Without the program's map frames to the new address go to the kernel, which a retry would not change.
                 Found::OwnMac(mac) => drop(endpoint.set_own_mac(mac)),
             }
         }
         if self.revival.is_due(now, || Counts::of(endpoint.device())) {
             // What could not be attached is noticed below.
-            let _ = endpoint.device_mut().revive();
+            let _ = endpoint.device_mut().restart();
         }
         let opened = endpoint.opened();
         let is_due = |(told_at, by_then)| {

@@ -52,7 +52,12 @@ impl Counts {
     /// May cost a system call.
     pub(super) fn of(device: &impl Device) -> Self {
         let DeviceStats { tx, tx_ring_full, tx_completed, .. } = device.stats();
-        Self { heard: device.heard(), offered: tx + tx_ring_full, sent: tx_completed, waiting: device.census().tx }
+        Self {
+            heard: device.interface_rx_frames(),
+            offered: tx + tx_ring_full,
+            sent: tx_completed,
+            waiting: device.census().tx,
+        }
     }
 }
 

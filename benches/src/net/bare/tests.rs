@@ -1,6 +1,7 @@
 use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork};
 
 use super::*;
+use spray_nic::device::DeviceHealth as _;
 
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TARGET: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -69,7 +70,7 @@ fn a_window_stalls_only_after_a_while() {
 #[test]
 fn a_template_too_long_is_refused() {
     let (_network, mut sender, mut receiver) = network();
-    let frame = template(sender.max_frame() + 1);
+    let frame = template(sender.info().max_frame + 1);
     let error = run(&mut sender, &mut receiver, &config(&frame, 1)).expect_err("too long");
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::HostLink;
 use spray_nic::Time;
-use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use spray_nic::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
 use spray_pipeline::hash::mix;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
@@ -307,7 +306,7 @@ impl HostState {
         while self.held.next_due_ps()? <= self.now_ps {
             let Held { frame, len, at_port, .. } = self.held.release()?;
             let Some(port) = self.emulation.port.as_mut().filter(|_| at_port) else {
-                return Some(Received { frame, len, astray: false });
+                return Some(Received { frame, len, misrouted: false });
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
             match port.deliver(bytes) {
@@ -411,7 +410,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
         if let Some(tap) = &self.tap {
             tap.on_received(host.now_ps, &self.inner.frame(&frame, len)[SHIM_BYTES..]);
         }
-        out.push(Received { frame, len: len - SHIM_BYTES as u32, astray: false });
+        out.push(Received { frame, len: len - SHIM_BYTES as u32, misrouted: false });
         Ok(1)
     }
 
@@ -475,10 +474,6 @@ impl<D: Device> Device for EmulatedDevice<D> {
         }
     }
 
-    fn max_frame(&self) -> usize {
-        self.inner.max_frame().saturating_sub(SHIM_BYTES)
-    }
-
     /// When the host's link is free; never, as long as there is no room for another frame.
     fn ready_at(&self) -> Time {
         let Some(host) = &self.host else { return Time::ZERO };
@@ -490,6 +485,13 @@ impl<D: Device> Device for EmulatedDevice<D> {
         }
     }
 
+    fn info(&self) -> DeviceInfo {
+        let info = self.inner.info();
+        DeviceInfo { max_frame: info.max_frame.saturating_sub(SHIM_BYTES), ..info }
+    }
+}
+
+impl<D: Device> DeviceHealth for EmulatedDevice<D> {
     fn stats(&self) -> DeviceStats {
         self.inner.stats()
     }
@@ -506,12 +508,8 @@ impl<D: Device> Device for EmulatedDevice<D> {
         self.inner.is_gone()
     }
 
-    fn is_deaf(&self) -> bool {
-        self.inner.is_deaf()
-    }
-
-    fn wake_fd(&self) -> Option<RawFd> {
-        self.inner.wake_fd()
+    fn lost_program(&self) -> bool {
+        self.inner.lost_program()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
 
+use spray_nic::device::DeviceHealth as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};

@@ -330,7 +330,7 @@ fn play(ops: &[Op], impairments: Impairments, seed: u64) -> (NetworkStats, Vec<D
             assert_eq!(device.census().held, held.len());
         }
     }
-    (network.stats(), devices.iter().map(Device::stats).collect(), seen)
+    (network.stats(), devices.iter().map(DeviceHealth::stats).collect(), seen)
 }
 
 proptest! {

@@ -36,7 +36,7 @@ fn queue_to(device: &mut UdpDevice, (dst, dst_port): (IpAddr, u16), ev: u16, ecn
         dst_mac: [0; 6],
         src: device.address(),
         dst,
-        src_port: Ev::new(ev).port(device.evs().into()),
+        src_port: Ev::new(ev).port(device.info().evs.into()),
         dst_port,
         dscp: 10,
         ecn,
@@ -68,7 +68,7 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
 fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
     for segments in [64, 1] {
         let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
-        assert_eq!((a.evs(), a.finds_ways()), (32, true));
+        assert_eq!((a.info().evs, a.info().resolves_next_hop), (32, true));
         a.lanes.set_segments(segments);
         let mut sent = Vec::new();
         for number in 0..200_u16 {
@@ -133,7 +133,7 @@ fn a_full_queue_hands_frames_back() {
 fn ports_that_others_have() {
     let address = own();
     let taken = std::net::UdpSocket::bind((address, Ev::new(10).port(32).number())).unwrap();
-    assert_eq!(open(UdpConfig::at(address)).evs(), 10);
+    assert_eq!(open(UdpConfig::at(address)).info().evs, 10);
     drop(taken);
     let _first = std::net::UdpSocket::bind((address, Ev::new(0).port(32).number())).unwrap();
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
@@ -143,7 +143,10 @@ fn ports_that_others_have() {
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 61440") && refused.contains("other ports"), "{refused}");
     // With other ports of their own, two devices share the ports that stand for entropy values.
-    assert_eq!(open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::at(address) }).evs(), 256);
+    assert_eq!(
+        open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::at(address) }).info().evs,
+        256
+    );
     assert!(UdpDevice::open(&UdpConfig::at([203, 0, 113, 7].into())).is_err());
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, RawFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spray_wire::Ports;
@@ -10,33 +10,22 @@ use thiserror::Error;
 
 use super::busy::Deferral;
 use super::rules::Rules;
-use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskQueues};
-use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskInterface};
 use crate::endpoint::ConfigError;
 use crate::net::drivers;
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
-/// An interface with the steering program on it, the device of [`Host::open`](crate::Host::open): frames of the transport to its
-/// address arrive here, all others in the kernel. Or a shard of one, with some of its queues. Dropping the last shard detaches the program; each
-/// closes its sockets.
-#[derive(Debug)]
-pub struct XskInterface {
-    // Fields drop in order: without a program no frame looks for a socket.
-    taken: Arc<Taken>,
-    queues: XskQueues,
-}
-
 /// What the shards of an interface have in common.
 #[derive(Debug)]
-struct Taken {
+pub(super) struct Taken {
     steer: Mutex<SteerProgram>,
     /// The address and the ports that frames are taken for.
-    at: (IpAddr, Ports),
+    pub(super) at: (IpAddr, Ports),
     _deferral: Option<Deferral>,
     _rules: Option<Rules>,
-    how: TakenOver,
+    pub(super) how: TakenOver,
     /// Frames of the transport that came before the sockets were registered.
     early: u64,
 }
@@ -127,12 +116,12 @@ impl XskInterface {
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
         let sockets = XskConfig { mode: bind_mode(&interface, asked, &steer)?, interface: name.clone(), ..sockets };
         let open = || match queue {
-            Some(queue) => XskQueues::open(&sockets, &[queue], shards, ports),
-            None => XskQueues::open_all(&sockets, SteerProgram::QUEUES, shards, ports),
+            Some(queue) => Self::open_some(&sockets, &[queue], shards, ports),
+            None => Self::open_all(&sockets, SteerProgram::QUEUES, shards, ports),
         };
-        let polls = |shard: &XskQueues| shard.queues().iter().any(XskDevice::busy_polls);
-        let (shards, deferral) = Deferral::around(&interface, &sockets, open, |shards| shards.iter().any(polls))?;
-        let queues = || shards.iter().flat_map(XskQueues::queues);
+        let polls = |shard: &Self| shard.queues().iter().any(XskDevice::busy_polls);
+        let (mut shards, deferral) = Deferral::around(&interface, &sockets, open, |shards| shards.iter().any(polls))?;
+        let queues = || shards.iter().flat_map(Self::queues);
         queues().try_for_each(|queue| steer.register(queue.queue(), queue.as_fd()))?;
         let early = steer.strays().unwrap_or(0);
         let rules =
@@ -152,29 +141,34 @@ impl XskInterface {
         };
         let at = (address, ports);
         let taken = Arc::new(Taken { steer: Mutex::new(steer), at, _deferral: deferral, _rules: rules, how, early });
-        Ok(shards.into_iter().map(|queues| Self { taken: Arc::clone(&taken), queues }).collect())
+        shards.iter_mut().for_each(|shard| shard.taken = Some(Arc::clone(&taken)));
+        Ok(shards)
     }
 
     /// How it was taken over.
     #[must_use]
     pub fn taken_over(&self) -> &TakenOver {
-        &self.taken.how
+        &self.taken.as_deref().expect(TAKEN).how
     }
 
     /// Frames of the transport that came by a queue without a socket and are lost, since the sockets have been there; 0 when the kernel does
     /// not tell.
     #[must_use]
     pub fn strays(&self) -> u64 {
-        self.taken.steer().strays().unwrap_or(0).saturating_sub(self.taken.early)
+        let taken = self.taken.as_deref().expect(TAKEN);
+        taken.steer().strays().unwrap_or(0).saturating_sub(taken.early)
     }
 }
 
 impl Taken {
     /// A thread that panicked has left the program as it was.
-    fn steer(&self) -> MutexGuard<'_, SteerProgram> {
+    pub(super) fn steer(&self) -> MutexGuard<'_, SteerProgram> {
         self.steer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// [`XskInterface::open`] returns no other.
+const TAKEN: &str = "the interface is taken over";
 
 /// Has the NIC heed rules, where it has any, for its frames to come by `queue` alone, or by the queue of the shard, of so many, that they are for.
 /// Without, shards hand each other what is theirs. With one shard and all queues, every queue is the right one.
@@ -184,8 +178,14 @@ fn begin_rules(interface: &str, queue: Option<u32>, shards: usize) -> io::Result
     if queues > 1 && (queue.is_some() || shards > 1) { Rules::begin(&nic, interface) } else { Ok(None) }
 }
 
-fn put_rules(rules: Rules, interface: &str, address: IpAddr, ports: Ports, shards: &[XskQueues]) -> io::Result<Rules> {
-    let mut places: Vec<u32> = shards.iter().flat_map(XskQueues::queues).map(XskDevice::queue).collect();
+fn put_rules(
+    rules: Rules,
+    interface: &str,
+    address: IpAddr,
+    ports: Ports,
+    shards: &[XskInterface],
+) -> io::Result<Rules> {
+    let mut places: Vec<u32> = shards.iter().flat_map(XskInterface::queues).map(XskDevice::queue).collect();
     places.sort_unstable();
     rules.put(&Ethtool::open(interface)?, address, ports, &places, shards.len())
 }
@@ -202,24 +202,5 @@ fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Re
     match asked {
         BindMode::ZeroCopy => Err(TakeOverError::Generic { interface: interface.name.clone(), why: why.into() }),
         _ => Ok(BindMode::Copy),
-    }
-}
-
-impl Device for XskInterface {
-    forward!(device in [Self { queues: device, .. }]);
-
-    fn is_gone(&self) -> bool {
-        self.queues.is_gone() || !self.taken.steer().is_attached()
-    }
-
-    fn revive(&mut self) -> io::Result<()> {
-        let mut steer = self.taken.steer();
-        steer.detach();
-        steer.attach(self.taken.how.interface.index).map(drop).map_err(io::Error::other)
-    }
-
-    fn set_mac(&mut self, mac: [u8; 6]) -> io::Result<()> {
-        let (address, ports) = self.taken.at;
-        self.taken.steer().set_own(mac, &[address], ports).map_err(io::Error::other)
     }
 }

@@ -2,26 +2,31 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    os::fd::{AsRawFd, OwnedFd},
     sync::Arc,
 };
 
 use spray_wire::Ports;
 
-use super::{OpenError, XskConfig, XskDevice, sharing::Sharing};
+use super::{OpenError, XskConfig, XskDevice, interface::Taken, sharing::Sharing};
 use crate::device::mailboxes::{Mailbox, ShardMailboxes};
-use crate::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
+use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::Shard;
 use crate::net::ethtool::{Channels, Ethtool};
 use crate::sys::any_readable;
 
-/// Several queues of an interface: frames arrive on all of them and leave by the first.
+/// An interface with the steering program attached, or a shard of one with some of its queues: the device of
+/// [`Host::open`](crate::Host::open). Frames of the transport to its address arrive here, all others in the kernel. Dropping
+/// the last shard detaches the program; each closes its sockets.
 ///
-/// A NIC puts a packet on a queue by a hash of its ports, and each packet of a sprayed connection has a source port of its own. So all
-/// queues need a socket, unless a rule in the NIC puts all of these packets on one. The queues may be dealt out to several shards: then each
-/// hands what is for another one over.
+/// Frames arrive on all queues and leave by the first. A NIC assigns a packet to a queue by a hash of its ports, and each
+/// packet of a sprayed connection has its own source port, so all queues need a socket, unless a rule in the NIC directs
+/// these packets to one. A shard hands over frames that are for another one.
 #[derive(Debug)]
-pub struct XskQueues {
+pub struct XskInterface {
+    // Fields drop in order: the program is detached before its sockets are closed.
+    /// `None` in tests that attach a program of their own.
+    pub(super) taken: Option<Arc<Taken>>,
     queues: Box<[XskDevice]>,
     /// Most frames of a queue. Frame `i` of the interface's queue of place `n` has the number `n * frames + i`.
     frames: u32,
@@ -42,7 +47,7 @@ const FULL_SIZE: usize = 8;
 /// Smallest ring, in slots.
 const MIN_RING: u32 = 64;
 
-impl XskQueues {
+impl XskInterface {
     /// Opens these queues of an interface in this thread's network namespace, and deals them out to so many shards, of no more than there are
     /// queues; `config` gives everything but the queue.
     ///
@@ -53,15 +58,20 @@ impl XskQueues {
     ///
     /// # Panics
     /// Without any queue.
-    pub fn open(config: &XskConfig, queues: &[u32], shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
+    pub(super) fn open_some(
+        config: &XskConfig,
+        queues: &[u32],
+        shards: usize,
+        ports: Ports,
+    ) -> Result<Vec<Self>, OpenError> {
         Self::open_each(config, queues, shards, ports).map_err(|(_, error)| error)
     }
 
-    /// As [`open`](Self::open), for all receive queues of an interface, `most` at most; a shard's first one sends.
+    /// As [`open_some`](Self::open_some), for all receive queues of an interface, `most` at most; a shard's first one sends.
     ///
     /// # Errors
     /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise as [`XskDevice::open`].
-    pub fn open_all(config: &XskConfig, most: u32, shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
+    pub(super) fn open_all(config: &XskConfig, most: u32, shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
         let (queues, one) = receive_queues(config)?;
         let not_all = |why: String| OpenError::NotAll { interface: config.interface.clone(), queues, one, why };
         if queues > most {
@@ -74,7 +84,7 @@ impl XskQueues {
         })
     }
 
-    /// As [`open`](Self::open); an error comes with the number of queues that were opened before it.
+    /// As [`open_some`](Self::open_some); an error comes with the number of queues that were opened before it.
     fn open_each(
         config: &XskConfig,
         queues: &[u32],
@@ -116,7 +126,7 @@ impl XskQueues {
                 let wake =
                     if queues.len() + usize::from(sharing.is_some()) > 1 { Some(any_readable(wakers)?) } else { None };
                 let (queues, arrivals) = (queues.into(), Vec::with_capacity(BATCH));
-                Ok(Self { queues, frames, shard, next: 0, wake, sharing, arrivals })
+                Ok(Self { taken: None, queues, frames, shard, next: 0, wake, sharing, arrivals })
             })
             .collect()
     }
@@ -155,10 +165,10 @@ impl XskQueues {
             return received.map(drop);
         };
         let received = device.receive(arrivals, budget.min(BATCH));
-        for Received { frame, len, astray } in arrivals.drain(..) {
+        for Received { frame, len, misrouted } in arrivals.drain(..) {
             let (number, begin) = (first + frame.0, device.begins[frame.index()]);
             if !sharing.pass_on(number, begin, device.frame(&frame, len)) {
-                out.push(Received { frame: FrameId(number), len, astray });
+                out.push(Received { frame: FrameId(number), len, misrouted });
             }
         }
         received.map(drop)
@@ -212,7 +222,7 @@ pub(super) fn share(config: &XskConfig, queues: usize) -> XskConfig {
     }
 }
 
-impl Device for XskQueues {
+impl Device for XskInterface {
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let (begun, first, count) = (out.len(), self.next, self.queues.len());
         let budget = budget.min(out.capacity() - begun);
@@ -281,21 +291,24 @@ impl Device for XskQueues {
         self.queues.iter_mut().map(Device::flush).fold(Ok(()), Result::and)
     }
 
-    fn max_frame(&self) -> usize {
-        self.queues[0].max_frame()
+    fn info(&self) -> DeviceInfo {
+        let wake_fd = self.wake.as_ref().map_or_else(|| self.queues[0].fd(), AsRawFd::as_raw_fd);
+        DeviceInfo { wake_fd: Some(wake_fd), ..self.queues[0].info() }
     }
+}
 
+impl DeviceHealth for XskInterface {
     fn stats(&self) -> DeviceStats {
-        let stats: DeviceStats = self.queues.iter().map(Device::stats).sum();
+        let stats: DeviceStats = self.queues.iter().map(DeviceHealth::stats).sum();
         DeviceStats { handed_over: self.sharing.as_ref().map_or(0, Sharing::handed_over), ..stats }
     }
 
-    fn heard(&self) -> u64 {
-        self.sharing.as_ref().map_or_else(|| self.stats().rx, Sharing::heard)
+    fn interface_rx_frames(&self) -> u64 {
+        self.sharing.as_ref().map_or_else(|| self.stats().rx, Sharing::interface_rx_frames)
     }
 
     fn census(&self) -> FrameCensus {
-        self.queues.iter().map(Device::census).sum()
+        self.queues.iter().map(DeviceHealth::census).sum()
     }
 
     fn audit(&self) -> Result<(), String> {
@@ -304,14 +317,24 @@ impl Device for XskQueues {
     }
 
     fn is_gone(&self) -> bool {
-        self.queues.iter().any(Device::is_gone)
+        self.queues.iter().any(DeviceHealth::is_gone)
+            || self.taken.as_ref().is_some_and(|taken| !taken.steer().is_attached())
     }
 
-    fn is_deaf(&self) -> bool {
-        self.queues.iter().all(Device::is_deaf)
+    fn lost_program(&self) -> bool {
+        self.queues.iter().all(DeviceHealth::lost_program)
     }
 
-    fn wake_fd(&self) -> Option<RawFd> {
-        Some(self.wake.as_ref().map_or_else(|| self.queues[0].fd(), AsRawFd::as_raw_fd))
+    fn restart(&mut self) -> io::Result<()> {
+        let Some(taken) = &self.taken else { return Ok(()) };
+        let mut steer = taken.steer();
+        steer.detach();
+        steer.attach(taken.how.interface.index).map(drop).map_err(io::Error::other)
+    }
+
+    fn set_mac(&mut self, mac: [u8; 6]) -> io::Result<()> {
+        let Some(taken) = &self.taken else { return Ok(()) };
+        let (address, ports) = taken.at;
+        taken.steer().set_own(mac, &[address], ports).map_err(io::Error::other)
     }
 }

@@ -41,7 +41,7 @@ impl XskDevice {
             frames.shift(index, FrameState::Fill, FrameState::Held);
             begins[index as usize] = begin;
             stats.rx_bytes += u64::from(descriptor.len);
-            out.push(Received { frame: FrameId(index), len: descriptor.len, astray: false });
+            out.push(Received { frame: FrameId(index), len: descriptor.len, misrouted: false });
         });
         stats.rx += u64::from(received);
         received

@@ -77,7 +77,7 @@ impl Sharing {
                 continue;
             }
             self.begins[number as usize] = begin;
-            out.push(Received { frame: FrameId(number), len, astray: true });
+            out.push(Received { frame: FrameId(number), len, misrouted: true });
             room -= 1;
         }
     }
@@ -129,7 +129,7 @@ impl Sharing {
     }
 
     /// Frames that came to the interface, for whichever shard.
-    pub(super) fn heard(&self) -> u64 {
+    pub(super) fn interface_rx_frames(&self) -> u64 {
         self.mailbox.arrived()
     }
 

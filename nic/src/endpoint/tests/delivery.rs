@@ -1,5 +1,6 @@
 //! Exactly-once, byte-exact delivery, whatever the network does.
 
+use crate::device::DeviceHealth as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,6 +1,7 @@
 //! Hosts that consist of several endpoints.
 
 use super::*;
+use crate::device::DeviceHealth as _;
 use crate::device::{DeviceStats, Steering};
 use crate::keys::{Keys, PrivateKey};
 

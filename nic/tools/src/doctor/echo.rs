@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use etherparse::PacketBuilder;
 use socket2::{Domain, Protocol, Socket, Type};
-use spray_nic::device::{Device, XskDevice};
+use spray_nic::device::{Device, DeviceHealth, XskDevice};
 use spray_nic::net::Interface;
 use spray_nic::sys::monotonic_ns;
 

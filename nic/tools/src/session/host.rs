@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
-use spray_nic::device::{Device, DeviceStats, Nic};
+use spray_nic::device::{Device, DeviceHealth, DeviceStats, Nic};
 use spray_nic::net::{PermanentNeighbours, Resolver};
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;

@@ -23,7 +23,7 @@ impl Taken {
     pub fn of(device: &Nic) -> Self {
         match device {
             Nic::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
-            Nic::Udp(device) => Self::Udp { name: "UDP", sockets: device.evs() },
+            Nic::Udp(device) => Self::Udp { name: "UDP", sockets: device.info().evs },
         }
     }
 }

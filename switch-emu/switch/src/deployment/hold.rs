@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use spray_nic::device::{Device, DeviceStats, FrameId, Received, XskDevice};
+use spray_nic::device::{Device, DeviceHealth, DeviceStats, FrameId, Received, XskDevice};
 use spray_pipeline::deployment::{CORRUPTED, EXPIRED, TICKET_BYTES, TWICE, Ticket};
 use spray_pipeline::hash::mix;
 use spray_pipeline::scheme::NO_PORT;
@@ -215,7 +215,7 @@ impl Held {
         for (port, frame) in frames {
             let Some((to, _)) = self.exits[port] else { continue };
             let socket = &mut self.entries[to].socket;
-            if frame.len() > socket.max_frame() {
+            if frame.len() > socket.info().max_frame {
                 self.shared.refused.fetch_add(1, Relaxed);
                 continue;
             }
@@ -256,7 +256,7 @@ impl Held {
         // Frames of a flow come by one queue and go by one.
         let to = first + place.socket % queues;
         // Its interface may take shorter ones than that by which it came.
-        if place.len as usize > self.entries[to].socket.max_frame() + TICKET_BYTES {
+        if place.len as usize > self.entries[to].socket.info().max_frame + TICKET_BYTES {
             return None;
         }
         let copy = room(&mut self.entries[to].socket)?;
@@ -315,7 +315,7 @@ impl Held {
         }
         // One whose interface is gone would never let us sleep.
         let there = self.entries.iter().filter(|entry| !entry.socket.is_gone());
-        let fds = there.filter_map(|entry| entry.socket.wake_fd());
+        let fds = there.filter_map(|entry| entry.socket.info().wake_fd);
         // SAFETY: the sockets are open for as long as `self` lives.
         let fds = fds.map(|fd| PollFd::new(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::POLLIN));
         match ppoll(&mut fds.collect::<Vec<_>>(), Some(TimeSpec::from_duration(sleep)), None) {

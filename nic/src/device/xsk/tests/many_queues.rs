@@ -3,10 +3,8 @@
 use super::*;
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Ports, Probe};
 
-use crate::device::xsk::queues::XskQueues;
-
-fn open_all(interface: &str, most: u32, shards: usize) -> Result<Vec<XskQueues>, OpenError> {
-    XskQueues::open_all(&XskConfig::new(interface, 0), most, shards, Ports::DEFAULT)
+fn open_all(interface: &str, most: u32, shards: usize) -> Result<Vec<XskInterface>, OpenError> {
+    XskInterface::open_all(&XskConfig::new(interface, 0), most, shards, Ports::DEFAULT)
 }
 
 #[test]
@@ -94,7 +92,7 @@ fn queues_together_are_one_device() {
         met.wait();
         let mut out = Vec::with_capacity(256);
         for arrived in [100, 200] {
-            let mut fds = [crate::sys::readable(device.wake_fd().unwrap())];
+            let mut fds = [crate::sys::readable(device.info().wake_fd.unwrap())];
             crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
             assert_ne!(fds[0].revents, 0);
             eventually("both queues' frames", || {
@@ -188,7 +186,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         let steer = Steer::attach(interface);
         let mut shards = open_all(interface, 2, 2).unwrap();
         assert_eq!(queues_of_each(&shards), [1, 1]);
-        shards.iter().flat_map(XskQueues::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
+        shards.iter().flat_map(XskInterface::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
         met.wait();
         for round in 0..ROUNDS {
             // Ports 0 and 2 are the first shard's, by either queue, and port 1 the other's.
@@ -223,7 +221,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         shards.iter().for_each(|shard| shard.audit().unwrap());
         let handed_over: Vec<u64> = shards.iter().map(|shard| shard.stats().handed_over).collect();
         assert_eq!(handed_over, [ROUNDS * EACH, 2 * ROUNDS * EACH]);
-        assert!(shards.iter().all(|shard| shard.heard() == 6 * ROUNDS * EACH));
+        assert!(shards.iter().all(|shard| shard.interface_rx_frames() == 6 * ROUNDS * EACH));
         // What is handed to a shard that has ended is dropped, and its frame kept.
         drop(shards.pop());
         let mut out = Vec::with_capacity(64);
@@ -233,7 +231,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
 }
 
 /// How many queues each has.
-fn queues_of_each(shards: &[XskQueues]) -> Vec<usize> {
+fn queues_of_each(shards: &[XskInterface]) -> Vec<usize> {
     shards.iter().map(|shard| shard.queues().len()).collect()
 }
 
@@ -257,15 +255,15 @@ fn a_shard_that_sleeps_is_woken_by_another() {
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
         let mut shards = open_all(interface, 2, 2).unwrap();
-        shards.iter().flat_map(XskQueues::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
+        shards.iter().flat_map(XskInterface::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
         let mut out = Vec::with_capacity(1);
         for _ in 0..100 {
             assert_eq!(shards[1].receive(&mut out, 1).unwrap(), 0);
         }
         met.wait();
         let [first, second] = &mut shards[..] else { panic!("two") };
-        let wake = |shard: &XskQueues| {
-            let mut fds = [crate::sys::readable(shard.wake_fd().unwrap())];
+        let wake = |shard: &XskInterface| {
+            let mut fds = [crate::sys::readable(shard.info().wake_fd.unwrap())];
             crate::sys::wait_readable(&mut fds, Duration::from_secs(10));
             assert_ne!(fds[0].revents, 0);
         };
