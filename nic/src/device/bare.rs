@@ -1,29 +1,30 @@
-//! Bare frames: what a device and the path carry when nothing is acknowledged, checked or copied.
+//! Bare frames: the rate of a device and path without acknowledgements, checks or copies.
 
 use spray_wire::offsets::{ETHERTYPE, ETHERTYPE_V6, udp_payload_offset};
 
 use super::Device;
 
-/// One frame, sent repeatedly: it is written into each of the device's frames once, and sent again from there.
+/// A frame that is sent repeatedly: it is written once into each of the device's frames.
 #[derive(Debug)]
 pub struct Bare {
     template: Box<[u8]>,
     v6: bool,
 }
 
-/// Bytes of UDP payload by which a frame of the device is known to hold the template, the last of them.
+/// Bytes of UDP payload that identify the template in a frame of the device: the last of them.
 const HEAD: usize = 16;
 const MARK: usize = 8;
 
 impl Bare {
-    /// The frame, from its Ethernet header on.
+    /// Creates it from the bytes of a frame, from the Ethernet header on.
     #[must_use]
     pub fn new(template: &[u8]) -> Self {
         let v6 = template.get(ETHERTYPE..ETHERTYPE + 2) == Some(&ETHERTYPE_V6.to_be_bytes()[..]);
         Self { template: template.into(), v6 }
     }
 
-    /// Queues at most `most` frames for sending, as the device has room for, and returns their number. They are sent at the next flush.
+    /// Queues up to `most` frames for the next flush, as far as the device has room. Returns their
+    /// number.
     pub fn send<D: Device>(&mut self, device: &mut D, most: u64) -> u64 {
         let mut sent = 0;
         while sent < most {

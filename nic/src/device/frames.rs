@@ -1,8 +1,7 @@
-//! Keeps track of a device's frames: where each one is, and which are free.
+//! The state of each frame of a device, and the stack of free frames.
 
 use super::{FrameCensus, FrameId};
 
-/// Where a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameState {
     Free,
@@ -11,9 +10,8 @@ pub(super) enum FrameState {
     Tx,
 }
 
-/// Places of all frames of one device, and the stack of free ones.
-///
-/// Free frames form a stack: the frame used last is used next, while its bytes are still in the cache.
+/// The state of all frames of a device, and the stack of free ones: the frame used last is used
+/// next, while its bytes are in the cache.
 #[derive(Debug)]
 pub(super) struct Frames {
     places: Box<[FrameState]>,
@@ -30,10 +28,11 @@ impl Frames {
         }
     }
 
-    /// Moves the frame from one place to another.
+    /// Moves a frame from one state to another.
     ///
     /// # Panics
-    /// When the frame is not where the caller says: the handle is stale or of another device, or the kernel's descriptor is wrong.
+    /// When the frame is not in state `from`: the handle is stale or of another device, or the
+    /// kernel's descriptor is wrong.
     #[inline]
     pub(super) fn shift(&mut self, index: u32, from: FrameState, to: FrameState) {
         let place = &mut self.places[index as usize];
@@ -55,7 +54,7 @@ impl Frames {
         Some(index)
     }
 
-    /// The index of a handle. Checks that the caller holds that frame of this device.
+    /// Returns the index of a frame that the caller holds.
     ///
     /// # Panics
     /// On a handle of another device.
@@ -70,7 +69,7 @@ impl Frames {
         id.0
     }
 
-    /// Takes a frame back that the caller holds.
+    /// Takes back a frame that the caller holds.
     ///
     /// # Panics
     /// On a handle of another device.
@@ -95,7 +94,7 @@ impl Frames {
         }
     }
 
-    /// Recounts every frame and checks the free stack against the places.
+    /// Recounts all frames and compares the free stack with their states.
     pub(super) fn audit(&self) -> Result<(), String> {
         let mut recount = [0_u32; 4];
         for place in &self.places {

@@ -1,7 +1,7 @@
-//! Shards of a host hand each other the frames that came by the wrong queue.
+//! Mailboxes by which the shards of a host forward frames that arrived on the wrong queue.
 //!
-//! A NIC puts frames on its queues by rules or hashes that need not know which shard a frame is for. Whoever finds one for another shard
-//! puts it into that shard's inbox, and wakes it if it sleeps.
+//! A NIC selects queues by rules or hashes that do not depend on the shard. The shard that receives
+//! a frame for another one puts it into that shard's inbox, and wakes it.
 
 use std::io;
 #[cfg(feature = "xdp")]
@@ -17,27 +17,26 @@ use spray_wire::{Ports, switch_view};
 use crate::endpoint::Shard;
 use crate::waker::Waker;
 
-/// The inboxes of a host's shards.
 #[derive(Debug)]
 pub(super) struct ShardMailboxes<P> {
     inboxes: Box<[Inbox<P>]>,
 }
 
-/// What others have for a shard. A cache line of its own, since all of them write to it.
+/// The frames for one shard. Has its own cache line, since all shards write to it.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Inbox<P> {
     parcels: ArrayQueue<P>,
     waker: Waker,
-    /// Frames that came to the shard's queues so far.
+    /// Frames that arrived on the shard's queues.
     #[cfg(feature = "xdp")]
     arrived: AtomicU64,
-    /// The shard has ended, and takes nothing more.
+    /// The shard has ended and accepts no frames.
     is_closed: AtomicBool,
 }
 
 impl<P> ShardMailboxes<P> {
-    /// For so many shards, each of whose inboxes holds `room` frames.
+    /// Creates inboxes for `shards` shards, each with room for `room` frames.
     pub(super) fn new(shards: usize, room: usize) -> io::Result<Self> {
         let inbox = |_| {
             Ok(Inbox {
@@ -52,19 +51,20 @@ impl<P> ShardMailboxes<P> {
     }
 }
 
-/// A shard's inbox, and its access to those of the others.
+/// A shard's inbox, and its access to the others.
 #[derive(Debug)]
 pub(super) struct Mailbox<P> {
     shard: Shard,
     ports: Ports,
     mailboxes: Arc<ShardMailboxes<P>>,
-    /// Looks into the inbox in a row that found nothing.
+    /// Consecutive polls that found the inbox empty.
     quiet: u32,
-    /// Shards that have been handed something since they were woken last, a bit each.
+    /// Bit mask of the shards with new frames since they were last woken.
     to_wake: u64,
 }
 
-/// Looks in a row after which a shard that may go to sleep has itself woken: fewer than rounds before a driver sleeps.
+/// Empty polls after which a shard is woken by new frames: fewer than the rounds before a driver
+/// sleeps.
 const QUIET_LOOKS: u32 = 64;
 
 impl<P> Mailbox<P> {
@@ -72,7 +72,8 @@ impl<P> Mailbox<P> {
         Self { shard, ports, mailboxes, quiet: 0, to_wake: 0 }
     }
 
-    /// The other shard that a frame is for; `None` if it is ours, or no frame of the transport.
+    /// Returns the shard that a frame is for, if it is another one and the frame is of the
+    /// transport.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
     pub(super) fn owner_of(&self, frame: &[u8]) -> Option<u8> {
@@ -80,10 +81,11 @@ impl<P> Mailbox<P> {
         Some(self.shard.taking(port)).filter(|shard| *shard != self.shard.number())
     }
 
-    /// Hands a frame over, or back; [`wake`](Self::wake) tells its new owner.
+    /// Forwards a frame to another shard, or returns one to its owner; [`wake`](Self::wake)
+    /// follows.
     ///
     /// # Errors
-    /// The frame, when the inbox is full or its shard has ended.
+    /// Returns the frame when the inbox is full or its shard has ended.
     #[inline]
     pub(super) fn hand(&mut self, shard: u8, parcel: P) -> Result<(), P> {
         let inbox = &self.mailboxes.inboxes[usize::from(shard)];
@@ -95,7 +97,7 @@ impl<P> Mailbox<P> {
         Ok(())
     }
 
-    /// Wakes the shards that have been handed something.
+    /// Wakes the shards that have new frames.
     #[inline]
     pub(super) fn wake(&mut self) {
         while self.to_wake != 0 {
@@ -104,7 +106,7 @@ impl<P> Mailbox<P> {
         }
     }
 
-    /// The next frame from others.
+    /// Returns the next frame from other shards.
     #[inline]
     pub(super) fn take(&mut self) -> Option<P> {
         let inbox = &self.mailboxes.inboxes[usize::from(self.shard.number())];
@@ -115,7 +117,7 @@ impl<P> Mailbox<P> {
         }
         self.quiet = self.quiet.saturating_add(1);
         if self.quiet == QUIET_LOOKS {
-            // Whoever hands one over from now on wakes us.
+            // From now on, the sender of a frame wakes this shard.
             inbox.waker.rearm();
             parcel = inbox.parcels.pop();
         }
@@ -123,29 +125,29 @@ impl<P> Mailbox<P> {
     }
 }
 
-/// What sockets of the kernel need besides.
+/// Used by AF_XDP sockets only.
 #[cfg(feature = "xdp")]
 impl<P> Mailbox<P> {
     pub(super) fn shard(&self) -> Shard {
         self.shard
     }
 
-    /// Takes nothing more from others. What one of them hands over at this very moment, a frame at most, stays in the inbox.
+    /// Accepts no more frames. One that is sent at this moment stays in the inbox.
     pub(super) fn close(&self) {
         self.mailboxes.inboxes[usize::from(self.shard.number())].is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the other shards how many frames have come to our queues so far.
+    /// Publishes the number of frames that have arrived on this shard's queues.
     pub(super) fn count(&self, arrived: u64) {
         self.mailboxes.inboxes[usize::from(self.shard.number())].arrived.store(arrived, Ordering::Relaxed);
     }
 
-    /// Frames that came to the queues of all shards.
+    /// Returns the number of frames that have arrived on the queues of all shards.
     pub(super) fn arrived(&self) -> u64 {
         self.mailboxes.inboxes.iter().map(|inbox| inbox.arrived.load(Ordering::Relaxed)).sum()
     }
 
-    /// Readable when there is a frame for a shard that may sleep.
+    /// Returns a file descriptor that is readable when there are frames and the shard may sleep.
     pub(super) fn wake_fd(&self) -> RawFd {
         self.mailboxes.inboxes[usize::from(self.shard.number())].waker.fd()
     }

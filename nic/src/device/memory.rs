@@ -1,9 +1,11 @@
-//! Devices joined in memory: without root or kernel, by a clock of the caller's, with the impairments that a test asks for.
+//! Devices joined in memory, without root or kernel: the caller's clock, and configured
+//! impairments.
 //!
-//! A [`MemoryNetwork`] joins any number of [`MemoryDevice`]s like a switch, without copying their frames: a frame goes to the device with its destination MAC
-//! address, and to all others when that is a group address. Time enters only through [`MemoryNetwork::advance`], so one seed
-//! gives one run. The handle is cheap to clone, and threads may share it. Each sender draws from a generator of its own, so the fate of
-//! its frames does not depend on how the threads interleave.
+//! A [`MemoryNetwork`] connects [`MemoryDevice`]s like a switch, without copies: a frame goes to
+//! the device with its destination MAC address, and to all others if that is a group address. Only
+//! [`MemoryNetwork::advance`] moves time, so runs repeat by seed. Handles are cheap to clone and
+//! may be shared by threads. Each sender has its own generator, so that losses do not depend on how
+//! threads interleave.
 
 use spray_core::Time;
 use spray_wire::Ports;
@@ -29,7 +31,6 @@ pub use network::NetworkStats;
 
 use network::{Packet, Wires};
 
-/// Ethernet header bytes, which the MTU does not count.
 const ETHERNET_HEADER: usize = 14;
 
 /// A network in memory, shared by its devices.
@@ -39,37 +40,37 @@ pub struct MemoryNetwork {
     config: MemoryConfig,
 }
 
-/// What leads to each queue of a host, by the queue's number: hosts have equally many.
+/// The wires of each queue number; all hosts have the same number of queues.
 type Shared = Arc<[Mutex<Wires>]>;
 
 impl Default for MemoryNetwork {
-    /// One that carries every frame at once.
+    /// A network that delivers every frame at once.
     fn default() -> Self {
         Self::new(MemoryConfig::default())
     }
 }
 
 impl MemoryNetwork {
-    /// A network without devices, at time zero.
+    /// Creates a network without devices, at time zero.
     #[must_use]
     pub fn new(config: MemoryConfig) -> Self {
         let queues = 0..config.queues.clamp(1, Shard::MOST as u32);
         Self { shared: queues.map(|queue| Mutex::new(Wires::new(&config, queue))).collect(), config }
     }
 
-    /// Adds a device that receives frames sent to `mac`. Its port number is the count of devices added before it. On a network whose hosts have
-    /// several queues it has only the first.
+    /// Adds a device that receives frames sent to `mac`. Ports are numbered in the order of calls.
+    /// On a network with several queues it has the first one.
     #[must_use]
     pub fn attach(&self, mac: [u8; 6]) -> MemoryDevice {
         let port = self.add(mac);
         self.device(port, 0, None)
     }
 
-    /// Adds a host that receives frames sent to `mac`: a device for each queue, for the shards of its endpoint in their order. What
-    /// comes by the wrong queue is handed over.
+    /// Adds a host that receives frames sent to `mac`: a device for each queue, for the shards of
+    /// its endpoint. Frames on the wrong queue are forwarded.
     ///
     /// # Errors
-    /// When the operating system gives no pipes to wake sleepers by.
+    /// When the operating system refuses pipes, which wake sleeping shards.
     pub fn attach_shards(&self, mac: [u8; 6]) -> io::Result<Vec<MemoryDevice>> {
         let (port, queues) = (self.add(mac), self.shared.len());
         let mailboxes = Arc::new(ShardMailboxes::new(queues, queues * self.config.frames as usize)?);
@@ -81,7 +82,7 @@ impl MemoryNetwork {
     }
 
     fn add(&self, mac: [u8; 6]) -> usize {
-        // The first lock keeps hosts in one order everywhere.
+        // The first lock keeps the order of hosts the same for all queues.
         let mut first = lock(&self.shared[0]);
         for queue in &self.shared[1..] {
             lock(queue).attach(mac);
@@ -111,34 +112,34 @@ impl MemoryNetwork {
         device
     }
 
-    /// Moves time on to `now` and delivers what is due by then. Time does not go back: an earlier `now` delivers nothing new.
+    /// Moves time to `now` and delivers what is due. Has no effect if `now` is earlier than before.
     pub fn advance(&self, now: Time) {
         self.each(|network| network.advance(now)).for_each(drop);
     }
 
-    /// The network's time.
+    /// Returns the network's time.
     #[must_use]
     pub fn now(&self) -> Time {
         lock(&self.shared[0]).now()
     }
 
-    /// When the next frame in flight is due; `None` when none is in flight.
+    /// Returns when the next frame in flight is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
         self.each(|network| network.next_due()).flatten().min()
     }
 
-    /// Changes the impairments of frames that any device sends from now on.
+    /// Sets the impairments of frames that are sent from now on.
     pub fn set_impairments(&self, impairments: Impairments) {
         self.each(|network| network.set_impairments(None, impairments)).for_each(drop);
     }
 
-    /// Changes the impairments of frames that one device's host sends from now on.
+    /// Sets the impairments of frames that one device's host sends from now on.
     pub fn set_sender_impairments(&self, sender: &MemoryDevice, impairments: Impairments) {
         self.each(|network| network.set_impairments(Some(sender.port), impairments)).for_each(drop);
     }
 
-    /// Takes the interface of the device with port number `port` down, up, or away.
+    /// Sets the state of the interface of the device at `port`.
     ///
     /// # Panics
     /// When there is no such port.
@@ -146,7 +147,7 @@ impl MemoryNetwork {
         self.each(|network| network.set_link(port, state)).for_each(drop);
     }
 
-    /// The network's counters.
+    /// Returns the network's counters.
     #[must_use]
     pub fn stats(&self) -> NetworkStats {
         self.each(|network| network.stats()).sum()
@@ -155,7 +156,7 @@ impl MemoryNetwork {
     /// Checks that every frame is counted: see [`NetworkStats`].
     ///
     /// # Errors
-    /// Says which counts do not add up.
+    /// Returns the counters that do not add up.
     pub fn audit(&self) -> Result<(), String> {
         self.each(|network| network.audit()).collect()
     }
@@ -166,7 +167,7 @@ impl MemoryNetwork {
     }
 }
 
-/// A thread that panicked leaves counts off by at most one frame. The audit reports that.
+/// A thread that panicked may leave counters off by one frame, which the audit reports.
 fn lock(shared: &Mutex<Wires>) -> MutexGuard<'_, Wires> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -178,15 +179,15 @@ pub struct MemoryDevice {
     port: usize,
     queue: usize,
     steering: Steering,
-    /// Where it meets the devices of its host's other shards.
+    /// The mailbox towards the other shards of its host.
     mailbox: Option<Mailbox<Packet>>,
     frames: Frames,
-    /// The buffer of each frame. A frame that is sent leaves its buffer to the receiver and gets another.
+    /// The buffer of each frame. A sent frame passes its buffer to the receiver and gets another.
     memory: Box<[Box<[u8]>]>,
     mtu: usize,
     rx_ring: u32,
     tx_ring: u32,
-    /// Frames kept out of the fill ring, so that a device that receives much can still send acknowledgements.
+    /// Frames kept out of the fill ring for sending acknowledgements.
     tx_reserve: u32,
     queued: Vec<(u32, u32)>,
     filled: Vec<u32>,
@@ -210,7 +211,7 @@ impl MemoryDevice {
         lock(&self.shared[self.queue])
     }
 
-    /// Takes a packet that others have handed over, if there is one and a frame for it.
+    /// Takes a packet that another shard has forwarded, and a frame for it.
     fn take_handed(&mut self) -> Option<(u32, Packet)> {
         let mailbox = self.mailbox.as_mut()?;
         if self.frames.count(FrameState::Free) <= self.tx_reserve {
@@ -224,7 +225,7 @@ impl MemoryDevice {
         Some((index, packet))
     }
 
-    /// Puts a packet into a frame, whose buffer goes to the network.
+    /// Puts a packet into a frame. Returns the frame's former buffer.
     fn place(&mut self, index: u32, packet: Packet, misrouted: bool, out: &mut Vec<Received>) -> Box<[u8]> {
         let Packet { bytes, len } = packet;
         self.stats.rx_bytes += len as u64;
@@ -258,7 +259,7 @@ impl Device for MemoryDevice {
             let whose = self.mailbox.as_ref().and_then(|mailbox| mailbox.owner_of(&packet.bytes[..packet.len]));
             if let (Some(mailbox), Some(shard)) = (&mut self.mailbox, whose) {
                 self.stats.handed_over += 1;
-                // The frame that it had taken is ready for another.
+                // The frame that it used is available again.
                 network.post(self.port, 1);
                 if let Err(packet) = mailbox.hand(shard, packet) {
                     self.stats.rx_dropped_ring_full += 1;
@@ -317,7 +318,7 @@ impl Device for MemoryDevice {
             for &(index, len) in &self.queued {
                 let frame = &mut self.memory[index as usize];
                 let queue = self.steering.queue(&frame[..len as usize], shared.len());
-                // Most frames go where the one before went.
+                // Consecutive frames mostly use the same queue.
                 let (_, network) = match network.take() {
                     Some((locked, guard)) if locked == queue => network.insert((queue, guard)),
                     other => {

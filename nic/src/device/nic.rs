@@ -1,4 +1,6 @@
 //! AF_XDP or UDP sockets, chosen at run time.
+//!
+//! Packet path: T6 and R1 of `docs/architecture.md`, before `xsk::queues`.
 
 use std::io;
 

@@ -1,5 +1,7 @@
 //! AF_XDP sockets.
 //!
+//! Packet path: T6 and R1 of `docs/architecture.md`, next to the kernel.
+//!
 //! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
 //! A socket receives only what an XDP program on the interface hands it. [`Host::open`](crate::Host::open) comes with that program; for
 //! a program of your own, attach it first, since drivers prepare for sockets by it, and put [`XskDevice::fd`] into its XSKMAP.

@@ -1,6 +1,6 @@
 //! The event loop of an endpoint: arrivals, timers, frames to send.
 //!
-//! Packet path: receive 2 of 5 (after the device), transmit 1 of 4.
+//! Packet path: T1, R2 and R7 of `docs/architecture.md`.
 
 use spray_core::Time;
 

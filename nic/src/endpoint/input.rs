@@ -1,6 +1,6 @@
 //! Arriving frames: parsing, opening, and the check that a frame belongs to its connection.
 //!
-//! Packet path: receive 3 of 5, between the event loop and the halves of the connection.
+//! Packet path: R3 of `docs/architecture.md`, between the event loop and the halves of the connection.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,6 @@
 //! The endpoint without its device: connections, timers and frames to send. Every call gets the time.
+//!
+//! Packet path: T2 of `docs/architecture.md`, between the event loop and the turns.
 
 use std::{
     cmp::Reverse,

@@ -1,6 +1,6 @@
 //! The state that the connections of an endpoint share, and what follows from an event at one of them.
 //!
-//! Packet path: receive 4 of 5 (after `input`: halves of the connection), transmit 2 of 4 (after `event_loop`: turns).
+//! Packet path: R4 and R6 of `docs/architecture.md`, around the halves of the connection.
 
 use std::collections::VecDeque;
 

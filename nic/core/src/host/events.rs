@@ -1,4 +1,6 @@
 //! Arriving frames: data, and control frames for either half.
+//!
+//! Packet path: R5 of `docs/architecture.md`.
 
 use spray_wire::{Body, EvPort, ProbeAck};
 

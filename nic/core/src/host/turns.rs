@@ -1,4 +1,6 @@
 //! The order of connections that have something to send: round robin, by packet.
+//!
+//! Packet path: T3 of `docs/architecture.md`.
 
 use spray_wire::{Body, EvPort};
 

@@ -1,5 +1,3 @@
-//! The state that the devices of a memory network share.
-
 use spray_core::{Time, summed};
 use std::{
     cmp::Reverse,
@@ -13,14 +11,14 @@ use super::config::{LinkState, MemoryConfig};
 use super::impair::{self, Impairments};
 
 summed! {
-    /// Counters of a memory network since it was made.
+    /// Counters of a memory network.
     ///
-    /// Always `sent + copies = lost + unroutable + overflow + no_buffer + in_flight + delivered`, which
+    /// `sent + copies = lost + unroutable + overflow + no_buffer + in_flight + delivered`, which
     /// [`MemoryNetwork::audit`](super::MemoryNetwork::audit) checks.
     pub struct NetworkStats {
         /// Frames that devices sent.
         pub sent: u64,
-        /// Further copies of frames: duplicated ones, and those sent to a group of devices.
+        /// Further copies of frames: duplicates, and copies for a group of devices.
         pub copies: u64,
         /// Frames lost at random.
         pub lost: u64,
@@ -32,7 +30,7 @@ summed! {
         pub no_buffer: u64,
         /// Frames on their way.
         pub in_flight: u64,
-        /// Frames that arrived at a device, whether it has received them yet or not.
+        /// Frames that arrived at a device, received or not.
         pub delivered: u64,
         /// Frames duplicated at random; each is one of `copies`.
         pub duplicated: u64,
@@ -51,15 +49,15 @@ struct Port {
     link: LinkState,
     impairments: Impairments,
     rng: Xoshiro256PlusPlus,
-    /// Frames in the device's fill ring that no arrival has taken yet.
+    /// Frames in the device's fill ring.
     posted: usize,
     arrived: VecDeque<Packet>,
     no_buffer: u64,
-    /// Where its last frame went: most frames follow it.
+    /// The destination port of its last frame, a hint for the next.
     last_to: usize,
 }
 
-/// A frame in a buffer of the network's.
+/// A frame in a buffer of the network.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Packet {
     /// As long as a device's frames.
@@ -70,7 +68,7 @@ pub(super) struct Packet {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Flight {
     due: Time,
-    /// Frames due at one time arrive in the order they were sent in.
+    /// The order of frames that are due at the same time.
     sequence: u64,
     to: usize,
     packet: Packet,
@@ -86,14 +84,13 @@ pub(super) struct Wires {
     impairments: Impairments,
     ports: Vec<Port>,
     flights: BinaryHeap<Reverse<Flight>>,
-    /// Buffers that hold no frame.
     spare: Vec<Box<[u8]>>,
     most_spare: usize,
     stats: NetworkStats,
 }
 
 impl Wires {
-    /// What leads to this one of all hosts' queues.
+    /// Creates the wires of queue number `queue` of all hosts.
     pub(super) fn new(config: &MemoryConfig, queue: u32) -> Self {
         Self {
             seed: config.seed.wrapping_add(u64::from(queue) << 32),
@@ -167,7 +164,8 @@ impl Wires {
         self.ports[port].arrived.pop_front()
     }
 
-    /// Takes a buffer without a frame. What shards hand each other brings buffers of other queues' networks, so more than a device's are dropped.
+    /// Keeps a spare buffer. Forwarded frames bring buffers of other queues' networks, so any
+    /// beyond a device's number are dropped.
     pub(super) fn recycle(&mut self, bytes: Box<[u8]>) {
         if self.spare.len() < self.most_spare {
             self.spare.push(bytes);
@@ -179,7 +177,7 @@ impl Wires {
         self.deliver();
     }
 
-    /// Delivers frames that are due to their devices.
+    /// Delivers frames that are due.
     pub(super) fn deliver(&mut self) {
         while self.next_due().is_some_and(|due| due <= self.now) {
             let Some(Reverse(Flight { to, packet, .. })) = self.flights.pop() else { break };
@@ -200,7 +198,8 @@ impl Wires {
         self.stats.delivered += 1;
     }
 
-    /// Sends the first `len` bytes of a device's frame. It may take the frame's buffer and leave another in its place.
+    /// Sends the first `len` bytes of a device's frame. May exchange the frame's buffer for
+    /// another.
     pub(super) fn send(&mut self, from: usize, frame: &mut Box<[u8]>, len: usize) {
         self.stats.sent += 1;
         let is_group = len > 0 && frame[0] & 1 == 1;
@@ -221,7 +220,7 @@ impl Wires {
         }
     }
 
-    /// The port with a MAC address.
+    /// Returns the port of a MAC address.
     fn find(&mut self, from: usize, mac: &[u8]) -> Option<usize> {
         let last = self.ports[from].last_to;
         if self.ports[last].mac == mac {
@@ -232,7 +231,7 @@ impl Wires {
         Some(to)
     }
 
-    /// Takes one frame to one receiver, through the sender's impairments.
+    /// Sends one frame to one receiver, through the sender's impairments.
     fn carry(&mut self, from: usize, to: usize, frame: &mut Box<[u8]>, len: usize) {
         let Impairments { loss_ppm, duplicate_ppm, .. } = self.ports[from].impairments;
         let rng = &mut self.ports[from].rng;
@@ -251,7 +250,7 @@ impl Wires {
         }
     }
 
-    /// Puts a frame on its way, without a copy: its buffer goes, and one without a frame takes its place.
+    /// Puts a frame in flight without a copy: its buffer is exchanged for a spare one.
     fn launch(&mut self, from: usize, to: usize, frame: &mut Box<[u8]>, len: usize) {
         if self.flights.len() >= self.in_flight_limit {
             self.stats.overflow += 1;
@@ -275,7 +274,7 @@ impl Wires {
         }
         let due = self.now.after(impairments.delay_ps + impair::up_to(rng, impairments.jitter_ps));
         if due <= self.now {
-            // All frames that were due before are delivered.
+            // All frames that were due earlier are delivered.
             return self.arrive(to, packet);
         }
         self.flights.push(Reverse(Flight { due, sequence: self.sequence, to, packet }));

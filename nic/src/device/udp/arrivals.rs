@@ -1,4 +1,5 @@
-//! Datagrams that have arrived: the kernel hands several over at once, and each may be some of one flow in a row (GRO).
+//! Received datagrams: the kernel returns several at once, and may coalesce those of one flow
+//! (GRO).
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -8,23 +9,22 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSocketState};
 
 use super::options;
 
-/// The longest that the kernel hands over in one piece.
+/// The longest coalesced piece.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// The receiving socket, and what it gave last.
+/// The receiving socket, and the pieces that it returned last.
 pub(super) struct Arrivals {
     socket: UdpSocket,
     state: UdpSocketState,
     buffers: Box<[u8]>,
     metas: [RecvMeta; BATCH_SIZE],
-    /// Pieces that were received.
+    /// The number of pieces received.
     received: usize,
-    /// The piece to take from, and where in it.
+    /// The next piece, and the next offset in it.
     piece: usize,
     offset: usize,
 }
 
-/// One datagram.
 pub(super) struct Segment<'a> {
     pub(super) payload: &'a [u8],
     pub(super) from: SocketAddr,
@@ -49,12 +49,12 @@ impl Arrivals {
         self.socket.local_addr().unwrap().ip()
     }
 
-    /// Readable when there are datagrams.
+    /// Returns a file descriptor that is readable when there are datagrams.
     pub(super) fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Whether there is a datagram to take; asks the socket when there is none left here.
+    /// Returns whether there is a datagram to take; reads the socket when all are taken.
     pub(super) fn fill(&mut self) -> bool {
         loop {
             if self.piece < self.received {
@@ -64,7 +64,8 @@ impl Arrivals {
                 (self.piece, self.offset) = (self.piece + 1, 0);
                 continue;
             }
-            // What the socket has to say of datagrams that did not get anywhere is no news to a transport that counts on losses.
+            // Errors of datagrams that were not delivered are ignored: the transport detects
+            // losses.
             match self.ask() {
                 Ok(received) if received > 0 => (self.received, self.piece, self.offset) = (received, 0, 0),
                 _ => return false,
@@ -72,7 +73,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes a datagram, once [`fill`](Self::fill) said that there is one.
+    /// Returns the next datagram, after [`fill`](Self::fill) returned true.
     pub(super) fn take(&mut self) -> Option<Segment<'_>> {
         let Self { buffers, metas, piece, offset, .. } = self;
         let meta = metas.get(*piece)?;
@@ -82,7 +83,7 @@ impl Arrivals {
         Some(Segment { payload: &rest[..bytes], from: meta.addr, ecn: meta.ecn })
     }
 
-    /// Datagrams that were lost because we did not take others fast enough.
+    /// Returns the number of datagrams lost to a full socket buffer.
     pub(super) fn dropped(&self) -> u64 {
         options::dropped(&self.socket).into()
     }

@@ -1,4 +1,4 @@
-//! What a device over UDP sockets opens, and what it finds out of the network by itself.
+//! Configuration of a device over UDP sockets, and what it derives from the network.
 
 use std::fs;
 use std::io;
@@ -11,29 +11,28 @@ use thiserror::Error;
 
 use super::options;
 
-/// A socket for each entropy value. With as many, flows of equal size seldom share a path of a few that are equal, and a batch of 64 frames
-/// still has some for each socket, which the kernel takes together.
+/// Entropy values, each with a socket. With this number, flows of equal size seldom share one of a
+/// few paths, and a batch of 64 frames has several for each socket, which GSO combines.
 const SOCKETS: u16 = 32;
-/// The most: a process may have 1,024 files open.
+/// Maximum: a process may have 1,024 open files.
 const MOST_SOCKETS: u16 = 256;
-/// The fewest that are worth it, where another program has one of the ports.
+/// Minimum, where another program has one of the ports.
 const LEAST_SOCKETS: u16 = 4;
-/// The MTU where no route tells one.
+/// The MTU where no route has one.
 const USUAL_MTU: u32 = 1500;
-/// Anywhere outside of all networks (RFC 5737, RFC 3849): nothing is sent there, the kernel is only asked for the way.
+/// Addresses outside all networks (RFC 5737, RFC 3849) for route lookups; nothing is sent there.
 const ELSEWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 
-/// What a [`UdpDevice`](super::UdpDevice) opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
-    /// The address to send from and to receive at; one of this machine's.
+    /// The local address, to send from and to receive at.
     pub address: IpAddr,
-    /// The ports; frames come to the first one.
+    /// The ports; frames are received at the first.
     pub ports: Ports,
-    /// Entropy values, 4 to 256: a socket for each.
+    /// The number of entropy values, 4 to 256, each with a socket.
     pub evs: u16,
-    /// The longest IP packet to send.
+    /// The longest IP packet in bytes.
     pub mtu: u32,
 }
 
@@ -41,18 +40,18 @@ pub struct UdpConfig {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UdpError {
-    /// The kernel knows no way from this machine.
+    /// The kernel has no route.
     #[error("no route to {to}: {source}")]
     Route {
-        /// Where to.
+        /// The destination.
         to: IpAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// This machine has no default route, so that no address of its own is the one to use.
+    /// This machine has no default route, so that the address must be given.
     #[error("no default route tells which address to use: say one")]
     NoAddress,
-    /// The port that frames come to cannot be had.
+    /// The receiving port cannot be bound.
     #[error(
         "cannot receive at UDP port {port} of {address}: {source}. If it is in use, another endpoint is on that address: use other ports, \
          on all hosts"
@@ -62,10 +61,10 @@ pub enum UdpError {
         address: IpAddr,
         /// The port.
         port: u16,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Too few of the ports that stand for entropy values can be had.
+    /// Too few ports of entropy values can be bound.
     #[error(
         "cannot send from UDP port {port} of {address}, which stands for an entropy value: {source}. If it is in use, stop the program that \
          has it (`ss -ulpn`)"
@@ -75,10 +74,10 @@ pub enum UdpError {
         address: IpAddr,
         /// The port.
         port: u16,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The sockets could not be prepared.
+    /// Socket options cannot be set.
     #[error("cannot prepare UDP sockets: {0}")]
     Setup(#[source] io::Error),
     /// The endpoint's configuration is out of range, or its frames do not fit the path.
@@ -86,18 +85,17 @@ pub enum UdpError {
     Config(#[from] crate::endpoint::ConfigError),
 }
 
-/// The sockets of a device.
 pub(super) struct Sockets {
     pub(super) receiving: UdpSocket,
-    /// For each entropy value, from the first on.
+    /// By entropy value.
     pub(super) sending: Vec<UdpSocket>,
 }
 
 impl UdpConfig {
-    /// The largest MTU that is taken from a route: loopback's is longer than what the device's memory is for.
+    /// The largest MTU that is taken from a route: that of loopback is longer.
     pub const LARGEST_MTU: u32 = 9000;
 
-    /// Sockets of an address of this machine. The MTU is that of the default route.
+    /// Configures sockets of a local address. The MTU is that of the default route.
     #[must_use]
     pub fn at(address: IpAddr) -> Self {
         await_address(Some(address));
@@ -105,10 +103,11 @@ impl UdpConfig {
         Self::over(Way { from: address, mtu })
     }
 
-    /// Sockets of the address from which packets to `peer` go, with the MTU of the way there.
+    /// Configures sockets of the address from which packets to `peer` leave, with the MTU of that
+    /// route.
     ///
     /// # Errors
-    /// When there is no way.
+    /// When there is no route.
     pub fn towards(peer: IpAddr) -> Result<Self, UdpError> {
         let is_fit = |way: &Way| !matches!(way.from, IpAddr::V6(own) if own.is_unicast_link_local());
         let way = probe(None, peer).ok().filter(is_fit);
@@ -124,14 +123,15 @@ impl UdpConfig {
         way.map(Self::over).map_err(|source| UdpError::Route { to: peer, source })
     }
 
-    /// Sockets of an address of this machine, with the MTU of the way from there to `peer`, for which rules by source count.
+    /// Configures sockets of a local address, with the MTU of the route from it to `peer`, by rules
+    /// of source addresses too.
     ///
     /// # Errors
-    /// When there is no way.
+    /// When there is no route.
     pub fn between(own: IpAddr, peer: IpAddr) -> Result<Self, UdpError> {
         await_address(Some(own));
         match probe(Some(own), peer) {
-            // An address of another machine: binding the sockets returns that, with their port.
+            // An address of another machine: binding the sockets returns the error, with its port.
             Err(source) if source.kind() == io::ErrorKind::AddrNotAvailable => {
                 Ok(Self::over(Way { from: own, mtu: USUAL_MTU }))
             }
@@ -139,7 +139,7 @@ impl UdpConfig {
         }
     }
 
-    /// Sockets of the address that the default route sends from: that of IPv4, if there is one.
+    /// Configures sockets of the address of the default route, preferably IPv4.
     ///
     /// # Errors
     /// When there is no default route.
@@ -152,7 +152,8 @@ impl UdpConfig {
         Self { address: way.from, ports: Ports::DEFAULT, evs: SOCKETS, mtu: way.mtu.min(Self::LARGEST_MTU) }
     }
 
-    /// Opens the sockets. Where another program has one of the ports that stand for entropy values, those before it are used.
+    /// Opens the sockets. If another program has one of the ports of entropy values, only those
+    /// before it are used.
     pub(super) fn sockets(&self) -> Result<Sockets, UdpError> {
         let (address, port) = (self.address, self.ports.first());
         await_address(Some(address));
@@ -173,14 +174,14 @@ impl UdpConfig {
     }
 }
 
-/// A way through the network.
 struct Way {
     from: IpAddr,
     mtu: u32,
 }
 
-/// Waits while an IPv6 address, or any without one, is tentative: the kernel binds and chooses none before it has checked for duplicates.
-/// Without a link that does not end, so that it waits for some seconds only.
+/// Waits while `address`, or any address, is tentative: the kernel does not use an IPv6 address
+/// before duplicate address detection. Gives up after a few seconds, since that does not end
+/// without a link.
 fn await_address(address: Option<IpAddr>) {
     const LOOKS: u32 = 100;
     const LOOK: Duration = Duration::from_millis(50);
@@ -198,7 +199,8 @@ fn await_address(address: Option<IpAddr>) {
     }
 }
 
-/// Whether a line of `if_inet6` is of this address, or without one of any but a link-local one, and says that it is tentative.
+/// Returns whether a line of `if_inet6` is of this address (of any address but link-local ones if
+/// `None`) and tentative.
 fn is_tentative(line: &str, own: Option<&str>) -> bool {
     const TENTATIVE: u8 = 0x40;
     const FAILED: u8 = 0x08;
@@ -212,11 +214,11 @@ fn is_tentative(line: &str, own: Option<&str>) -> bool {
             .is_some_and(|it| it & (TENTATIVE | FAILED) == TENTATIVE)
 }
 
-/// Asks the kernel for the way to `to`, from an address of ours or any.
+/// Looks up the route to `to`, from a local address or any.
 fn probe(from: Option<IpAddr>, to: IpAddr) -> io::Result<Way> {
     let any = if to.is_ipv6() { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
     let socket = UdpSocket::bind((from.unwrap_or(any), 0))?;
-    // Nothing is sent: a UDP socket only looks up the way.
+    // Connecting a UDP socket only looks up the route; nothing is sent.
     socket.connect((to, Ports::DEFAULT.first()))?;
     Ok(Way { from: socket.local_addr()?.ip(), mtu: options::mtu(&socket, to.is_ipv6())? })
 }
@@ -225,7 +227,7 @@ fn elsewhere(v6: bool) -> io::Result<IpAddr> {
     ELSEWHERE.into_iter().find(|to| to.is_ipv6() == v6).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// A socket at this address and port. `shared`: others that say so too may send from there; nothing is received there.
+/// Binds a socket. Several `shared` sockets may send from one port; nothing is received there.
 fn bind(at: SocketAddr, shared: bool) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_address(shared)?;

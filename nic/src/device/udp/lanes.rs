@@ -1,4 +1,5 @@
-//! A socket for each entropy value, with the frames that wait for it. Frames in a row of equal length to one peer go in one call (GSO).
+//! A socket per entropy value, with its queued frames. Consecutive frames of equal length to one
+//! peer are sent by one system call (GSO).
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,34 +12,35 @@ use spray_wire::{Ev, EvPort};
 use super::options::{self, TooLong};
 use crate::device::DeviceStats;
 
-/// Most frames that wait for one socket: what a few flushes bring if all have one entropy value.
+/// Maximum number of queued frames of a socket: those of a few flushes if all have one entropy
+/// value.
 const QUEUE: usize = 256;
-/// Most bytes of frames that go in one call: what UDP can carry.
+/// Maximum number of bytes of one call: the limit of UDP.
 const BATCH_BYTES: usize = 65_000;
 
-/// All sockets that send.
 pub(super) struct Lanes {
     lanes: Box<[Lane]>,
-    /// The lanes with frames that wait.
+    /// The lanes with queued frames.
     busy: Vec<u16>,
-    /// What quinn-udp knows of the sockets, which are all alike: the last one holds. A call that failed spoils it.
+    /// The state of quinn-udp for the sockets, which are all alike; the last is used. A failed call
+    /// invalidates it.
     states: Vec<UdpSocketState>,
-    /// Payloads side by side.
+    /// Payloads of one call, contiguous.
     batch: Box<[u8]>,
-    /// Most frames of a call.
+    /// Maximum number of frames of a call.
     segments: usize,
     is_v6: bool,
     may_fragment: bool,
 }
 
-/// A socket and what waits for it.
+/// A socket and its queue.
 #[derive(Debug)]
 struct Lane {
     socket: UdpSocket,
     queue: VecDeque<Outgoing>,
 }
 
-/// A frame that waits.
+/// A queued frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outgoing {
     frame: u32,
@@ -49,7 +51,8 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Reads where a frame goes, and from which port. `None` when it is none of ours.
+    /// Reads the destination and the source port of a frame. `None` when it is no frame of the
+    /// transport.
     pub(super) fn read(bytes: &[u8], frame: u32) -> Option<(EvPort, Self)> {
         let u16_at = |at| array(bytes, at).map(u16::from_be_bytes);
         let is_v6 = u16_at(ETHERTYPE)? == ETHERTYPE_V6;
@@ -60,7 +63,7 @@ impl Outgoing {
         };
         let to = SocketAddr::new(to, u16_at(udp + 2)?);
         let (ecn, start) = (EcnCodepoint::from_bits(tos as u8 & 3), udp_payload_offset(is_v6));
-        // Whatever the frame is padded with stays here.
+        // Padding is not sent.
         let end = (udp + usize::from(u16_at(udp + 4)?)).min(bytes.len());
         (start < end).then_some((EvPort::new(u16_at(udp)?), Self { frame, to, ecn, start, end }))
     }
@@ -76,7 +79,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 
 impl Lanes {
     /// # Errors
-    /// When a socket cannot be prepared.
+    /// When a socket option is refused.
     pub(super) fn new(sockets: Vec<UdpSocket>, address: IpAddr) -> io::Result<Self> {
         let is_v6 = address.is_ipv6();
         let mut states = Vec::with_capacity(sockets.len());
@@ -117,12 +120,12 @@ impl Lanes {
         self.sockets().try_for_each(|socket| options::queue_errors(socket, self.is_v6, on))
     }
 
-    /// The socket for frames from this port.
+    /// Returns the lane of a source port.
     pub(super) fn of(&self, port: EvPort) -> Option<u16> {
         port.ev(self.lanes.len() as u32).map(Ev::index)
     }
 
-    /// Has a frame wait for the next flush; `false` when too many wait there.
+    /// Queues a frame for the next flush. Returns `false` when the queue is full.
     pub(super) fn push(&mut self, lane: u16, outgoing: Outgoing) -> bool {
         let queue = &mut self.lanes[usize::from(lane)].queue;
         if queue.len() == QUEUE {
@@ -139,7 +142,8 @@ impl Lanes {
         self.lanes.iter().map(|lane| lane.queue.len()).sum()
     }
 
-    /// Sends what waits, as far as the sockets have room. Calls `done` for each frame that is sent or given up.
+    /// Sends queued frames as far as the sockets have room. Calls `done` for each frame that was
+    /// sent or dropped.
     pub(super) fn flush<'a>(
         &mut self,
         frame_at: impl Fn(u32) -> &'a [u8],
@@ -155,7 +159,7 @@ impl Lanes {
         }
     }
 
-    /// Sends the first frames that wait for a socket. Whether to go on with it.
+    /// Sends the first frames of a lane. Returns whether to continue with it.
     fn send<'a>(
         &mut self,
         lane: u16,
@@ -176,7 +180,7 @@ impl Lanes {
                 stats.kicks_deferred += 1;
                 return false;
             }
-            // Sent again otherwise.
+            // They are sent again in another way.
             Err(error) if self.give_way(&error, count) => return true,
             Err(_) => stats.tx_dropped += count as u64,
         }
@@ -185,13 +189,14 @@ impl Lanes {
         true
     }
 
-    /// Does without what the kernel refuses: batches, where the interface or an old kernel has none, and frames in one piece, where the
-    /// path's MTU has fallen. Whether there was something to do without.
+    /// Disables what the kernel refuses: GSO, where the interface or an old kernel has none, and
+    /// unfragmented frames, where the path's MTU has decreased. Returns whether there was something
+    /// to disable.
     pub(super) fn give_way(&mut self, error: &io::Error, count: usize) -> bool {
         let is_too_long = error.raw_os_error() == Some(libc::EMSGSIZE);
         let is_refused = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO));
         if is_refused && self.states.len() > 1 {
-            // With it quinn-udp would leave the ECN bits out of all later frames.
+            // With it quinn-udp would clear the ECN bits of all later frames.
             self.states.pop();
         }
         if count > 1 && (is_too_long || is_refused) {
@@ -202,7 +207,7 @@ impl Lanes {
         if gives_way {
             (self.may_fragment, self.segments) = (true, 1);
             for lane in &self.lanes {
-                // Where that fails, frames go on failing, and are dropped.
+                // If that fails, frames continue to fail, and are dropped.
                 let _ = options::handle_too_long(&lane.socket, self.is_v6, TooLong::Fragmented);
             }
         }
@@ -210,7 +215,8 @@ impl Lanes {
     }
 }
 
-/// How many of the first frames can go in one call: those to one peer with one mark that are as long as the first, and a shorter last one.
+/// Returns how many of the first frames one call can send: to one peer with one ECN mark, as long
+/// as the first, and a shorter last one.
 fn alike(queue: &VecDeque<Outgoing>, most: usize) -> usize {
     let Some(first) = queue.front() else { return 0 };
     let (mut count, mut bytes, mut is_over) = (1, first.bytes(), false);
@@ -227,7 +233,7 @@ fn alike(queue: &VecDeque<Outgoing>, most: usize) -> usize {
     count
 }
 
-/// Puts the payloads of frames side by side; one alone stays where it is.
+/// Copies the payloads of several frames side by side; a single one stays in place.
 fn gather<'b, 'f: 'b, 'q>(
     batch: &'b mut [u8],
     mut frames: impl ExactSizeIterator<Item = &'q Outgoing>,

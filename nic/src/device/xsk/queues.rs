@@ -1,4 +1,6 @@
 //! Several queues of an interface as one device.
+//!
+//! Packet path: T6 and R1 of `docs/architecture.md`, between `nic` and the socket of a queue.
 
 use std::{
     io,

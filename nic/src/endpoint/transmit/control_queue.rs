@@ -1,6 +1,6 @@
 //! Headers of frames to send, and the queue of control frames, which are sent before data.
 //!
-//! Packet path: transmit 3 of 4, between the turns and the device port.
+//! Packet path: T4 of `docs/architecture.md`, between the turns and the device port.
 
 use std::{collections::VecDeque, net::IpAddr};
 

@@ -1,4 +1,6 @@
-//! The device with what waits for it.
+//! The transmit side of a device: staging, back-pressure, flush.
+//!
+//! Packet path: T5 of `docs/architecture.md`, between the headers and the device.
 
 use std::collections::VecDeque;
 
