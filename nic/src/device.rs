@@ -1,10 +1,11 @@
 //! Devices: where frames enter and leave.
 //!
-//! A device owns a fixed set of equal frames (a UMEM). Every frame is always in exactly one of four places: the
-//! *free* list, the *fill* ring (handed to the kernel to receive into), *held* by the caller (as a [`FrameId`]), or
-//! in the *tx* ring awaiting its completion. [`Device::audit`] recounts them and finds a lost or doubled frame.
+//! A device owns a fixed set of equal frames (a UMEM). Every frame is in exactly one of four
+//! places: the *free* list, the *fill* ring (for the kernel to receive into), *held* by the caller
+//! (as a [`FrameId`]), or in the *tx* ring until its completion. [`DeviceHealth::audit`] recounts
+//! them.
 //!
-//! Nothing allocates per frame. The kernel is told of new frames once per [`Device::flush`], not once per frame.
+//! Nothing allocates per frame. The kernel is notified once per [`Device::flush`].
 
 use spray_core::summed;
 use std::{io, os::fd::RawFd};
@@ -31,14 +32,14 @@ pub use xsk::{BindMode, BusyPoll, OpenError, TakeOverError, XskConfig, XskDevice
 
 /// A frame of one device that the caller holds.
 ///
-/// Neither `Copy` nor `Clone`: handing it back ([`Device::release`]) or sending it ([`Device::transmit`]) consumes it. Dropping one
-/// leaves the frame held for good, which [`FrameCensus::held`] shows.
+/// Neither `Copy` nor `Clone`: [`Device::release`] and [`Device::transmit`] consume it. A dropped
+/// one leaves its frame held, which [`FrameCensus::held`] shows.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a dropped handle leaves its frame held for good; release or transmit it"]
 pub struct FrameId(u32);
 
 impl FrameId {
-    /// The frame's index within its device, below [`FrameCensus::total`].
+    /// Returns the frame's index within its device, below [`FrameCensus::total`].
     #[must_use]
     pub fn index(&self) -> usize {
         self.0 as usize
@@ -59,17 +60,17 @@ pub struct Received {
 summed! {
     /// Counters of a device since it was opened.
     pub struct DeviceStats {
-        /// Frames handed to the caller.
+        /// Frames received by the caller.
         pub rx: u64,
-        /// Bytes handed to the caller.
+        /// Bytes received by the caller.
         pub rx_bytes: u64,
         /// Frames accepted for sending.
         pub tx: u64,
         /// Bytes accepted for sending.
         pub tx_bytes: u64,
-        /// Frames that came back after they were sent.
+        /// Frames whose sending was completed.
         pub tx_completed: u64,
-        /// Arrivals for other shards of the host, which got them.
+        /// Arrivals that were forwarded to other shards of the host.
         pub handed_over: u64,
         /// Arrivals dropped because the rx ring was full: the caller receives too slowly.
         pub rx_dropped_ring_full: u64,
@@ -85,18 +86,18 @@ summed! {
         pub tx_dropped: u64,
         /// Calls of [`Device::transmit`] that found the tx ring full.
         pub tx_ring_full: u64,
-        /// System calls made to start sending.
+        /// System calls to start sending.
         pub kicks: u64,
-        /// System calls that the kernel put off (`EAGAIN`, `ENOBUFS`, or busy). Their frames stay queued for the next
-        /// flush.
+        /// System calls that the kernel deferred (`EAGAIN`, `ENOBUFS`, or busy). Their frames stay
+        /// queued.
         pub kicks_deferred: u64,
-        /// System calls made to wake the receiving side.
+        /// System calls to wake the receiving side.
         pub wakeups: u64,
     }
 }
 
 impl DeviceStats {
-    /// All arrivals that this device lost.
+    /// Returns the number of arrivals that were lost.
     #[must_use]
     pub fn rx_lost(&self) -> u64 {
         self.rx_dropped_ring_full + self.rx_dropped
@@ -104,17 +105,17 @@ impl DeviceStats {
 }
 
 summed! {
-    /// How many frames are in each of the four places.
+    /// The number of frames in each of the four places.
     pub struct FrameCensus {
-        /// Frames of the device.
+        /// All frames of the device.
         pub total: usize,
-        /// Ready to be allocated or put into the fill ring.
+        /// Free to be allocated or put into the fill ring.
         pub free: usize,
-        /// In the fill ring, or received by the kernel and not yet by the caller.
+        /// In the fill ring or in the kernel, not yet received by the caller.
         pub fill: usize,
         /// Held by the caller.
         pub held: usize,
-        /// In the tx ring, or sent and not yet known to be completed.
+        /// In the tx ring, not yet completed.
         pub tx: usize,
     }
 }

@@ -1,8 +1,9 @@
-//! A device over ordinary UDP sockets: without XDP, without root, in any container.
+//! A device over UDP sockets of the kernel: no XDP, no root, any container.
 //!
-//! An entropy value is a socket: the value with index *i* leaves by the one that is bound to the port that stands for it (WIRE-13). So
-//! frames look as those of AF_XDP do from the UDP header on, but for the DSCP, which is 0. What lies before that is left out on the way
-//! out, and written anew on the way in. What the kernel cannot send is lost, as it would be on the way; connections notice.
+//! Entropy value *i* is a socket bound to its port (WIRE-13), so that frames look like those of
+//! AF_XDP from the UDP header on, except for the DSCP, which is 0. The headers before it are not
+//! sent, and are rebuilt for the receiver. Frames that the kernel cannot send are lost, as they
+//! would be in the network.
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -28,21 +29,21 @@ use self::arrivals::{Arrivals, Segment};
 use self::config::Sockets;
 use self::lanes::{Lanes, Outgoing};
 
-/// Bytes of an Ethernet header, which the MTU does not count.
+/// Bytes of an Ethernet header, which the MTU excludes.
 const ETHERNET_BYTES: usize = 14;
-/// Frames of a device: those of some batches that arrive and of some that leave, as none stays here for long.
+/// Frames of a device: a few batches of arrivals and of departures.
 const FRAMES: u32 = 1024;
-/// The least space of a frame: a peer's MTU may be larger than ours.
+/// Minimum space of a frame: a peer's MTU may be larger.
 const LEAST_SPACE: usize = 9216;
 
-/// Sockets of one address: one that receives, and one for each entropy value.
+/// Sockets of one address: one that receives, and one that sends for each entropy value.
 #[derive(Debug)]
 pub struct UdpDevice {
     lanes: Lanes,
     arrivals: Arrivals,
     frames: Frames,
     memory: Box<[u8]>,
-    /// Bytes of memory for each frame.
+    /// Bytes of a frame's memory.
     space: usize,
     max_frame: usize,
     address: IpAddr,
@@ -51,10 +52,10 @@ pub struct UdpDevice {
 }
 
 impl UdpDevice {
-    /// Opens the sockets. Any user may.
+    /// Opens the sockets. Needs no privileges.
     ///
     /// # Errors
-    /// Names the address or the port that cannot be had, and what to do.
+    /// Names the address or port that cannot be bound, and the remedy.
     pub fn open(config: &UdpConfig) -> Result<Self, UdpError> {
         let Sockets { receiving, sending } = config.sockets()?;
         let max_frame = config.mtu as usize + ETHERNET_BYTES;
@@ -72,21 +73,22 @@ impl UdpDevice {
         })
     }
 
-    /// The address that it is bound to.
+    /// Returns the local address.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Whether a frame was longer than the MTU of its path, so that the kernel sends frames in fragments from then on. Whoever opens another
-    /// device learns the MTU anew.
+    /// Returns whether a frame was longer than the MTU of its path, so that the kernel has
+    /// fragmented frames since.
     #[must_use]
     pub fn has_fragmented(&self) -> bool {
         self.lanes.may_fragment()
     }
 
-    /// Sets whether the kernel queues ICMP's answers to frames at [`sending_sockets`](Self::sending_sockets), where it does not by default. While it does,
-    /// each answer costs the next frames of a socket; turned off, what is queued is dropped.
+    /// Sets whether the kernel queues ICMP errors at [`sending_sockets`](Self::sending_sockets)
+    /// (off by default). While it does, each error makes the next call on that socket fail; turning
+    /// it off drops the queue.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -94,7 +96,7 @@ impl UdpDevice {
         self.lanes.queue_errors(on)
     }
 
-    /// The sockets that send, one for each entropy value.
+    /// Returns the sockets that send, by entropy value.
     pub fn sending_sockets(&self) -> impl Iterator<Item = &UdpSocket> {
         self.lanes.sockets()
     }
@@ -103,8 +105,8 @@ impl UdpDevice {
         &mut self.memory[index as usize * self.space..][..self.space]
     }
 
-    /// Writes a datagram into a frame, behind the headers that it would have come with. Returns the frame's length, or `None` when it is
-    /// too long for one.
+    /// Writes a datagram into a frame, after the headers that it would have had. Returns the
+    /// frame's length, or `None` if it does not fit.
     fn write(&mut self, index: u32) -> Option<u32> {
         let Self { arrivals, memory, space, address, port, .. } = self;
         let Segment { payload, from, ecn } = arrivals.take()?;
@@ -172,7 +174,7 @@ impl Device for UdpDevice {
         let outgoing = Outgoing::read(self.frame(&id, len), index);
         let lane = outgoing.as_ref().and_then(|(port, _)| self.lanes.of(*port));
         let (Some((_, outgoing)), Some(lane)) = (outgoing, lane) else {
-            // No port of an entropy value: no endpoint sends such a frame (END-49).
+            // Not the port of an entropy value: endpoints send no such frame (END-49).
             self.stats.tx_dropped += 1;
             self.release(id);
             return Ok(());

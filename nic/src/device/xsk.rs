@@ -2,12 +2,15 @@
 //!
 //! Packet path: T6 and R1 of `docs/architecture.md`, next to the kernel.
 //!
-//! Rings are named as the kernel does (*fill*, *completion*, *rx*, *tx*; see the kernel's `Documentation/networking/af_xdp.rst`).
-//! A socket receives only what an XDP program on the interface hands it. [`Host::open`](crate::Host::open) comes with that program; for
-//! a program of your own, attach it first, since drivers prepare for sockets by it, and put [`XskDevice::fd`] into its XSKMAP.
+//! Rings are named as in the kernel (*fill*, *completion*, *rx*, *tx*; see the kernel's
+//! `Documentation/networking/af_xdp.rst`). A socket receives only frames that an XDP program
+//! redirects to it. [`Host::open`](crate::Host::open) has such a program; to use another, attach it
+//! before opening, since drivers prepare for sockets by it, and put [`XskDevice::fd`] into its
+//! XSKMAP.
 //!
-//! It is unsafe to touch a frame that somebody else owns, or to hand it to the kernel. Here `Frames` records who owns each frame, and
-//! every use of a handle checks it, so safe code cannot break the rule.
+//! It is unsafe to access a frame that is owned by someone else, or to pass it to the kernel.
+//! `Frames` records the owner of each frame and checks every use of a handle, so that safe code
+//! cannot violate this.
 
 use std::{
     collections::VecDeque,
@@ -47,17 +50,18 @@ use umem::Umem;
 
 /// One queue of an interface: an AF_XDP socket with its own frames.
 ///
-/// It is opened in the network namespace of the calling thread. Afterwards any one thread may use it. Where the interface has several
-/// queues, packets of one connection come by all of them: [`Host::open`](crate::Host::open) takes them all.
+/// It is opened in the network namespace of the calling thread, and may then be used by any one
+/// thread. With several queues, packets of a connection arrive on all of them:
+/// [`Host::open`](crate::Host::open) opens all.
 #[derive(Debug)]
 pub struct XskDevice {
-    // Fields drop in order: the socket, and with it the kernel's use of the memory, ends before the memory.
+    // Fields drop in order: the kernel stops using the memory with the socket.
     socket: Socket,
     umem: Arc<Umem>,
-    /// Where in each frame its packet begins: an XDP program may have moved the start of one that arrived.
+    /// The offset of the packet in each frame, which an XDP program may have moved.
     begins: Box<[u16]>,
     frames: Frames,
-    /// Frames that [`Device::transmit`] has taken. The next flush puts them into the tx ring.
+    /// Frames for the tx ring, submitted by the next flush.
     pending: VecDeque<libc::xdp_desc>,
     config: XskConfig,
     mtu: u32,
@@ -67,7 +71,7 @@ pub struct XskDevice {
     tx_limit: u32,
     tx_reserve: u32,
     empty_receives: u32,
-    /// The interface was removed. The kernel says so once, so it is kept here.
+    /// The interface was removed, which the kernel reports only once.
     gone: bool,
     stats: DeviceStats,
 }
@@ -76,7 +80,7 @@ impl XskDevice {
     /// Opens a queue of an interface in this thread's network namespace, and fills its fill ring.
     ///
     /// # Errors
-    /// Each [`OpenError`] says what to do about it.
+    /// Each [`OpenError`] states its remedy.
     pub fn open(config: &XskConfig) -> Result<Self, OpenError> {
         config.check()?;
         let mtu = Ethtool::open(&config.interface).and_then(|ethtool| ethtool.mtu()).map_err(|error| {
@@ -96,8 +100,8 @@ impl XskDevice {
         }
     }
 
-    /// Binds, and waits up to 200 ms for a busy queue: the kernel releases the queue of a closed socket a little
-    /// later, from a work queue.
+    /// Binds, and retries a busy queue for 200 ms: the kernel releases the queue of a closed socket
+    /// asynchronously.
     fn bind_patiently(config: &XskConfig, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
         for _ in 0..20 {
             match Self::bind(config, mtu, zero_copy) {
@@ -108,9 +112,10 @@ impl XskDevice {
         Self::bind(config, mtu, zero_copy)
     }
 
-    /// The order is what drivers need: many fill a zero-copy queue from the fill ring while it is being bound, and only then.
+    /// Keeps the order that drivers need: many fill a zero-copy queue from the fill ring only while
+    /// it is being bound.
     fn bind(config: &XskConfig, mtu: u32, zero_copy: bool) -> Result<Self, OpenError> {
-        // A driver that does not tell how long its ring is gets what is usual.
+        // A driver that does not report the length of its ring gets the default.
         let nic_ring = if zero_copy {
             Ethtool::open(&config.interface).and_then(|nic| nic.rings()).map_or(0, |rings| rings.rx)
         } else {
@@ -119,7 +124,7 @@ impl XskDevice {
         let config = &config.filling(nic_ring);
         let umem = Umem::new(config.frames, config.frame_size).map_err(|error| config.umem_failed(error))?;
         let socket = Socket::new(&umem, config).map_err(|error| config.umem_failed(error))?;
-        // Older kernels refuse. There a flush needs a system call for each 32 frames.
+        // Kernels before 6.17 refuse: there, a flush needs a system call per 32 frames.
         let _supported = socket.raise_kick_budget(config.tx_ring);
         let mut device = Self {
             socket,
@@ -142,7 +147,7 @@ impl XskDevice {
         device.socket.bind(index, config, zero_copy).map_err(|error| config.bind_failed(error, zero_copy))?;
         device.polls = device.prefer_polling()?;
         match device.socket.kick() {
-            // Some drivers take the socket and only then say that they cannot serve it.
+            // Some drivers accept the socket and refuse at the first kick.
             Err(error) if zero_copy && error.raw_os_error() != Some(libc::ENETDOWN) => {
                 Err(config.no_zero_copy(format!("its driver takes the socket, but does not send: {error}")))
             }
@@ -150,7 +155,8 @@ impl XskDevice {
         }
     }
 
-    /// Has system calls on the socket poll the driver, where that is wanted. Only who insists on it is told that the kernel refuses.
+    /// Makes system calls on the socket poll the driver, if configured. A refusal is an error only
+    /// for [`BusyPoll::On`].
     fn prefer_polling(&self) -> Result<bool, OpenError> {
         if !busy::is_wanted(&self.config, self.zero_copy) {
             return Ok(false);
@@ -161,31 +167,32 @@ impl XskDevice {
         }
     }
 
-    /// Whether the thread that uses it runs the driver's routines itself: busy polling.
+    /// Returns whether the calling thread runs the driver's routines (busy polling).
     #[must_use]
     pub fn busy_polls(&self) -> bool {
         self.polls
     }
 
-    /// The socket's file descriptor, for the XSKMAP of the steering program. It closes with the device.
+    /// Returns the socket's file descriptor, for the XSKMAP of the XDP program. It closes with the
+    /// device.
     #[must_use]
     pub fn fd(&self) -> RawFd {
         self.socket.fd()
     }
 
-    /// The queue of the interface.
+    /// Returns the queue number.
     #[must_use]
     pub fn queue(&self) -> u32 {
         self.config.queue
     }
 
-    /// The interface's name.
+    /// Returns the interface's name.
     #[must_use]
     pub fn interface(&self) -> &str {
         &self.config.interface
     }
 
-    /// Whether the driver reads and writes our frames itself; otherwise the kernel copies.
+    /// Returns whether the driver accesses the frames directly; otherwise the kernel copies.
     #[must_use]
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
@@ -261,7 +268,7 @@ impl Device for XskDevice {
         if self.frames.count(FrameState::Tx) > 0 {
             self.submit();
             if let Err(error) = self.kick() {
-                // An interface that is down comes back, one that was removed does not.
+                // An interface that is down may come up again, unlike one that was removed.
                 self.check_interface()?;
                 return Err(error);
             }
@@ -282,7 +289,7 @@ impl Device for XskDevice {
 
 impl DeviceHealth for XskDevice {
     fn stats(&self) -> DeviceStats {
-        // A socket whose interface is gone may give no statistics. Our own counts still hold.
+        // The socket of a removed interface may return no statistics.
         let Ok(kernel) = self.socket.statistics() else { return self.stats };
         DeviceStats {
             rx_dropped_ring_full: kernel.rx_ring_full,
@@ -300,8 +307,8 @@ impl DeviceHealth for XskDevice {
 
     fn audit(&self) -> Result<(), String> {
         self.frames.audit()?;
-        // The kernel shows a batch in rx a moment before it frees the fill slots. In between, frames are counted
-        // twice.
+        // The kernel publishes a batch in rx before it frees the fill slots; in between, frames are
+        // counted twice.
         (0..3).find_map(|_| self.audit_rings().ok()).map_or_else(|| self.audit_rings(), Ok)
     }
 
@@ -314,7 +321,7 @@ impl DeviceHealth for XskDevice {
     }
 }
 
-/// The frame that an address of the kernel's lies in, and where in it.
+/// Returns the frame and the offset of an address of the kernel.
 #[inline]
 fn place_of(address: u64, frame_size: u32) -> (u32, u16) {
     ((address / u64::from(frame_size)) as u32, (address % u64::from(frame_size)) as u16)

@@ -1,9 +1,10 @@
-//! Preferred busy polling: the thread that uses a socket runs the driver's receive and send routines itself, in the system calls it
-//! makes, and the NIC's interrupts stay off for as long as it does (`Documentation/networking/napi.rst`, *IRQ mitigation*).
+//! Preferred busy polling: system calls on the socket run the driver's receive and send routines,
+//! while the NIC's interrupts stay off (`Documentation/networking/napi.rst`, *IRQ mitigation*).
 //!
-//! It takes two things. The socket asks for it ([`prefer`]); then each `recvfrom` and `sendto` polls the driver once, and that is the only
-//! way frames come in and, without copies, go out. And the interface puts interrupts off ([`Deferral`]): without that the driver turns
-//! them on again after each poll, and the kernel's own thread competes for the queue.
+//! The socket requests it ([`prefer`]); then each `recvfrom` and `sendto` polls the driver once,
+//! the only way in which frames arrive and, with zero-copy, leave. The interface defers interrupts
+//! ([`Deferral`]): otherwise the driver enables them after each poll, and the kernel's thread
+//! competes for the queue.
 
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, drivers};
 use crate::sys;
 
-/// Whether the sockets of these settings are to poll, if they turn out to be without copies or not.
+/// Returns whether sockets with this configuration are to poll.
 pub(super) fn is_wanted(config: &XskConfig, zero_copy: bool) -> bool {
     match config.busy_poll {
         BusyPoll::On => true,
@@ -24,7 +25,8 @@ pub(super) fn is_wanted(config: &XskConfig, zero_copy: bool) -> bool {
     }
 }
 
-/// Whether it is known to win: others have published so for the driver, and no thread that polls shares its core.
+/// Returns whether published measurements show a gain for the driver, and no polling thread shares
+/// its core.
 fn wins(interface: &str) -> bool {
     let Ok(nic) = Ethtool::open(interface) else { return false };
     let driver = nic.driver().unwrap_or_default().name;
@@ -33,15 +35,17 @@ fn wins(interface: &str) -> bool {
     is_known && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > queues)
 }
 
-/// Has the system calls on a socket that is bound poll the driver.
+/// Makes system calls on a bound socket poll the driver.
 ///
 /// # Errors
-/// `ENOPROTOOPT` before Linux 5.11, `EPERM` without `CAP_NET_ADMIN`; in words where the kernel would poll nothing.
+/// `ENOPROTOOPT` before Linux 5.11, `EPERM` without `CAP_NET_ADMIN`; a message where the kernel has
+/// nothing to poll.
 pub(super) fn prefer(socket: &impl AsRawFd) -> io::Result<()> {
-    /// Of `asm-generic/socket.h`.
+    /// From `asm-generic/socket.h`.
     const SO_PREFER_BUSY_POLL: libc::c_int = 69;
     const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
-    // A call never waits here, so that any time but zero is the same. 64 frames a poll are what a driver takes from the kernel itself.
+    // No call waits here, so that any time but 0 is the same. 64 frames are the kernel's own budget
+    // of a poll.
     let options = [(SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, 20), (SO_BUSY_POLL_BUDGET, 64)];
     options
         .into_iter()
@@ -54,44 +58,45 @@ pub(super) fn prefer(socket: &impl AsRawFd) -> io::Result<()> {
     }
 }
 
-/// The first kernel that looks a queue's NAPI up when a socket is bound (5ef44b3cb43b, and b95ed5517354 for copy mode in 6.15), if the driver has
-/// named it. Before, the first frame brought it.
+/// The first kernel that looks up the NAPI of a queue at bind (5ef44b3cb43b; b95ed5517354 for copy
+/// mode in 6.15). Before, the first frame set it.
 const NAPI_AT_BIND: drivers::Kernel = (6, 13);
 
-/// What the kernel polls for a socket; 0 for nothing.
+/// Returns the NAPI number of a socket; 0 for none.
 fn napi(socket: &impl AsRawFd) -> libc::c_uint {
     // SAFETY: any bytes are a number.
     unsafe { sys::option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID) }.unwrap_or(0)
 }
 
-/// What puts interrupts off, in the interface's folder of /sys: how many polls that find nothing, and after how many nanoseconds without a
-/// poll the kernel makes one itself. The values are those that the kernel's patches and DPDK's driver recommend.
+/// Files in the interface's folder of /sys: the number of empty polls and the nanoseconds without a
+/// poll after which interrupts return. The values are those recommended by the kernel's patches and
+/// by DPDK's driver.
 const DEFERRAL: [(&str, &str); 2] = [("napi_defer_hard_irqs", "2"), ("gro_flush_timeout", "200000")];
 
-/// An interface that puts interrupts off. Dropping this puts back what was before, and so does the end of the process.
+/// Defers the interrupts of an interface. Restored when dropped, and when the process ends.
 #[derive(Debug)]
 pub(super) struct Deferral {
     _undo: Undo,
 }
 
 impl Deferral {
-    /// Around `open`, which opens sockets: keeps interrupts off from before until what it returns is dropped, if the sockets may poll and
-    /// `polls` says that they do.
+    /// Calls `open`, which opens sockets, with interrupts deferred, until its result is dropped, if
+    /// the sockets may poll and `polls` returns true for them.
     pub(super) fn around<T, E>(
         interface: &Interface,
         config: &XskConfig,
         open: impl FnOnce() -> Result<T, E>,
         polls: impl FnOnce(&T) -> bool,
     ) -> Result<(T, Option<Self>), E> {
-        // Before there are sockets, since the child would keep them alive for a moment.
+        // Before there are sockets, since the child would keep them open.
         let deferral = is_wanted(config, config.mode != BindMode::Copy).then(|| Self::begin(interface)).flatten();
         let opened = open()?;
         let deferral = deferral.filter(|_| polls(&opened));
         Ok((opened, deferral))
     }
 
-    /// `None` where somebody has set the values already, and where /sys is another namespace's or cannot be written: sockets poll there
-    /// all the same, only with interrupts beside.
+    /// Returns `None` where the values are set already, or /sys is that of another namespace or
+    /// read-only: sockets poll there too, with interrupts on.
     fn begin(interface: &Interface) -> Option<Self> {
         let folder = interface.folder()?;
         let files: Vec<(PathBuf, String)> = DEFERRAL

@@ -1,36 +1,36 @@
-//! The settings of an AF_XDP device, and the translation of the kernel's refusals.
+//! Configuration of an AF_XDP device, and the errors of the kernel.
 
 use std::{io, str::FromStr};
 
 use super::OpenError;
 
-/// Bytes that the kernel keeps free before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
+/// Bytes that the kernel reserves before a packet for the XDP program: `XDP_PACKET_HEADROOM`.
 pub(super) const HEADROOM: u32 = 256;
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// Bytes of a frame that a packet may take.
+/// Returns the bytes of a frame that a packet may use.
 pub(super) fn capacity(config: &XskConfig) -> u32 {
     config.frame_size - HEADROOM
 }
 
-/// Smallest frame that the kernel takes (`XDP_UMEM_MIN_CHUNK_SIZE`), and the largest: a page.
+/// The kernel's smallest frame (`XDP_UMEM_MIN_CHUNK_SIZE`) and its largest, a page.
 const FRAME_SIZES: [u32; 2] = [2048, 4096];
 
-/// Longest receive ring that is filled: that of the NICs with the longest ones.
+/// The longest receive ring that is filled completely.
 const MOST_NIC_SLOTS: u32 = 16_384;
 
-/// The kernel's internal "not supported", which some drivers let out.
+/// The kernel's internal error number, which some drivers return.
 const ENOTSUPP: i32 = 524;
 
-/// How frames get from the driver to our memory and back.
+/// How frames are transferred between the driver and the device's memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BindMode {
-    /// Zero-copy if the driver has it, otherwise copy.
+    /// Zero-copy if the driver supports it, otherwise copy.
     #[default]
     Auto,
-    /// The kernel copies each frame. Works with every driver.
+    /// The kernel copies each frame. Supported by every driver.
     Copy,
-    /// The driver uses our frames directly, or opening fails.
+    /// The driver accesses the frames directly, or opening fails.
     ZeroCopy,
 }
 
@@ -47,15 +47,17 @@ impl FromStr for BindMode {
     }
 }
 
-/// Whether the thread that uses a socket also runs the driver's routines, with interrupts off: busy polling. It saves the second core that
-/// they take otherwise, and costs a system call for each look at an empty ring.
+/// Busy polling: the thread that uses a socket also runs the driver's routines, with interrupts
+/// off. It saves a second core, and costs a system call for each poll of an empty ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BusyPoll {
-    /// Where others have published that it wins: without copies, with drivers of which
-    /// [`busy_polling_wins`](crate::net::drivers::busy_polling_wins) knows it, and with more CPUs than queues.
+    /// Where published measurements show a gain: in zero-copy mode, with the drivers of
+    /// [`busy_polling_wins`](crate::net::drivers::busy_polling_wins), and with more CPUs than
+    /// queues.
     #[default]
     Auto,
-    /// In any mode, or opening fails: the driver may be none that can be polled, or the kernel older than 5.11.
+    /// In any mode. Opening fails where the driver cannot be polled or the kernel is older than
+    /// 5.11.
     On,
     /// Never.
     Off,
@@ -74,40 +76,45 @@ impl FromStr for BusyPoll {
     }
 }
 
-/// The settings of an [`XskDevice`](super::XskDevice).
+/// The configuration of an [`XskDevice`](super::XskDevice).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XskConfig {
     /// The interface's name, in the calling thread's network namespace.
     pub interface: String,
-    /// The interface's queue, from 0.
+    /// The queue number, from 0.
     pub queue: u32,
-    /// Frames of the device, at least one. They are pinned: `frames * frame_size` bytes count against the memlock limit.
+    /// The number of frames, at least 1. They are pinned: `frames * frame_size` bytes count against
+    /// the memlock limit.
     pub frames: u32,
-    /// Bytes of a frame: 2,048 or 4,096. The kernel takes 256 of them.
+    /// Bytes of a frame: 2,048 or 4,096. The kernel uses 256 of them.
     pub frame_size: u32,
-    /// Slots of the fill ring; a power of two. No more frames wait to be received.
+    /// Slots of the fill ring, a power of two: the maximum number of frames that wait to be
+    /// received.
     pub fill_ring: u32,
-    /// Slots of the completion ring; a power of two. Limits, with `tx_ring`, what is being sent.
+    /// Slots of the completion ring, a power of two. Limits, with `tx_ring`, the frames in the tx
+    /// ring.
     pub completion_ring: u32,
-    /// Slots of the rx ring; a power of two. With at least `fill_ring` slots it cannot overflow.
+    /// Slots of the rx ring, a power of two. With at least `fill_ring` slots it cannot overflow.
     pub rx_ring: u32,
-    /// Slots of the tx ring; a power of two.
+    /// Slots of the tx ring, a power of two.
     pub tx_ring: u32,
     /// Copy or zero-copy.
     pub mode: BindMode,
-    /// Whether the driver sleeps until it is woken, rather than polls: better where we share cores with it.
+    /// Whether the driver sleeps until it is woken instead of polling: better where it shares cores
+    /// with the program.
     pub need_wakeup: bool,
     /// Busy polling.
     pub busy_poll: BusyPoll,
 }
 
 impl XskConfig {
-    /// One queue of an interface, with defaults:
+    /// Returns the configuration of one queue, with defaults:
     ///
-    /// - 4,096-byte frames: the smallest that hold the 3,498 bytes veth takes with XDP, and the largest the kernel takes;
-    /// - 2,048 slots per ring: 6 ms of arrivals at the 320,000 frames a second that copy mode reaches, longer than a SCHED_IDLE thread
-    ///   waits for its core;
-    /// - 4,096 frames (16 MiB): one fill ring and as many to hold back or to send.
+    /// - 4,096-byte frames: the smallest that hold the 3,498 bytes of veth with XDP, and the
+    /// kernel's largest;
+    /// - 2,048 slots per ring: 6 ms of arrivals at the 320,000 frames/s of copy mode, longer than a
+    /// SCHED_IDLE thread waits for its core;
+    /// - 4,096 frames (16 MiB): a fill ring, and the same number to hold or to send.
     #[must_use]
     pub fn new(interface: impl Into<String>, queue: u32) -> Self {
         Self {
@@ -125,7 +132,8 @@ impl XskConfig {
         }
     }
 
-    /// As [`new`](Self::new) with fewer or more frames, a power of two: each ring has half as many slots.
+    /// As [`new`](Self::new) with another number of frames, a power of two; each ring has half as
+    /// many slots.
     #[must_use]
     pub fn with_frames(interface: impl Into<String>, queue: u32, frames: u32) -> Self {
         let ring = frames / 2;
@@ -139,8 +147,8 @@ impl XskConfig {
         }
     }
 
-    /// The settings with a fill ring that fills a NIC's receive ring of that many slots: some drivers never come back to a slot that
-    /// they found no frame for.
+    /// Returns the configuration with a fill ring for a NIC's receive ring of `nic_ring` slots:
+    /// some drivers never return to a slot for which there was no frame.
     pub(super) fn filling(&self, nic_ring: u32) -> Self {
         let fill_ring = self.fill_ring.max(nic_ring.min(MOST_NIC_SLOTS).next_power_of_two());
         Self {
@@ -195,7 +203,7 @@ impl XskConfig {
 
     pub(super) fn umem_failed(&self, source: io::Error) -> OpenError {
         match source.raw_os_error() {
-            // The kernel says ENOBUFS when the memlock limit is what stands in the way.
+            // ENOBUFS is the kernel's error for the memlock limit.
             Some(libc::ENOMEM | libc::ENOBUFS) => {
                 OpenError::NoMemory { bytes: u64::from(self.frames) * u64::from(self.frame_size) }
             }
@@ -212,8 +220,8 @@ impl XskConfig {
             Some(libc::EBUSY) => OpenError::QueueBusy { interface, queue },
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoInterface { interface },
             Some(libc::EAFNOSUPPORT) => OpenError::NoAfXdp,
-            // Rings and frames were checked before. Only the queue can be invalid, or with zero-copy the driver's own
-            // limits.
+            // Rings and frames were checked before, so that the queue is invalid, or a limit of the
+            // driver is exceeded with zero-copy.
             Some(libc::EOPNOTSUPP | ENOTSUPP | libc::EINVAL) if zero_copy => {
                 self.no_zero_copy("its driver has none, or none with this set-up".into())
             }

@@ -1,17 +1,17 @@
-//! Why an AF_XDP device could not be opened, and what to do about it.
+//! Errors of opening an AF_XDP device, and their remedies.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why [`XskDevice::open`](super::XskDevice::open) failed; each message ends with the remedy.
+/// Why [`XskDevice::open`](super::XskDevice::open) failed. Each message ends with the remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// No interface of that name in the calling thread's network namespace.
+    /// The calling thread's network namespace has no such interface.
     #[error("no interface `{interface}` in this network namespace; `ip link` lists those there are")]
     NoInterface {
-        /// The name asked for.
+        /// The requested name.
         interface: String,
     },
     /// The interface does not have that queue.
@@ -21,10 +21,10 @@ pub enum OpenError {
     NoQueue {
         /// The interface.
         interface: String,
-        /// The queue asked for.
+        /// The requested queue.
         queue: u32,
     },
-    /// Not all queues can be opened, and frames that arrive on the others would be lost.
+    /// Not all queues can be opened: frames that arrive on the others would be lost.
     #[error(
         "{why}. Any of the {queues} queues of `{interface}` may get the next packet, since each has a source port \
          of its own: leave one queue (`ethtool -L {interface} {one}`), or have the NIC put UDP port 61440 on one and name that"
@@ -32,14 +32,14 @@ pub enum OpenError {
     NotAll {
         /// The interface.
         interface: String,
-        /// How many receive queues it has.
+        /// The number of receive queues.
         queues: u32,
-        /// What leaves one of them, as arguments of `ethtool -L`.
+        /// The arguments of `ethtool -L` that leave one queue.
         one: &'static str,
-        /// What stands in the way.
+        /// The obstacle.
         why: String,
     },
-    /// Missing rights.
+    /// Missing privileges.
     #[error(
         "not permitted to open an AF_XDP socket on `{interface}`; run as root, or with \
          CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"
@@ -48,7 +48,7 @@ pub enum OpenError {
         /// The interface.
         interface: String,
     },
-    /// Another socket has the queue.
+    /// Another socket is bound to the queue.
     #[error(
         "queue {queue} of `{interface}` is in use by another AF_XDP socket; stop that program (`ss --xdp` names it) or choose another queue"
     )]
@@ -67,7 +67,7 @@ pub enum OpenError {
         /// Bytes of the UMEM.
         bytes: u64,
     },
-    /// The driver has no zero-copy, or none with this setup.
+    /// The driver does not support zero-copy, or not in this configuration.
     #[error(
         "`{interface}` does not support zero-copy on queue {queue}: {why}; use copy mode, or `auto` to take what there is"
     )]
@@ -79,7 +79,7 @@ pub enum OpenError {
         /// What was refused.
         why: String,
     },
-    /// A frame of the interface would not fit.
+    /// The interface's MTU exceeds a frame.
     #[error(
         "frames of {frame_size} bytes hold {capacity} bytes, but MTU {mtu} of `{interface}` needs {needed}; \
          use larger frames (at most a page) or `ip link set {interface} mtu {}`",
@@ -90,29 +90,29 @@ pub enum OpenError {
         interface: String,
         /// Bytes of a frame.
         frame_size: u32,
-        /// Bytes of it that a packet may take.
+        /// Bytes of a frame that a packet may use.
         capacity: u32,
         /// The interface's MTU.
         mtu: u32,
-        /// Bytes that a packet of that size takes.
+        /// Bytes of a packet of that MTU.
         needed: u32,
     },
-    /// The configuration contradicts itself or the kernel's rules.
+    /// The configuration contradicts itself or the kernel's limits.
     #[error("AF_XDP configuration: {0}")]
     Config(String),
     /// The kernel has no AF_XDP.
     #[error("this kernel has no AF_XDP sockets; use one built with CONFIG_XDP_SOCKETS=y (Debian's are)")]
     NoAfXdp,
-    /// Anything else.
+    /// Any other error.
     #[error("{doing} on queue {queue} of `{interface}`: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The interface.
         interface: String,
         /// The queue.
         queue: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

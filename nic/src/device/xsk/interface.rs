@@ -1,4 +1,5 @@
-//! An interface taken over: its queues, and the program that steers frames of the transport into them.
+//! Takes over an interface: attaches the program that steers frames of the transport to its
+//! sockets.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,16 +18,15 @@ use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
 use crate::xdp::{AttachMode, ProgramError, SteerProgram};
 
-/// What the shards of an interface have in common.
 #[derive(Debug)]
 pub(super) struct Taken {
     steer: Mutex<SteerProgram>,
-    /// The address and the ports that frames are taken for.
+    /// The address and the ports of the frames that are steered.
     pub(super) at: (IpAddr, Ports),
     _deferral: Option<Deferral>,
     _rules: Option<Rules>,
     pub(super) how: TakenOver,
-    /// Frames of the transport that came before the sockets were registered.
+    /// Frames of the transport that arrived before the sockets were registered.
     early: u64,
 }
 
@@ -34,25 +34,26 @@ pub(super) struct Taken {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TakenOver {
-    /// The interface, as it was then.
+    /// The interface at that time.
     pub interface: Interface,
-    /// How the program sits on the interface; [`AttachMode::Generic`] is slower and worth a warning.
+    /// How the program is attached; [`AttachMode::Generic`] is slower and worth a warning.
     pub mode: AttachMode,
-    /// Why the driver did not take the program natively, in the kernel's words; `None` where it did.
+    /// Why the driver did not accept the program natively: the kernel's message.
     pub refusal: Option<String>,
-    /// Whether the driver reads and writes our frames itself, on all queues; otherwise the kernel copies.
+    /// Whether the driver accesses the frames directly, on all queues; otherwise the kernel copies.
     pub zero_copy: bool,
-    /// Why zero-copy was not tried, where it is known to break with this driver on this kernel and nobody insisted on it.
+    /// Why zero-copy was not tried: it is known to fail with this driver and kernel, and was not
+    /// required.
     pub distrust: Option<String>,
-    /// Whether the threads that use it run the driver's routines themselves, and whether interrupts are off meanwhile.
+    /// `Some` if the threads busy-poll: whether interrupts are deferred meanwhile.
     pub busy_polls: Option<bool>,
-    /// How many of the interface's queues have a socket.
+    /// The number of queues with a socket.
     pub queues: usize,
-    /// To how many shards they are dealt out.
+    /// The number of shards that serve them.
     pub shards: usize,
-    /// Rules in the NIC that bring each frame to a queue of its shard, or to the only queue; 0 where it takes none.
+    /// The number of NIC rules that direct frames to a queue of their shard, or to the only queue.
     pub rules: usize,
-    /// Why there are no rules although the driver has some, in the kernel's or our words.
+    /// Why there are no rules although the driver supports them.
     pub rules_refused: Option<String>,
 }
 
@@ -60,32 +61,27 @@ pub struct TakenOver {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TakeOverError {
-    /// It is not there, or not free.
+    /// It does not exist, or is not free.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// Its sockets could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The steering program could not be loaded.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The steering program could not be attached.
     #[error("cannot attach to {interface}: {source}")]
     Attach {
-        /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: ProgramError,
     },
-    /// Zero-copy was insisted on, and the driver does not take the steering program.
+    /// Zero-copy is required, and the driver does not accept the steering program.
     #[error(
         "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. `spray doctor {interface}` tells what \
          drivers mind, and --fix mends most of it; without --zero-copy the kernel copies"
     )]
     Generic {
-        /// The interface.
         interface: String,
-        /// What the driver says.
+        /// The driver's message.
         why: String,
     },
     /// The endpoint's configuration is out of range, or its frames do not fit the interface.
@@ -94,8 +90,9 @@ pub enum TakeOverError {
 }
 
 impl XskInterface {
-    /// Takes an interface of this thread's network namespace over, for frames to `address` at these ports: all its receive queues, or
-    /// `queue` alone, dealt out to so many shards, or one for each queue where there are fewer queues.
+    /// Takes over an interface of this thread's network namespace, for frames to `address` at
+    /// `ports`: all its receive queues, or `queue` alone, divided among `shards` shards, or among
+    /// as many as there are queues.
     pub(crate) fn open(
         interface: Interface,
         address: IpAddr,
@@ -107,10 +104,11 @@ impl XskInterface {
         interface.check_free()?;
         interface.check_address(address)?;
         let name = interface.name.clone();
-        // Before there are sockets, which drivers may reset for it.
+        // Before sockets are opened, since some drivers reset their queues for it.
         let rules = begin_rules(&name, queue, shards);
         let mut steer = SteerProgram::load(interface.station().mac, &[address], ports)?;
-        // Drivers prepare for sockets by the program. Frames that come before a socket does go to the kernel.
+        // Drivers prepare for sockets by the program. Frames that arrive before a socket go to the
+        // kernel.
         let mode = steer.attach(interface.index).map_err(|source| refused(&name, source))?;
         let distrust = if sockets.mode == BindMode::Auto { drivers::distrust(&name) } else { None };
         let asked = if distrust.is_some() { BindMode::Copy } else { sockets.mode };
@@ -145,14 +143,14 @@ impl XskInterface {
         Ok(shards)
     }
 
-    /// How it was taken over.
+    /// Returns how it was taken over.
     #[must_use]
     pub fn taken_over(&self) -> &TakenOver {
         &self.taken.as_deref().expect(TAKEN).how
     }
 
-    /// Frames of the transport that came by a queue without a socket and are lost, since the sockets have been there; 0 when the kernel does
-    /// not tell.
+    /// Returns the number of frames of the transport that arrived on a queue without a socket and
+    /// were lost, since the sockets were registered; 0 where the kernel has no counter.
     #[must_use]
     pub fn strays(&self) -> u64 {
         let taken = self.taken.as_deref().expect(TAKEN);
@@ -161,17 +159,17 @@ impl XskInterface {
 }
 
 impl Taken {
-    /// A thread that panicked has left the program as it was.
+    /// A thread that panicked does not change the program.
     pub(super) fn steer(&self) -> MutexGuard<'_, SteerProgram> {
         self.steer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// [`XskInterface::open`] returns no other.
+/// [`XskInterface::open`] sets it.
 const TAKEN: &str = "the interface is taken over";
 
-/// Has the NIC heed rules, where it has any, for its frames to come by `queue` alone, or by the queue of the shard, of so many, that they are for.
-/// Without, shards hand each other what is theirs. With one shard and all queues, every queue is the right one.
+/// Prepares rules of the NIC that direct its frames to `queue`, or to a queue of their shard.
+/// Without rules, shards forward frames. With one shard and all queues, none are needed.
 fn begin_rules(interface: &str, queue: Option<u32>, shards: usize) -> io::Result<Option<Rules>> {
     let nic = Ethtool::open(interface)?;
     let queues = nic.channels().map_or(1, |channels| channels.receiving());
@@ -190,13 +188,13 @@ fn put_rules(
     rules.put(&Ethtool::open(interface)?, address, ports, &places, shards.len())
 }
 
-/// Why the program could not be attached: somebody was faster, or as the kernel says.
+/// Returns why the program could not be attached: another one is, or the kernel's error.
 fn refused(interface: &str, source: ProgramError) -> TakeOverError {
     let taken = Interface::find(interface).and_then(|now| now.check_free());
     taken.err().map_or_else(|| TakeOverError::Attach { interface: interface.into(), source }, TakeOverError::Net)
 }
 
-/// How to bind behind a program that is attached: a driver that has refused it does not take part in zero-copy either.
+/// Returns how to bind: a driver that refused the program does not support zero-copy either.
 fn bind_mode(interface: &Interface, asked: BindMode, steer: &SteerProgram) -> Result<BindMode, TakeOverError> {
     let Some(why) = steer.refusal() else { return Ok(asked) };
     match asked {

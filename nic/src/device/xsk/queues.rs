@@ -30,30 +30,31 @@ pub struct XskInterface {
     /// `None` in tests that attach a program of their own.
     pub(super) taken: Option<Arc<Taken>>,
     queues: Box<[XskDevice]>,
-    /// Most frames of a queue. Frame `i` of the interface's queue of place `n` has the number `n * frames + i`.
+    /// Maximum number of frames of a queue. Frame `i` of the interface's queue `n` has the number
+    /// `n * frames + i`.
     frames: u32,
-    /// Which of the interface's queues are ours, see [`Shard::serving`].
+    /// Selects this shard's queues, see [`Shard::serving`].
     shard: Shard,
-    /// The queue to receive from next: each is the first one in turn, so that none starves.
+    /// The queue to receive from first, in turn, so that none starves.
     next: usize,
-    /// Readable while any queue is, or another shard has something for us; `None` with a single queue.
+    /// Readable while any queue is, or another shard has forwarded a frame; `None` with a single
+    /// queue.
     wake: Option<OwnedFd>,
-    /// With several shards.
+    /// `None` with a single shard.
     sharing: Option<Sharing>,
-    /// What a queue has received, before it is looked at.
+    /// Arrivals of a queue that are not yet sorted by shard.
     arrivals: Vec<Received>,
 }
 
-/// Queues that get rings and frames in full size. With more, each gets less, so that all frames together take no more.
+/// The number of queues with rings and frames of full size. With more, each gets a part.
 const FULL_SIZE: usize = 8;
-/// Smallest ring, in slots.
+/// Minimum ring, in slots.
 const MIN_RING: u32 = 64;
 
 impl XskInterface {
-    /// Opens these queues of an interface in this thread's network namespace, and deals them out to so many shards, of no more than there are
-    /// queues; `config` gives everything but the queue.
-    ///
-    /// The settings hold for each of up to eight queues. Of more queues each has a half, a quarter, ... of the ring slots and frames.
+    /// Opens `queues` of an interface in this thread's network namespace, and divides them among
+    /// `shards` shards, at most one per queue. `config` has all but the queue; with more than eight
+    /// queues, each gets a half, a quarter, ... of the ring slots and frames.
     ///
     /// # Errors
     /// As [`XskDevice::open`].
@@ -69,10 +70,12 @@ impl XskInterface {
         Self::open_each(config, queues, shards, ports).map_err(|(_, error)| error)
     }
 
-    /// As [`open_some`](Self::open_some), for all receive queues of an interface, `most` at most; a shard's first one sends.
+    /// As [`open_some`](Self::open_some), for all receive queues of an interface, `most` at most. A
+    /// shard sends from its first queue.
     ///
     /// # Errors
-    /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise as [`XskDevice::open`].
+    /// [`OpenError::NotAll`] when one of several cannot be opened or there are too many, otherwise
+    /// as [`XskDevice::open`].
     pub(super) fn open_all(config: &XskConfig, most: u32, shards: usize, ports: Ports) -> Result<Vec<Self>, OpenError> {
         let (queues, one) = receive_queues(config)?;
         let not_all = |why: String| OpenError::NotAll { interface: config.interface.clone(), queues, one, why };
@@ -80,13 +83,14 @@ impl XskInterface {
             return Err(not_all(format!("`{}` has {queues} queues, and {most} can be served", config.interface)));
         }
         Self::open_each(config, &(0..queues).collect::<Vec<_>>(), shards, ports).map_err(|(at, error)| match at {
-            // With one queue it would be the same.
+            // With one queue, opening that alone would fail too.
             0 => error,
             _ => not_all(error.to_string()),
         })
     }
 
-    /// As [`open_some`](Self::open_some); an error comes with the number of queues that were opened before it.
+    /// As [`open_some`](Self::open_some). An error has the number of queues that were opened
+    /// before.
     fn open_each(
         config: &XskConfig,
         queues: &[u32],
@@ -109,7 +113,7 @@ impl XskInterface {
         let memories: Arc<[_]> = devices.iter().map(|device| Arc::clone(&device.umem)).collect();
         let mailboxes = match shards {
             1 => None,
-            // Every frame is in one inbox at most, so none is ever full.
+            // Every frame is in at most one inbox, so that none is ever full.
             _ => Some(Arc::new(ShardMailboxes::new(shards, memories.len() * frames as usize)?)),
         };
         let mut hands: Vec<(Shard, Vec<XskDevice>)> = Shard::all(shards).map(|shard| (shard, Vec::new())).collect();
@@ -133,13 +137,14 @@ impl XskInterface {
             .collect()
     }
 
-    /// The queues, in the order of opening.
+    /// Returns the queues in the order of opening.
     #[must_use]
     pub fn queues(&self) -> &[XskDevice] {
         &self.queues
     }
 
-    /// Our queue that a handle belongs to, and that queue's own handle; `None` for a frame of another shard's.
+    /// Returns the queue of this shard that a handle belongs to, and that queue's handle; `None`
+    /// for a frame of another shard.
     #[inline]
     fn find(&self, id: &FrameId) -> Option<(usize, FrameId)> {
         let (place, index) = ((id.0 / self.frames) as usize, FrameId(id.0 % self.frames));
@@ -150,13 +155,13 @@ impl XskInterface {
         is_ours.then(|| (place / usize::from(self.shard.count()), index))
     }
 
-    /// The number of a queue's handle among all.
+    /// Returns the number of a queue's handle among all frames of the interface.
     #[inline]
     fn number(&self, queue: usize, id: &FrameId) -> u32 {
         (queue as u32 * u32::from(self.shard.count()) + u32::from(self.shard.number())) * self.frames + id.0
     }
 
-    /// Takes what a queue has received, and passes on what is for other shards.
+    /// Receives from a queue, and forwards frames that are for other shards.
     fn receive_from(&mut self, queue: usize, out: &mut Vec<Received>, budget: usize) -> io::Result<()> {
         let first = self.number(queue, &FrameId(0));
         let Self { queues, sharing, arrivals, .. } = self;
@@ -176,7 +181,7 @@ impl XskInterface {
         received.map(drop)
     }
 
-    /// Takes what other shards have handed over, and frames of ours that come back.
+    /// Takes frames that other shards have forwarded, and frames of this shard that they return.
     fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize) {
         let Self { queues, sharing, frames, shard, .. } = self;
         let Some(sharing) = sharing else { return };
@@ -186,13 +191,14 @@ impl XskInterface {
     }
 }
 
-/// Why a frame of no queue of ours has somebody who lends it.
+/// A frame of another shard implies several shards.
 const OTHERS: &str = "a single shard has all queues";
 
-/// Frames that a queue of several shards receives at a time.
+/// Frames of one receive on a queue of several shards.
 const BATCH: usize = 64;
 
-/// How many receive queues an interface has, and the arguments of `ethtool -L` that leave one. A driver that does not tell has one.
+/// Returns the number of receive queues of an interface, and the arguments of `ethtool -L` that
+/// leave one. A driver that reports no channels has one queue.
 fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> {
     let channels = match Ethtool::open(&config.interface).and_then(|ethtool| ethtool.channels()) {
         Ok(channels) => channels,
@@ -210,7 +216,7 @@ fn receive_queues(config: &XskConfig) -> Result<(u32, &'static str), OpenError> 
     Ok((channels.receiving().max(1), one))
 }
 
-/// The settings of each of `queues` queues.
+/// Returns the configuration of each of `queues` queues.
 pub(super) fn share(config: &XskConfig, queues: usize) -> XskConfig {
     let parts = (queues.div_ceil(FULL_SIZE)).next_power_of_two() as u32;
     let ring = |slots: u32| (slots / parts).max(MIN_RING.min(slots));
@@ -271,7 +277,7 @@ impl Device for XskInterface {
         if let Some((queue, id)) = self.find(&id) {
             return self.queues[queue].transmit(id, len).map_err(|id| FrameId(self.number(queue, &id)));
         }
-        // The queue of another shard's frame is not ours to send by: a copy goes.
+        // A frame of another shard's memory cannot be sent from here: a copy is.
         let Some(copy) = self.queues[0].allocate() else { return Err(id) };
         let sharing = self.sharing.as_mut().expect(OTHERS);
         self.queues[0].frame_mut(&copy)[..len as usize].copy_from_slice(sharing.frame(&id, len));
@@ -289,7 +295,7 @@ impl Device for XskInterface {
 
     fn flush(&mut self) -> io::Result<()> {
         self.sharing.iter_mut().for_each(Sharing::settle);
-        // Every queue gets its turn, whatever another says.
+        // An error of one queue does not keep the others from flushing.
         self.queues.iter_mut().map(Device::flush).fold(Ok(()), Result::and)
     }
 

@@ -1,7 +1,7 @@
-//! One end of a ring in memory that the kernel shares (`Documentation/networking/af_xdp.rst`).
+//! One end of a ring shared with the kernel (`Documentation/networking/af_xdp.rst`).
 //!
-//! Both indices count up and wrap; the side that writes an index publishes by it the slots before it. So ours are stored with release, and the
-//! kernel's loaded with acquire.
+//! Both indices count up and wrap. The side that writes an index thereby publishes the slots before
+//! it: ours are stored with release, the kernel's loaded with acquire.
 
 use std::{
     io,
@@ -12,7 +12,6 @@ use std::{
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// A ring as it is mapped.
 #[derive(Debug)]
 struct Ring<T> {
     producer: NonNull<AtomicU32>,
@@ -21,14 +20,14 @@ struct Ring<T> {
     slots: NonNull<T>,
     /// A power of two.
     size: u32,
-    /// What the pointers point into.
+    /// The mapping that the pointers point into.
     _map: MmapRaw,
 }
 
 // SAFETY: the pages belong to the process, not to a thread; slots are plain numbers.
 unsafe impl<T: Send> Send for Ring<T> {}
 
-/// Where a ring of a socket is: which one, how many slots it has, and where in it things are.
+/// The offsets and size of a ring in its socket.
 pub(super) struct Location {
     pub(super) socket: RawFd,
     pub(super) page: u64,
@@ -72,23 +71,23 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// The place `at` bytes from the start.
+/// Returns a pointer `at` bytes from the start.
 ///
 /// # Panics
-/// Where no `T` fits there.
+/// When no `T` fits there.
 fn place<T>(map: &MmapRaw, at: usize) -> NonNull<T> {
     assert!(at.checked_add(size_of::<T>()).is_some_and(|end| end <= map.len()), "{at} lies behind {}", map.len());
     assert!(at.is_multiple_of(align_of::<T>()), "{at} is not aligned");
     NonNull::new(map.as_mut_ptr().wrapping_add(at).cast()).expect("nothing is mapped at address zero")
 }
 
-/// A ring that we put descriptors into: fill or tx.
+/// The producer side of a ring: fill or tx.
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     ring: Ring<T>,
     /// The next slot to write.
     next: u32,
-    /// The slot up to which there was room when last looked.
+    /// The end of the room at the last check.
     end: u32,
 }
 
@@ -99,7 +98,7 @@ impl<T: Copy> Producer<T> {
         Ok(Self { end: next, ring, next })
     }
 
-    /// How many slots are free, of `wanted`.
+    /// Returns the number of free slots, at most `wanted`.
     #[inline]
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         if self.end.wrapping_sub(self.next) < wanted {
@@ -108,7 +107,7 @@ impl<T: Copy> Producer<T> {
         self.end.wrapping_sub(self.next).min(wanted)
     }
 
-    /// Puts `count` descriptors in, which [`room`](Self::room) said fit, and shows them to the kernel.
+    /// Writes `count` descriptors, no more than [`room`](Self::room) returned, and publishes them.
     #[inline]
     pub(super) fn put(&mut self, count: u32, mut each: impl FnMut() -> T) {
         assert!(self.end.wrapping_sub(self.next) >= count, "no room for {count} descriptors");
@@ -120,13 +119,13 @@ impl<T: Copy> Producer<T> {
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
-    /// Descriptors that the kernel has not taken yet.
+    /// Returns the number of descriptors that the kernel has not taken.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.next.wrapping_sub(self.ring.consumer().load(Ordering::Acquire))
     }
 
-    /// Whether the kernel asks for a system call before it takes more.
+    /// Returns whether the kernel needs a system call to continue.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         // SAFETY: it points into the mapping, is aligned, and the kernel writes it as one word.
@@ -134,11 +133,10 @@ impl<T: Copy> Producer<T> {
     }
 }
 
-/// A ring that we take descriptors from: completion or rx.
+/// The consumer side of a ring: completion or rx.
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// The next slot to read.
     next: u32,
 }
 
@@ -149,7 +147,7 @@ impl<T: Copy> Consumer<T> {
         Ok(Self { ring, next })
     }
 
-    /// Takes up to `most` descriptors, and says how many.
+    /// Reads up to `most` descriptors. Returns their number.
     #[inline]
     pub(super) fn take(&mut self, most: u32, mut each: impl FnMut(T)) -> u32 {
         let count = self.waiting().min(most);

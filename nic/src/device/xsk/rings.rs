@@ -7,32 +7,33 @@ use super::{XskDevice, place_of};
 use crate::device::frames::FrameState;
 use crate::device::{FrameId, Received};
 
-/// Empty receives in a row after which the socket is asked whether its interface is still there. A driver that sleeps for 10 ms between
-/// polls notices within some 1.3 s.
+/// Consecutive empty receives after which the socket is checked for a removed interface. A driver
+/// that sleeps for 10 ms between polls notices within 1.3 s.
 pub(super) const RECEIVES_PER_CHECK: u32 = 128;
 
 impl XskDevice {
-    /// Where a frame's packet begins, as the kernel counts.
+    /// Returns the address of a frame's packet, as the kernel counts.
     pub(super) fn address_of(&self, index: u32) -> u64 {
         u64::from(index) * u64::from(self.config.frame_size) + u64::from(self.begins[index as usize])
     }
 
-    /// Puts free frames into the fill ring, except for those kept for sending.
+    /// Puts free frames into the fill ring, except for those reserved for sending.
     pub(super) fn refill(&mut self) {
-        // Frames in the rx ring still count as filled. So the rx ring, which has at least as many slots, cannot overflow.
+        // Frames in the rx ring count as filled, so that it, having at least as many slots, cannot
+        // overflow.
         let room = self.config.fill_ring.saturating_sub(self.frames.count(FrameState::Fill));
         let spare = self.frames.count(FrameState::Free).saturating_sub(self.tx_reserve);
-        // The kernel shows a batch in rx a moment before it frees the fill slots.
+        // The kernel publishes a batch in rx before it frees the fill slots.
         let batch = self.socket.fill.room(room.min(spare));
         let (frames, size) = (&mut self.frames, u64::from(self.config.frame_size));
         self.socket.fill.put(batch, || {
             let index = frames.take(FrameState::Fill).expect("no more than the free frames are taken");
-            // The kernel leaves its headroom by itself.
+            // The kernel adds its headroom.
             u64::from(index) * size
         });
     }
 
-    /// Takes frames that have arrived, and says how many.
+    /// Takes arrived frames. Returns their number.
     #[inline]
     pub(super) fn take(&mut self, out: &mut Vec<Received>, most: u32) -> u32 {
         let Self { socket, frames, begins, stats, config, .. } = self;
@@ -47,7 +48,7 @@ impl XskDevice {
         received
     }
 
-    /// Takes back the frames that were sent.
+    /// Takes back frames that were sent.
     pub(super) fn reap(&mut self) {
         let (frames, size) = (&mut self.frames, self.config.frame_size);
         let count = self.socket.completion.take(u32::MAX, |address| {
@@ -56,9 +57,10 @@ impl XskDevice {
         self.stats.tx_completed += u64::from(count);
     }
 
-    /// Puts pending frames into the tx ring, as many as it has room for.
+    /// Puts pending frames into the tx ring, as far as it has room.
     pub(super) fn submit(&mut self) {
-        // A driver may complete frames a moment before it frees their tx slots. Frames that do not fit wait for the next flush.
+        // A driver may complete frames before it frees their tx slots. Frames that do not fit wait
+        // for the next flush.
         let batch = self.socket.tx.room(self.pending.len() as u32);
         let pending = &mut self.pending;
         self.socket.tx.put(batch, || pending.pop_front().expect("no more than are pending"));
@@ -68,8 +70,9 @@ impl XskDevice {
     pub(super) fn kick(&mut self) -> io::Result<()> {
         let mut unsent = self.socket.tx.waiting();
         while unsent > 0 {
-            // In copy mode the kernel sends only within this call. In zero-copy mode the ring's flag says whether the
-            // driver sleeps; a driver that we poll sends within this call, whatever the flag says.
+            // In copy mode the kernel sends only within this call. In zero-copy mode the ring's
+            // flag shows whether the driver sleeps; a polled driver sends within this call in any
+            // case.
             if self.zero_copy && !self.polls && self.config.need_wakeup && !self.socket.tx.needs_wakeup() {
                 return Ok(());
             }
@@ -77,7 +80,8 @@ impl XskDevice {
             let outcome = self.socket.kick()?;
             if self.zero_copy {
                 self.stats.kicks_deferred += u64::from(outcome != Kick::Done);
-                // To poll the driver is to run what receives. Where sending is a routine of its own, nothing has run it.
+                // Polling runs only the receive routine of a driver that has a separate one for
+                // sending.
                 if self.polls && self.socket.tx.needs_wakeup() && self.socket.tx.waiting() > 0 {
                     self.socket.wake_all();
                 }
@@ -96,8 +100,8 @@ impl XskDevice {
         Ok(())
     }
 
-    /// Counts a receive without a frame, and now and then asks the socket: a caller that only receives would not see that its
-    /// interface was removed.
+    /// Counts an empty receive, and periodically checks the socket: a caller that only receives
+    /// would not notice that its interface was removed.
     pub(super) fn check_seldom(&mut self) -> io::Result<()> {
         self.empty_receives += 1;
         if self.empty_receives < RECEIVES_PER_CHECK {
@@ -107,13 +111,14 @@ impl XskDevice {
         self.check_interface()
     }
 
-    /// Fails with `ENETDOWN` once the interface was removed: that is the only error that the kernel leaves on the socket.
+    /// Fails with `ENETDOWN` after the interface was removed, the only error that the kernel leaves
+    /// on the socket.
     pub(super) fn check_interface(&mut self) -> io::Result<()> {
         self.gone |= self.socket.has_failed();
         if self.gone { Err(io::Error::from_raw_os_error(libc::ENETDOWN)) } else { Ok(()) }
     }
 
-    /// Compares the rings with `Frames`. The kernel holds frames that are in no ring.
+    /// Compares the rings with `Frames`. Frames that are in no ring are in the kernel.
     pub(super) fn audit_rings(&self) -> Result<(), String> {
         let (rx, fill) = (self.socket.rx.waiting(), self.socket.fill.waiting());
         if rx + fill > self.frames.count(FrameState::Fill) {

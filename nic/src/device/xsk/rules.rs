@@ -1,4 +1,4 @@
-//! Frames come to the queue of the shard that they are for by rules of the NIC, one for each of the host's ports, where it has such rules.
+//! Rules of the NIC that direct frames to a queue of their shard: one for each of the host's ports.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,7 +10,8 @@ use crate::endpoint::Shard;
 use crate::net::drivers;
 use crate::net::ethtool::{Ethtool, Feature, Request, Rule, RuleTable};
 
-/// A NIC that heeds rules, for as long as its interface is taken over. Dropping this removes what was put, and puts back what was there before.
+/// The rules of an interface that is taken over. Dropping it removes them, and restores those that
+/// were there before.
 #[derive(Debug)]
 pub(super) struct Rules {
     count: usize,
@@ -18,10 +19,10 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Has the NIC heed rules. `None` where its driver has none.
+    /// Prepares the rules. `None` where the driver has none.
     ///
     /// # Errors
-    /// Why the NIC's rules are left alone.
+    /// Why the NIC's rules are not changed.
     pub(super) fn begin(nic: &Ethtool, interface: &str) -> io::Result<Option<Self>> {
         let Some(heeds) = nic.feature(Feature::NTUPLE)? else { return Ok(None) };
         let driver = nic.driver().unwrap_or_default().name;
@@ -38,10 +39,10 @@ impl Rules {
         Ok(Some(Self { count: 0, undo }))
     }
 
-    /// Has the NIC bring frames to `address` to these queues, which are dealt out to so many shards.
+    /// Sets rules that direct frames to `address` to these queues, which `shards` shards serve.
     ///
     /// # Errors
-    /// Why it does not take them all. Then it has none of them.
+    /// Why the NIC does not accept all of them. It then has none.
     pub(super) fn put(
         self,
         table: &impl RuleTable,
@@ -60,7 +61,8 @@ impl Rules {
     }
 }
 
-/// A rule for each port, at no place yet: to a queue of the shard that the port is for. A shard's ports are spread over its queues.
+/// Returns a rule for each port, without a location: to a queue of the port's shard. The ports of a
+/// shard are spread over its queues.
 fn wanted(
     address: IpAddr,
     ports: Ports,
@@ -81,11 +83,11 @@ fn wanted(
     })
 }
 
-/// Puts rules into a table, in place of those for the same packets, which a run that was killed has left there, or the owner has put. Tells
-/// for each change what undoes it. Returns how many there are.
+/// Inserts rules into a table, in place of those that match the same packets, of a killed run or of
+/// the operator. Reports for each change what undoes it. Returns the number of rules.
 ///
 /// # Errors
-/// As the table says. What was changed is undone by the one that was told.
+/// As the table. The reports undo what was changed.
 fn put(
     table: &impl RuleTable,
     rules: impl Iterator<Item = Rule> + Clone,

@@ -1,5 +1,5 @@
-//! Shards of one interface read each other's frames where they lie: a frame is handed over by its descriptor, without a copy, and goes back
-//! to the queue that it came by.
+//! Forwards frames between the shards of an interface by descriptor, without a copy; the receiving
+//! shard returns them to the queue of arrival.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -8,32 +8,33 @@ use super::umem::Umem;
 use crate::device::mailboxes::Mailbox;
 use crate::device::{FrameId, Received};
 
-/// A frame on its way to another shard, or back.
+/// A frame that is forwarded to another shard, or returned.
 #[derive(Debug)]
 pub(super) struct FrameHandover {
     /// Its number among the frames of all queues.
     number: u32,
     len: u32,
-    /// Where in it the packet begins.
+    /// The offset of the packet.
     begin: u16,
 }
 
-/// What a shard needs to read frames of the others' queues.
+/// Access to the frames of other shards' queues.
 #[derive(Debug)]
 pub(super) struct Sharing {
     mailbox: Mailbox<FrameHandover>,
-    /// The memory of each queue. It outlives the queue's socket where somebody still reads.
+    /// The memory of each queue, which outlives the queue's socket while it is read.
     memories: Arc<[Arc<Umem>]>,
-    /// Most frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
+    /// Maximum number of frames of a queue. Frame `i` of queue `n` has the number `n * frames + i`.
     frames: u32,
-    /// Where the packet begins in each frame of another shard's that is held here, by its number, and [`ABSENT`] for all others.
+    /// The offset of the packet in each frame of another shard that is held here, by its number;
+    /// otherwise [`ABSENT`].
     begins: Box<[u16]>,
-    /// Frames that came to our queues.
+    /// Frames that arrived on this shard's queues.
     arrived: u64,
     handed_over: u64,
 }
 
-/// The frame is not here. No packet begins there: a frame is 4,096 bytes at most.
+/// Not a possible offset: a frame has 4,096 bytes at most.
 const ABSENT: u16 = u16::MAX;
 
 impl Sharing {
@@ -42,7 +43,7 @@ impl Sharing {
         Self { mailbox, memories, frames, begins, arrived: 0, handed_over: 0 }
     }
 
-    /// Whether this shard takes frames out of the interface's queue of that place.
+    /// Returns whether this shard serves queue `place` of the interface.
     #[inline]
     pub(super) fn has_queue(&self, place: usize) -> bool {
         self.server(place) == self.mailbox.shard().number()
@@ -53,19 +54,21 @@ impl Sharing {
         self.mailbox.shard().serving(place)
     }
 
-    /// Hands a frame of ours to the shard that it is for, if that is another one; says whether it did.
+    /// Forwards a frame of this shard's queue to the shard that it is for, if that is another one.
+    /// Returns whether it did.
     #[inline]
     pub(super) fn pass_on(&mut self, number: u32, begin: u16, packet: &[u8]) -> bool {
         self.arrived += 1;
         let Some(shard) = self.mailbox.owner_of(packet) else { return false };
         let parcel = FrameHandover { number, len: packet.len() as u32, begin };
-        // One that has ended takes nothing.
+        // A shard that has ended accepts none.
         let passed = self.mailbox.hand(shard, parcel).is_ok();
         self.handed_over += u64::from(passed);
         passed
     }
 
-    /// Takes what others have for us, `budget` frames at most. Frames of ours that come back go to `home`, by their numbers.
+    /// Takes up to `budget` forwarded frames. Frames of this shard that are returned go to `home`,
+    /// by number.
     #[inline]
     pub(super) fn take_handed(&mut self, out: &mut Vec<Received>, budget: usize, mut home: impl FnMut(u32)) {
         let mut room = budget.min(out.capacity() - out.len());
@@ -82,7 +85,7 @@ impl Sharing {
         }
     }
 
-    /// A packet in a frame of another shard's that is held here.
+    /// Returns a packet in a frame of another shard that is held here.
     #[inline]
     pub(super) fn frame(&self, id: &FrameId, len: u32) -> &[u8] {
         let (memory, index, begin) = self.find(id);
@@ -91,7 +94,7 @@ impl Sharing {
         unsafe { memory.frame(index, begin, len as usize) }
     }
 
-    /// The packet with the rest of its frame, to be written.
+    /// Returns the packet with the rest of its frame, to be written.
     #[inline]
     pub(super) fn frame_mut(&mut self, id: &FrameId) -> &mut [u8] {
         let (memory, index, begin) = self.find(id);
@@ -108,7 +111,7 @@ impl Sharing {
         (&self.memories[(id.0 / self.frames) as usize], id.0 % self.frames, begin.into())
     }
 
-    /// Gives a frame back to the shard of its queue.
+    /// Returns a frame to the shard of its queue.
     ///
     /// # Panics
     /// When the frame is not held here.
@@ -117,23 +120,23 @@ impl Sharing {
         self.find(id);
         self.begins[id.index()] = ABSENT;
         let parcel = FrameHandover { number: id.0, len: 0, begin: 0 };
-        // Where that shard has ended, nobody misses it.
+        // A shard that has ended does not need it.
         let _ = self.mailbox.hand(self.server((id.0 / self.frames) as usize), parcel);
     }
 
-    /// Wakes those who have been handed something, and tells them what has come.
+    /// Wakes shards that have new frames, and publishes the number of arrivals.
     #[inline]
     pub(super) fn settle(&mut self) {
         self.mailbox.count(self.arrived);
         self.mailbox.wake();
     }
 
-    /// Frames that came to the interface, for whichever shard.
+    /// Returns the number of frames that arrived at the interface, for all shards.
     pub(super) fn interface_rx_frames(&self) -> u64 {
         self.mailbox.arrived()
     }
 
-    /// Frames that came to our queues for other shards.
+    /// Returns the number of arrivals that were forwarded.
     pub(super) fn handed_over(&self) -> u64 {
         self.handed_over
     }

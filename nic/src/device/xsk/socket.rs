@@ -1,4 +1,5 @@
-//! An AF_XDP socket with its four rings, set up in the order that drivers need: memory, rings, frames to receive into, and then the queue.
+//! An AF_XDP socket with its four rings, set up in the order that drivers need: memory, rings, fill
+//! ring, then bind.
 
 use std::{
     io,
@@ -14,10 +15,9 @@ use super::{
 };
 use crate::sys::{check, option, set_option};
 
-/// A socket and its rings.
 #[derive(Debug)]
 pub(super) struct Socket {
-    // Rings hold the address of a frame, and in those of packets its length.
+    // Rings hold addresses of frames; those of packets also lengths.
     pub(super) fill: Producer<u64>,
     pub(super) completion: Consumer<u64>,
     pub(super) rx: Consumer<libc::xdp_desc>,
@@ -26,10 +26,11 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// A socket on this memory, bound to no queue.
+    /// Creates a socket with this memory, not bound.
     ///
     /// # Errors
-    /// `ENOBUFS` when the memory cannot be pinned, `EPERM` without rights, `EAFNOSUPPORT` where the kernel has none.
+    /// `ENOBUFS` when the memory cannot be pinned, `EPERM` without privileges, `EAFNOSUPPORT`
+    /// without kernel support.
     pub(super) fn new(umem: &Umem, config: &XskConfig) -> io::Result<Self> {
         let socket = socket2::Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None)?;
         let memory = libc::xdp_umem_reg {
@@ -57,10 +58,11 @@ impl Socket {
         })
     }
 
-    /// Binds it to a queue of the interface of that number.
+    /// Binds it to a queue of the interface with index `interface`.
     ///
     /// # Errors
-    /// `EBUSY` when another socket has the queue, `EINVAL` when there is none of that number, `EOPNOTSUPP` or `EINVAL` without zero-copy.
+    /// `EBUSY` when another socket has the queue, `EINVAL` when there is no such queue,
+    /// `EOPNOTSUPP` or `EINVAL` without zero-copy.
     pub(super) fn bind(&self, interface: u32, config: &XskConfig, zero_copy: bool) -> io::Result<()> {
         let mode = if zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
         let wakeup = if config.need_wakeup { libc::XDP_USE_NEED_WAKEUP } else { 0 };
@@ -79,7 +81,7 @@ impl Socket {
         self.socket.as_raw_fd()
     }
 
-    /// What the kernel counted on this socket.
+    /// Returns the kernel's counters of the socket.
     ///
     /// # Errors
     /// When its interface is gone.
@@ -88,14 +90,15 @@ impl Socket {
         unsafe { option(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS) }
     }
 
-    /// Lets one kick in copy mode take `frames` frames rather than 32. Kernels before 6.17 refuse; they need more kicks.
+    /// Lets a kick in copy mode take `frames` frames instead of 32. Returns `false` before Linux
+    /// 6.17.
     pub(super) fn raise_kick_budget(&self, frames: u32) -> bool {
-        /// Of `linux/if_xdp.h`, from Linux 6.17; libc does not have it yet.
+        /// From `linux/if_xdp.h` of Linux 6.17; not in libc yet.
         const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
         set_option(&self.socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, frames).is_ok()
     }
 
-    /// Tells the kernel that the tx ring has frames: sends nothing.
+    /// Notifies the kernel of frames in the tx ring. Sends no data itself.
     pub(super) fn kick(&self) -> io::Result<Kick> {
         let Err(error) = self.socket.send_with_flags(&[], libc::MSG_DONTWAIT) else { return Ok(Kick::Done) };
         match error.raw_os_error() {
@@ -105,7 +108,7 @@ impl Socket {
         }
     }
 
-    /// Wakes the receiving side, for a fill ring that asks for it: receives nothing.
+    /// Wakes the receiving side, for a fill ring that requests it.
     pub(super) fn wake_receive(&self) -> io::Result<()> {
         let Err(error) = self.socket.recv_with_flags(&mut [], libc::MSG_DONTWAIT) else { return Ok(()) };
         match error.raw_os_error() {
@@ -114,15 +117,16 @@ impl Socket {
         }
     }
 
-    /// Has a zero-copy driver that sleeps look at both rings, also where sockets poll it: there sending and receiving poll what the queue
-    /// receives by (its NAPI), and leave out waking what it sends by. virtio-net has another one for that, igb as well while it has few queues.
+    /// Wakes a sleeping zero-copy driver for both rings, also when polled: polling runs the queue's
+    /// receive NAPI, which does not wake a separate one for sending (virtio-net; igb with few
+    /// queues).
     pub(super) fn wake_all(&self) {
         let mut asked = libc::pollfd { fd: self.fd(), events: libc::POLLOUT, revents: 0 };
         // SAFETY: the pointer describes one live `pollfd`. It does not wait, and what it says does not matter.
         unsafe { libc::poll(&raw mut asked, 1, 0) };
     }
 
-    /// Whether an error waits on the socket, and takes it: `ENETDOWN` once its interface was removed.
+    /// Returns and clears the socket's error: `ENETDOWN` after its interface was removed.
     pub(super) fn has_failed(&self) -> bool {
         !matches!(self.socket.take_error(), Ok(None))
     }
@@ -134,13 +138,13 @@ impl AsFd for Socket {
     }
 }
 
-/// The outcome of a kick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kick {
-    /// The kernel took all that it had room for.
+    /// The kernel took all frames for which it had room.
     Done,
-    /// The kernel took a batch and left more in the ring (`EAGAIN` in copy mode), or it has no buffers for now.
+    /// The kernel took a batch and left more in the ring (`EAGAIN` in copy mode), or has no buffers
+    /// for now.
     Again,
-    /// In copy mode the driver dropped a frame. In zero-copy mode the driver is busy.
+    /// In copy mode the driver dropped a frame; in zero-copy mode it is busy.
     Busy,
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// The memory of equal frames, which the kernel and the NIC read and write as well: the UMEM.
+/// Memory of equal frames, shared with the kernel and the NIC: the UMEM.
 #[derive(Debug)]
 pub(super) struct Umem {
     map: MmapRaw,
@@ -26,10 +26,11 @@ impl Umem {
         self.map.len() as u64
     }
 
-    /// A frame's bytes from `at` on.
+    /// Returns a frame's bytes from `at` on.
     ///
     /// # Safety
-    /// Nobody writes to this frame as long as the result lives: neither the kernel nor another borrower.
+    /// Neither the kernel nor another borrower writes to this frame during the lifetime of the
+    /// result.
     #[inline]
     pub(super) unsafe fn frame(&self, index: u32, at: usize, len: usize) -> &[u8] {
         let begin = self.begin_of(index, at, len);
@@ -37,10 +38,11 @@ impl Umem {
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(begin), len) }
     }
 
-    /// A frame's bytes from `at` on, to write.
+    /// Returns a frame's bytes from `at` on, to write.
     ///
     /// # Safety
-    /// Nobody else reads or writes this frame as long as the result lives: neither the kernel nor another borrower.
+    /// Neither the kernel nor another borrower accesses this frame during the lifetime of the
+    /// result.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "frames have owners of their own, whom `Frames` knows")]
     pub(super) unsafe fn frame_mut(&self, index: u32, at: usize) -> &mut [u8] {

@@ -1,5 +1,5 @@
-//! What was changed of an interface is put back however the process ends: a child waits for that, since a process that was killed, or has
-//! given up its rights, cannot.
+//! Restores the interface however the process ends: in a child process, since one that was killed,
+//! or has dropped its privileges, cannot.
 
 use std::ffi::CString;
 use std::io::{self, PipeWriter, Write};
@@ -8,22 +8,23 @@ use std::path::PathBuf;
 
 use crate::net::ethtool::{Ethtool, Request, SIOCETHTOOL};
 
-/// Most requests that a child takes: a rule of ours for each port, one that was there before, and the feature.
+/// Maximum number of requests: a rule for each port, one that was there before, and the feature.
 const REQUESTS: usize = 2 * spray_wire::Ports::COUNT as usize + 1;
 
-/// The child's owner. Dropping it has the child put everything back, and waits for that.
+/// The handle of the child. Dropping it restores everything, and waits for that.
 #[derive(Debug)]
 pub(super) struct Undo {
     keeper: libc::pid_t,
-    /// The child's sign: it closes with the process.
+    /// Closes with the process.
     sign: Option<PipeWriter>,
 }
 
 impl Undo {
-    /// Starts the child of an interface of this thread's network namespace. At the end it writes these texts to these files.
+    /// Starts the child for an interface of this thread's network namespace. At the end it writes
+    /// these texts to these files.
     ///
     /// # Errors
-    /// When there can be no child, or no interface of that name.
+    /// When the child cannot be created, or there is no such interface.
     pub(super) fn begin(interface: &str, files: &[(PathBuf, String)]) -> io::Result<Self> {
         let path = |path: &PathBuf| CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other);
         let texts = files.iter().map(|(file, text)| Ok((path(file)?, text.as_bytes())));
@@ -39,7 +40,7 @@ impl Undo {
         }
     }
 
-    /// Has the child send this request at the end, before those that it was told earlier; [`REQUESTS`] at most.
+    /// Makes the child send this request at the end, before earlier ones; [`REQUESTS`] at most.
     ///
     /// # Errors
     /// When the child is gone.
@@ -57,11 +58,13 @@ impl Drop for Undo {
     }
 }
 
-/// The child: takes requests until the other end of the pipe is closed everywhere, then writes each text to its file and sends the
-/// requests, the last one first. Signals that end the parent do not end it; it has no file of the parent's open, so that nobody waits for it.
+/// The child: reads requests until the pipe is closed, then writes each text to its file and sends
+/// the requests, the last one first. Signals that end the parent do not end it. It closes all other
+/// files.
 ///
 /// # Safety
-/// Only for a process that `fork` has just made: it closes all files but `wait`. It calls only what is safe in a signal handler.
+/// Only for a process that `fork` has just created: it closes all files but `wait`. It calls only
+/// functions that are safe in a signal handler.
 unsafe fn restore_at_the_end(wait: RawFd, texts: &[(CString, &[u8])], mut about: libc::ifreq) -> ! {
     const BYTES: usize = size_of::<Request>();
     let (mut requests, mut filled) = ([Request::NONE; REQUESTS], 0);
@@ -94,7 +97,7 @@ unsafe fn restore_at_the_end(wait: RawFd, texts: &[(CString, &[u8])], mut about:
             libc::ioctl(socket, SIOCETHTOOL, &raw mut about) == 0
         };
         for request in requests.iter_mut().take(filled / BYTES).rev() {
-            // At the place of a rule that somebody has removed meanwhile, another may be.
+            // At the location of a rule that was removed meanwhile there may be another one.
             let mut found = request.asks_before();
             if !found.as_mut().is_some_and(|found| send(found) && request.is_of_another(found)) {
                 send(request);
