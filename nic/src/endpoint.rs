@@ -1,7 +1,7 @@
 //! Endpoints: many connections over one device.
 //!
-//! An endpoint is a state machine around a device. [`Endpoint::poll`] handles arrivals and timers, sends frames, and
-//! returns when it wants to be called again. Users hand it messages with [`Endpoint::send`] and take events with
+//! [`Endpoint::poll`] handles arrivals and timers, sends frames, and returns when to call it again.
+//! The user submits messages with [`Endpoint::send`] and takes events with
 //! [`Endpoint::poll_event`].
 //!
 //! | file or folder | content |
@@ -66,21 +66,22 @@ use crate::sys;
 
 /// Many connections over one device.
 ///
-/// The project's README has a whole example, which runs as a test. `nic/examples/` has longer ones.
+/// The project's README has a complete example, which runs as a test; `nic/examples/` has others.
 ///
-/// Its methods by file: here, the calls of the user; in `endpoint/`: `event_loop` (polling), `transmit/prefetch` (cache), `lab`, `bare`.
+/// Its methods by file: here, those of the user; in `endpoint/`: `event_loop` (polling),
+/// `transmit/prefetch` (cache), `lab`.
 #[derive(Debug)]
 pub struct Endpoint<D> {
     machine: Machine,
     link: DevicePort<D>,
     arrivals: Vec<Received>,
     polled_at: Time,
-    /// Counts what the user asked for, which the next poll begins.
+    /// Calls of the user so far, which the next poll acts on.
     asked: u64,
 }
 
 impl<D: Device> Endpoint<D> {
-    /// Makes an endpoint that owns `device`.
+    /// Creates an endpoint that owns `device`.
     ///
     /// # Errors
     /// When the configuration is out of range or its frames do not fit the device.
@@ -99,46 +100,48 @@ impl<D: Device> Endpoint<D> {
         })
     }
 
-    /// Has `tap` see every frame that comes and goes.
+    /// Sets an observer of all frames sent and received.
     #[must_use]
     pub fn with_tap(mut self, tap: Box<dyn Tap>) -> Self {
         self.link.tap = Some(tap);
         self
     }
 
-    /// Has `sink` take the payload of everything that is received from now on, in place of buffers. A message's
-    /// [`EndpointEvent::Received`] then comes without its bytes.
+    /// Sets a sink for all payload received from now on, in place of buffers.
+    /// [`EndpointEvent::Received`] then has no bytes.
     #[must_use]
     pub fn with_sink(mut self, sink: Box<dyn Sink>) -> Self {
         self.machine.shared.sink = Some(sink);
         self
     }
 
-    /// Begins a connection to `peer` at `now`; [`EndpointEvent::Connected`] or [`EndpointEvent::Failed`] will follow.
+    /// Opens a connection to `peer` at `now`; [`EndpointEvent::Connected`] or
+    /// [`EndpointEvent::Failed`] will follow.
     ///
-    /// Messages may be sent at once; they wait until the connection is open. Without `flow` the endpoint's own
-    /// settings hold.
+    /// Messages may be submitted at once, and wait until the connection is open. Without `flow`,
+    /// the endpoint's configuration applies.
     ///
     /// # Errors
-    /// When no slot is free, or the parameters do not fit.
+    /// When the table is full, or the parameters are out of range.
     pub fn connect(&mut self, now: Time, peer: Peer, flow: Option<FlowConfig>) -> Result<ConnectionId, ConnectError> {
         let flow = flow.map_or(self.machine.config.flow, |flow| within(flow, &self.link.device));
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.asked += 1;
-        // Sockets of the kernel have one port.
+        // UDP sockets receive at one port.
         let port = if self.link.device.info().resolves_next_hop { 0 } else { self.machine.aim() };
         self.machine.connect(now, peer, port, flow)
     }
 
-    /// Sends a message, beginning at the time of the last poll. [`EndpointEvent::Delivered`] will follow.
+    /// Sends a message, from the time of the last poll. [`EndpointEvent::Delivered`] will follow.
     ///
     /// # Errors
-    /// When the connection does not exist or is closing, when too much is waiting, or when the message is too long.
+    /// When the connection does not exist or is closing, when too many messages wait, or when this
+    /// one is too long.
     pub fn send(&mut self, connection: ConnectionId, data: Bytes) -> Result<MessageId, SendError> {
         self.send_at(connection, data, self.polled_at)
     }
 
-    /// As [`send`](Self::send), beginning at `at`: for workloads whose times are known beforehand.
+    /// As [`send`](Self::send), from time `at`.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -156,7 +159,7 @@ impl<D: Device> Endpoint<D> {
         self.machine.schedule(connection, Content::Source(source), self.polled_at)
     }
 
-    /// Sends frames to the peer at `address` to another Ethernet address from now on: the way there has another next hop.
+    /// Changes the Ethernet address of frames to the peer at `address`: its next hop has changed.
     pub fn set_next_hop(&mut self, address: IpAddr, mac: [u8; 6]) {
         self.asked += 1;
         self.machine.on_next_hop(self.machine.clock, address, mac);
@@ -169,12 +172,13 @@ impl<D: Device> Endpoint<D> {
         self.machine.next_hops.get_or_insert_with(admission::hops::NextHops::new);
     }
 
-    /// The addresses of clients to resolve that have come since the last call. One that cannot be resolved is forgotten.
+    /// Returns the addresses of new clients that are to be resolved. A client that is not resolved
+    /// is removed.
     pub fn unresolved(&mut self) -> impl Iterator<Item = IpAddr> {
         self.machine.next_hops.iter_mut().flat_map(admission::hops::NextHops::unresolved)
     }
 
-    /// Sends frames from this Ethernet address from now on, and has the device take those to it.
+    /// Changes the endpoint's own Ethernet address, at the device too.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -184,19 +188,19 @@ impl<D: Device> Endpoint<D> {
         self.link.device.set_mac(mac)
     }
 
-    /// Connections that have opened since the endpoint was made.
+    /// Returns the number of connections that have opened.
     #[cfg(feature = "xdp")]
     pub(crate) fn opened(&self) -> u64 {
         self.machine.opened
     }
 
-    /// The addresses of the peers of all open connections; one with several comes several times.
+    /// Returns the addresses of the peers of all open connections, once per connection.
     pub fn peers(&self) -> impl Iterator<Item = IpAddr> {
         self.open_connections().map(|(_, peer)| peer)
     }
 
-    /// Closes a connection once everything sent is delivered. [`EndpointEvent::Closed`] will follow. The connection
-    /// takes no more messages.
+    /// Closes a connection after everything sent is delivered. [`EndpointEvent::Closed`] will
+    /// follow. It accepts no more messages.
     pub fn close(&mut self, connection: ConnectionId) {
         let Some(index) = self.machine.table.find(connection) else { return };
         self.asked += 1;
@@ -206,13 +210,14 @@ impl<D: Device> Endpoint<D> {
         self.machine.nudge(index);
     }
 
-    /// Closes every connection, as [`close`](Self::close) does one.
+    /// Closes all connections, see [`close`](Self::close).
     pub fn close_all(&mut self) {
         let all: Vec<ConnectionId> = self.machine.table.iter().map(|connection| connection.id).collect();
         all.into_iter().for_each(|connection| self.close(connection));
     }
 
-    /// Ends a connection at once and tells the peer. [`EndpointEvent::Failed`] will follow on both sides.
+    /// Ends a connection at once and notifies the peer. [`EndpointEvent::Failed`] will follow on
+    /// both sides.
     pub fn abort(&mut self, connection: ConnectionId) {
         if let Some(index) = self.machine.table.find(connection) {
             self.asked += 1;
@@ -220,7 +225,7 @@ impl<D: Device> Endpoint<D> {
         }
     }
 
-    /// Ends every connection at once, as [`abort`](Self::abort) does one.
+    /// Ends all connections at once, see [`abort`](Self::abort).
     pub fn abort_all(&mut self) {
         self.asked += 1;
         self.machine.end_all(self.polled_at, ConnectionError::Aborted, Some(CloseReason::Aborted));
@@ -243,7 +248,8 @@ impl<D: Device> Endpoint<D> {
         (next_at != Time::NEVER).then_some(next_at)
     }
 
-    /// Returns the next event, oldest first. Taking a received message lets the peer send as many bytes more.
+    /// Returns the next event, oldest first. Returning a received message extends the peer's limit
+    /// by its length.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         let event = self.next_event()?;
         if let EndpointEvent::Received { connection, data, .. } = &event {
@@ -252,7 +258,7 @@ impl<D: Device> Endpoint<D> {
         Some(event)
     }
 
-    /// Entries of the event log since the last call; see [`EndpointConfig::event_log`].
+    /// Removes and returns the entries of the event log; see [`EndpointConfig::event_log`].
     pub fn drain_log(&mut self) -> impl Iterator<Item = LogEntry> {
         let entry = |entry: host::LogEntry| LogEntry {
             at: entry.at,
@@ -262,12 +268,12 @@ impl<D: Device> Endpoint<D> {
         self.machine.shared.log.drain().map(entry)
     }
 
-    /// Has `tap` see which entropy values `connection` chooses from now on, and how.
+    /// Sets an observer of the entropy values that `connection` chooses from now on.
     pub fn tap_choices(&mut self, connection: ConnectionId, tap: Box<dyn ChoiceTap>) {
         self.machine.shared.log.tap_choices(connection.0, tap);
     }
 
-    /// The endpoint's counters.
+    /// Returns the endpoint's counters.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {
@@ -280,89 +286,93 @@ impl<D: Device> Endpoint<D> {
         }
     }
 
-    /// The counters of one connection, which may have ended.
+    /// Returns the counters of a connection, which may have ended.
     #[must_use]
     pub fn connection_stats(&self, connection: ConnectionId) -> Option<ConnectionStats> {
         self.machine.table.stats(connection)
     }
 
-    /// The public key that a connection's peer has proved to hold; `None` without keys, and for a connection that has ended.
+    /// Returns the authenticated public key of a connection's peer; `None` without keys, and after
+    /// the connection has ended.
     #[must_use]
     pub fn peer_key(&self, connection: ConnectionId) -> Option<PublicKey> {
         self.machine.table.get(connection)?.seals.as_ref().map(|seals| seals.peer())
     }
 
-    /// What all connections have counted since the endpoint was made, those that have ended included.
+    /// Returns the counters of all connections, past ones included.
     #[must_use]
     pub fn totals(&self) -> (SenderStats, ReceiverStats) {
         self.machine.table.totals()
     }
 
-    /// The round-trip times that all connections have measured, those that have ended included.
+    /// Returns the round-trip times of all connections, past ones included.
     #[must_use]
     pub fn rtts(&self) -> RttHistogram {
         self.machine.table.rtts()
     }
 
-    /// Each open connection, with its peer.
+    /// Returns the open connections, with their peers.
     pub fn open_connections(&self) -> impl Iterator<Item = (ConnectionId, IpAddr)> {
         let open = self.machine.table.iter().filter(|connection| connection.flow.is_some());
         open.map(|connection| (connection.id, connection.peer.address))
     }
 
-    /// Connections that exist, half-open ones included.
+    /// Returns the number of connections, half-open ones included.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.machine.table.len()
     }
 
-    /// Whether there are connections, other than those whose peers have yet to prove themselves.
+    /// Returns whether there are connections other than half-open ones.
     pub(crate) fn has_connections(&self) -> bool {
         self.machine.table.iter().any(|connection| connection.stage != Stage::HalfOpen)
     }
 
-    /// Whether no connection has anything undelivered or half received, and no message is scheduled.
+    /// Returns whether nothing is undelivered, partly received or scheduled.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.machine.table.iter().all(connection::Connection::is_idle)
     }
 
-    /// Whether the device cannot send now: its interface is down. What is queued goes once it is up again.
+    /// Returns whether the device cannot send, since its interface is down. Queued frames are sent
+    /// once it is up.
     #[must_use]
     pub fn is_device_failing(&self) -> bool {
         self.link.failing
     }
 
-    /// Looks whether the device's interface is still there. May cost a system call.
+    /// Checks whether the device's interface exists. May cost a system call.
     #[cfg(feature = "xdp")]
     pub(crate) fn check_device(&mut self) {
         self.link.check();
     }
 
-    /// Whether the device's interface was removed, or its program detached. Every connection has failed then, and every later one fails.
+    /// Returns whether the device's interface was removed, or its program detached: all connections
+    /// have failed, and later ones will.
     #[must_use]
     pub fn is_device_gone(&self) -> bool {
         self.link.gone
     }
 
-    /// The endpoint's own parameters.
+    /// Returns the endpoint's configuration.
     #[must_use]
     pub fn config(&self) -> &EndpointConfig {
         &self.machine.config
     }
 
-    /// The device, for its counters.
+    /// Returns the device, for its counters.
     #[must_use]
     pub fn device(&self) -> &D {
         &self.link.device
     }
 
-    /// The device, for its settings. The endpoint loses count of frames that others take from it or hand it.
+    /// Returns the device, for its settings. Frames taken from it or added to it are not counted.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.link.device
     }
 
-    /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed) for each received message itself, later.
+    /// As [`poll_event`](Self::poll_event), for a caller that calls [`consumed`](Self::consumed)
+    /// for each message later.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
         let Some(mut event) = self.machine.shared.events.pop_front() else {
             if std::mem::take(&mut self.machine.trims_heap) {
@@ -379,26 +389,26 @@ impl<D: Device> Endpoint<D> {
         Some(event)
     }
 
-    /// Lets the peer send a message and so many bytes more: the caller of [`next_event`](Self::next_event) has finished with a message of
-    /// that length.
+    /// Extends the peer's limit by `bytes`, the length of a message from
+    /// [`next_event`](Self::next_event), and by one message.
     pub fn consumed(&mut self, connection: ConnectionId, bytes: u64) {
         self.asked += 1;
         self.machine.on_consumed(connection, bytes);
     }
 
-    /// A number that changes whenever a frame comes or goes, or the user asks for something.
+    /// Returns a number that changes with every frame and every call of the user.
     pub(crate) fn activity(&self) -> u64 {
         self.link.received + self.link.sent.total() + self.asked
     }
 
-    /// Ends the endpoint without telling its peers. Returns the device with no frame held.
+    /// Ends the endpoint without notifying peers. Returns the device with all frames released.
     #[must_use]
     pub fn into_device(self) -> D {
         self.link.into_device()
     }
 }
 
-/// The settings of a connection, with no more entropy values than the device can send by.
+/// Limits a configuration to the entropy values of the device.
 fn within<D: Device>(mut flow: FlowConfig, device: &D) -> FlowConfig {
     flow.path.evs = flow.path.evs.min(device.info().evs);
     flow
@@ -431,9 +441,9 @@ fn check_flow<D: Device>(flow: &FlowConfig, config: &EndpointConfig, device: &D)
     if needed > available { Err(ConfigError::FrameTooLong { needed, available }) } else { Ok(()) }
 }
 
-/// The last time that an endpoint takes for the present: what is due at `Time::NEVER` is not due then.
+/// The latest present: a deadline at `Time::NEVER` is never reached.
 const LAST: Time = Time::NEVER.before(Time::STEP_PS);
-/// Arrivals taken from the device at a time: more than one poll sends.
+/// Arrivals per receive: more than one poll sends.
 const RECEIVE_BATCH: usize = 256;
 /// Payload that fits a UDP datagram with all headers.
 const MAX_PAYLOAD: u32 = 65_000;

@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! Counters of an endpoint.
 #![expect(clippy::indexing_slicing, reason = "there is a count for every kind")]
 
 use std::ops::{Add, Index};
@@ -40,22 +40,23 @@ impl Index<Kind> for KindCounts {
     }
 }
 
-/// Declares counters once: their fields, and the list of their names and values.
+/// Declares the counters: their fields, and their names for [`EndpointStats::iter`].
 macro_rules! endpoint_counters {
     ($(#[$about:meta])* pub struct $Stats:ident { $($(#[$field_about:meta])+ $field:ident,)+ }) => {
         summed! {
             $(#[$about])*
             pub struct $Stats {
-                /// Frames put on the link.
+                /// Frames sent.
                 pub sent: KindCounts,
-                /// Frames that parsed, whether or not they were accepted.
+                /// Frames parsed, whether or not they were accepted.
                 pub received: KindCounts,
                 $($(#[$field_about])+ pub $field: u64,)+
             }
         }
 
         impl $Stats {
-            /// Every counter with its name, for metrics and reports: `sent_data`, `received_data`, ..., then the fields' own names.
+            /// Returns all counters with their names: `sent_data`, `received_data`, ..., then the
+            /// names of the fields.
             pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
                 let kinds = |way: &'static str, counts: KindCounts| {
                     Kind::ALL.into_iter().map(move |kind| (format!("{way}_{}", kind.name()), counts[kind]))
@@ -69,12 +70,12 @@ macro_rules! endpoint_counters {
 }
 
 endpoint_counters! {
-    /// What an endpoint has counted since it was made.
+    /// The counters of an endpoint.
     #[non_exhaustive]
     pub struct EndpointStats {
         /// Data frames received that a switch had trimmed.
         trimmed,
-        /// Arrivals that are not of this protocol.
+        /// Arrivals of another protocol.
         not_ours,
         /// Arrivals for another address.
         wrong_address,
@@ -84,39 +85,41 @@ endpoint_counters! {
         checksum,
         /// Arrivals for a connection that this endpoint does not have.
         unknown_connection,
-        /// Arrivals for a connection of ours with another cookie, or from another address than its peer's.
+        /// Arrivals with another cookie than their connection's, or from another address than its
+        /// peer's.
         wrong_cookie,
-        /// Arrivals whose seal does not match, and messages of a key exchange that do not.
+        /// Arrivals with an invalid seal, and invalid messages of a key exchange.
         forged,
-        /// Sealed arrivals that had arrived before, or are too old to know.
+        /// Sealed arrivals that are duplicates, or older than the replay window.
         replayed,
-        /// Plain arrivals for a connection whose frames are sealed.
+        /// Unsealed arrivals for a connection with keys.
         unsealed,
         /// Arrivals of a kind that the connection does not expect at its stage.
         unexpected,
-        /// Data that had arrived before.
+        /// Duplicate data.
         duplicates,
         /// Data beyond the window or the flow-control limit.
         out_of_window,
         /// Data whose message, offset or length contradict each other or what arrived before.
         invalid,
-        /// Connection requests refused, as the table was full, accepting is off, or the keys do not fit.
+        /// Refused Connects: the table is full, accepting is off, or the keys do not match.
         refused,
-        /// Half-open connections given up to make room for another.
+        /// Half-open connections removed to make room for others.
         half_open_evicted,
         /// Half-open connections whose peer never proved its address.
         half_open_expired,
-        /// Key exchanges dropped, as more clients waited than may, or a connection's came too soon after the one before.
+        /// Key exchanges dropped: too many clients wait, or the connection's last one was too
+        /// recent.
         exchanges_limited,
-        /// Resets and refusals not sent because of their rate limit.
+        /// Resets and refusals suppressed by their rate limit.
         reset_limited,
         /// Control frames lost because the device had no free frame or no room.
         control_dropped,
-        /// Times that data had to wait because the device had no frame free or no room.
+        /// Times that data was delayed because the device had no free frame or no room.
         transmit_stalls,
-        /// Errors of the device on receiving or flushing; the interface is down or gone.
+        /// Errors of the device in receiving or flushing: the interface is down or gone.
         device_errors,
-        /// Entries that the event log had no room for.
+        /// Entries that the event log dropped.
         log_overflow,
     }
 }
@@ -125,26 +128,26 @@ endpoint_counters! {
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {
-    /// What its sender counted.
+    /// The counters of its sender.
     pub sender: SenderStats,
-    /// What its receiver counted.
+    /// The counters of its receiver.
     pub receiver: ReceiverStats,
     /// The sender's window in bytes.
     pub window_bytes: u64,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
-    /// Most payload bytes of a packet, by the limits of both sides (END-4).
+    /// Maximum payload of a packet in bytes, by the limits of both sides (END-4).
     pub payload_bytes: u32,
-    /// The least round-trip time measured, in picoseconds; 0 before the first.
+    /// The minimum round-trip time in picoseconds; 0 before the first measurement.
     pub rtt_min_ps: u64,
     /// The smoothed round-trip time, in picoseconds; 0 before the first measurement.
     pub rtt_smoothed_ps: u64,
-    /// The median of the round-trip times, in picoseconds, within a thirtieth; 0 before the first, and where the connection does not
-    /// learn its path.
+    /// The median round-trip time in picoseconds, within 1/30; 0 before the first measurement, and
+    /// where the path's properties are configured.
     pub rtt_p50_ps: u64,
-    /// What 99 % of the round-trip times do not exceed, as `rtt_p50_ps`.
+    /// The 99th percentile of round-trip times, as `rtt_p50_ps`.
     pub rtt_p99_ps: u64,
-    /// What kept its sender from sending, and for how long.
+    /// The time for which each limit kept its sender from sending.
     pub limits: Limits,
 }
 

@@ -64,22 +64,27 @@ pub enum TakeOverError {
     /// It does not exist, or is not free.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// The sockets could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The steering program could not be loaded.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// The steering program could not be attached.
     #[error("cannot attach to {interface}: {source}")]
     Attach {
+        /// The interface.
         interface: String,
         /// The kernel's error.
         source: ProgramError,
     },
     /// Zero-copy is required, and the driver does not accept the steering program.
     #[error(
-        "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. `spray doctor {interface}` tells what \
-         drivers mind, and --fix mends most of it; without --zero-copy the kernel copies"
+        "no zero-copy on {interface}: its driver does not take an XDP program, it says: {why}. `spray doctor {interface}` shows what \
+         its driver needs, and --fix sets most of it; without --zero-copy the kernel copies"
     )]
     Generic {
+        /// The interface.
         interface: String,
         /// The driver's message.
         why: String,

@@ -1,13 +1,11 @@
-//! One deadline per connection: an indexed binary heap.
-//!
-//! Every change of a deadline moves its entry, so no stale entry causes a wake-up.
+//! One deadline per connection: an indexed binary heap, which has no stale entries.
 #![expect(clippy::indexing_slicing, reason = "indices are those of the table, and places those that the heap keeps")]
 
 use spray_core::Time;
 
 const ABSENT: u32 = u32::MAX;
 
-/// A min-heap of connection indices, ordered by (deadline, index), that knows where each index is.
+/// A min-heap of connection indices, ordered by (deadline, index), with the position of each index.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     heap: Vec<u32>,
@@ -24,17 +22,17 @@ impl Deadlines {
         }
     }
 
-    /// The earliest deadline, [`Time::NEVER`] without any.
+    /// Returns the earliest deadline, [`Time::NEVER`] without any.
     pub(crate) fn next_at(&self) -> Time {
         self.heap.first().map_or(Time::NEVER, |&index| self.deadline[index as usize])
     }
 
-    /// The connection with the earliest deadline.
+    /// Returns the connection with the earliest deadline.
     pub(crate) fn first(&self) -> Option<u32> {
         self.heap.first().copied()
     }
 
-    /// A connection's deadline, [`Time::NEVER`] without one.
+    /// Returns a connection's deadline, [`Time::NEVER`] without one.
     pub(crate) fn of(&self, index: u32) -> Time {
         self.deadline[index as usize]
     }

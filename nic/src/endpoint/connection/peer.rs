@@ -1,18 +1,16 @@
-//! The host at the other end.
-
 use std::net::IpAddr;
 
-/// The other host: where frames for it go.
+/// The other host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// Its IP address, of the same family as the endpoint's own.
     pub address: IpAddr,
-    /// The Ethernet address to send to: the peer's, or that of the next hop.
+    /// The Ethernet address of the peer or of the next hop.
     pub mac: [u8; 6],
 }
 
 impl Peer {
-    /// The number by which the host of this address is known: no other has it.
+    /// Returns the address as a number that identifies the host.
     pub(crate) fn number(&self) -> u128 {
         match self.address {
             IpAddr::V4(address) => address.to_bits().into(),

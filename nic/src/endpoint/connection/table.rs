@@ -10,26 +10,25 @@ use crate::endpoint::{
     connection::{Connection, PeerKey},
 };
 
-/// One slot: a connection, or the counters of the last one.
+/// A connection, or the counters of the slot's last one.
 #[derive(Debug, Default)]
 struct Slot {
-    /// How many connections it has had.
+    /// The number of connections that the slot has had.
     generation: u32,
     connection: Option<Box<Connection>>,
     last: Option<(ConnectionId, ConnectionStats)>,
 }
 
-/// All connections of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
-    /// So many low bits of a connection's number say its slot. The others count the slot's connections.
+    /// The number of low bits of a connection's number that are its slot. The others are the slot's
+    /// generation.
     slot_bits: u32,
     free: VecDeque<u32>,
     by_peer: HashMap<PeerKey, u32>,
-    /// What the connections counted that have ended.
+    /// The counters of connections that have ended.
     ended: (SenderStats, ReceiverStats),
-    /// Their round-trip times.
     ended_rtts: RttHistogram,
 }
 
@@ -45,7 +44,6 @@ impl Table {
         }
     }
 
-    /// The connection in a slot, to look at.
     pub(crate) fn at(&self, slot: u32) -> Option<&Connection> {
         self.slots.get(slot as usize)?.connection.as_deref()
     }
@@ -58,25 +56,24 @@ impl Table {
         self.free.is_empty()
     }
 
-    /// The connection in a slot.
     pub(crate) fn slot(&mut self, index: u32) -> Option<&mut Connection> {
         self.slots.get_mut(index as usize)?.connection.as_deref_mut()
     }
 
-    /// The slot that a connection has or had.
+    /// Returns the slot that a connection has or had.
     #[inline]
     pub(crate) fn slot_of(&self, id: ConnectionId) -> u32 {
         id.0 & ((1 << self.slot_bits) - 1)
     }
 
-    /// The slot of a connection, if that very connection still exists.
+    /// Returns the slot of a connection, if it still exists.
     pub(crate) fn find(&self, id: ConnectionId) -> Option<u32> {
         let index = self.slot_of(id);
         let connection = self.slots.get(index as usize)?.connection.as_ref()?;
         (connection.id == id).then_some(index)
     }
 
-    /// Returns connection `id`, if it still exists.
+    /// Returns a connection, if it still exists.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let slot = self.slot_of(id);
@@ -95,17 +92,17 @@ impl Table {
         self.slots.iter_mut().filter_map(|slot| slot.connection.as_deref_mut())
     }
 
-    /// The slot of the connection that a peer names so.
+    /// Returns the slot of a connection by the peer's number and cookie.
     pub(crate) fn find_peer(&self, key: &PeerKey) -> Option<u32> {
         self.by_peer.get(key).copied()
     }
 
-    /// Enters a connection under its peer's number and cookie.
+    /// Records the peer's number and cookie of a connection.
     pub(crate) fn name(&mut self, key: PeerKey, index: u32) {
         self.by_peer.insert(key, index);
     }
 
-    /// Puts a connection into a free slot; `make` gets the number that it will have.
+    /// Puts a connection into a free slot; `make` gets its number.
     pub(crate) fn insert(&mut self, make: impl FnOnce(ConnectionId) -> Connection) -> Option<u32> {
         let index = self.free.pop_front()?;
         let slot = self.slots.get_mut(index as usize)?;
@@ -115,7 +112,7 @@ impl Table {
         Some(index)
     }
 
-    /// Takes a connection out. Its counters stay until the slot's next connection ends.
+    /// Removes a connection. Its counters remain until the slot's next connection ends.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
         let slot = self.slots.get_mut(index as usize)?;
         let connection = slot.connection.take()?;
@@ -129,7 +126,7 @@ impl Table {
         Some(connection)
     }
 
-    /// What all connections have counted, those that have ended included.
+    /// Returns the counters of all connections, past ones included.
     pub(crate) fn totals(&self) -> (SenderStats, ReceiverStats) {
         self.iter().map(Connection::stats).fold(self.ended, |(mut sender, mut receiver), stats| {
             sender.add(&stats.sender);
@@ -138,7 +135,7 @@ impl Table {
         })
     }
 
-    /// The round-trip times of all connections.
+    /// Returns the round-trip times of all connections, past ones included.
     pub(crate) fn rtts(&self) -> RttHistogram {
         let mut all = self.ended_rtts.clone();
         self.iter().filter_map(Connection::rtts).for_each(|rtts| all.add(rtts));

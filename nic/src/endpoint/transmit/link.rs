@@ -10,19 +10,20 @@ use spray_wire::{self as wire, SEAL_BYTES};
 use crate::device::{Device, FrameId};
 use crate::endpoint::{KindCounts, machine::Payload, tap::Tap, transmit::control_queue::Headers};
 
-/// Frames per flush. veth's ring silently drops beyond 256, so a burst must leave the kernel time to empty it.
+/// Frames per flush: veth's ring drops frames beyond 256, so that the kernel needs time to empty
+/// it.
 const FRAMES_PER_FLUSH: u32 = 64;
 /// Polls without new frames between two flushes, each of which may be a system call.
 const POLLS_PER_FLUSH: u32 = 16;
-/// Most frames that wait for room in the tx ring. While any waits, senders are not asked for data.
+/// Maximum number of frames that wait for room in the tx ring. While any waits, no data is taken
+/// from senders.
 const MAX_WAITING: usize = 64;
 
-/// Sends frames one after another.
 #[derive(Debug)]
 pub(crate) struct DevicePort<D> {
     pub(crate) device: D,
     pub(crate) sent: KindCounts,
-    /// Frames that the device handed over.
+    /// Frames that the device received.
     pub(crate) received: u64,
     pub(crate) control_dropped: u64,
     pub(crate) stalls: u64,
@@ -31,11 +32,10 @@ pub(crate) struct DevicePort<D> {
     pub(crate) failing: bool,
     /// The interface was removed, or its program detached.
     pub(crate) gone: bool,
-    /// A free frame, taken before a sender is asked for a packet, so that the packet always has one.
+    /// A free frame, reserved before a sender's packet is taken.
     spare: Option<FrameId>,
-    /// Frames ready to be sent that found the tx ring full, with their lengths.
+    /// Frames that found the tx ring full, with their lengths.
     waiting: VecDeque<(FrameId, u32)>,
-    /// Sees all frames that come and go.
     pub(crate) tap: Option<Box<dyn Tap>>,
     unflushed: u32,
     quiet_polls: u32,
@@ -65,7 +65,7 @@ impl<D: Device> DevicePort<D> {
         }
     }
 
-    /// From when on the device takes data; only devices of the laboratory shape what is sent.
+    /// Returns when the device takes data; only emulated devices shape.
     #[inline]
     pub(crate) fn ready_at(&self) -> Time {
         #[cfg(any(test, feature = "lab"))]
@@ -74,7 +74,7 @@ impl<D: Device> DevicePort<D> {
         Time::ZERO
     }
 
-    /// Whether a data packet can be sent now: takes a free frame for it and makes sure of room.
+    /// Returns whether a data packet can be sent now, and reserves a frame for it.
     pub(crate) fn can_send(&mut self) -> bool {
         if self.waiting.is_empty() && self.reserve() {
             return true;
@@ -102,13 +102,13 @@ impl<D: Device> DevicePort<D> {
                 }
                 self.queue(frame, bytes as u32);
             }
-            // The packet is longer than the device's frames. The checks of endpoint and connection settings rule that
-            // out.
+            // The packet is longer than the device's frames, which the checks of the configuration
+            // rule out.
             Err(_) => self.spare = Some(frame),
         }
     }
 
-    /// Has the device send all queued frames.
+    /// Flushes the device.
     pub(crate) fn flush(&mut self) {
         self.unflushed = 0;
         self.quiet_polls = 0;
@@ -124,15 +124,13 @@ impl<D: Device> DevicePort<D> {
         self.check();
     }
 
-    /// Notices that the interface is gone, also where nothing is sent and nothing fails.
+    /// Detects a removed interface, also when nothing is sent.
     pub(crate) fn check(&mut self) {
         self.gone |= self.device.is_gone();
     }
 
-    /// Ends a poll: flushes if queued frames have waited long enough, and now and then without any, so that completed
-    /// frames come back.
-    ///
-    /// Returns when to call again for queued frames that wait.
+    /// Ends a poll: flushes if queued frames have waited for long enough, and periodically without
+    /// any, so that completed frames return. Returns when to call again for queued frames.
     //= docs/specs/endpoint.md#END-19 coalescing
     pub(crate) fn settle(&mut self, now: Time) -> Time {
         self.quiet_polls += 1;
@@ -151,7 +149,7 @@ impl<D: Device> DevicePort<D> {
         due
     }
 
-    /// Gives the device the frames that wait, as many as it has room for.
+    /// Transmits waiting frames as far as the device has room.
     pub(crate) fn send_waiting(&mut self) {
         while let Some((frame, bytes)) = self.waiting.pop_front() {
             if let Err(frame) = self.device.transmit(frame, bytes) {
@@ -161,7 +159,7 @@ impl<D: Device> DevicePort<D> {
         }
     }
 
-    /// Gives every frame held here back to the device, so that it can be audited or used by another.
+    /// Returns the device with all frames released.
     pub(crate) fn into_device(mut self) -> D {
         let waiting = self.waiting.drain(..).map(|(frame, _)| frame);
         for frame in waiting.chain(self.spare.take()) {

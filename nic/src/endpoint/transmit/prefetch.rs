@@ -1,7 +1,7 @@
-//! Reads ahead what frames and turns will be worked on with, so that the cache has it then.
+//! Prefetches the state of connections.
 //!
-//! A connection's state lies behind three pointers, and with many connections none of it is in a cache. Here the same
-//! step is taken for several connections before the next one, so that their misses overlap.
+//! It lies behind three pointers, and with many connections none of it is in a cache. The same step
+//! is taken for several connections before the next one, so that their cache misses overlap.
 
 use std::hint::black_box;
 
@@ -10,13 +10,13 @@ use spray_wire::peek_packet;
 use crate::device::{Device, Received};
 use crate::endpoint::{ConnectionId, Endpoint, connection::table::Table, machine::Machine};
 
-/// With fewer connections their state stays in the cache by itself.
+/// With fewer connections the state stays in the cache.
 const MANY: usize = 32;
-/// Frames whose connections are read ahead together.
+/// Frames whose connections are prefetched together.
 pub(in crate::endpoint) const AHEAD: usize = 16;
 
 impl<D: Device> Endpoint<D> {
-    /// Reads ahead for frames that have arrived.
+    /// Prefetches for arrived frames.
     pub(in crate::endpoint) fn prefetch_arrivals(&self, arrivals: &[Received]) {
         let table = &self.machine.table;
         if table.len() < MANY {
@@ -35,7 +35,7 @@ impl<D: Device> Endpoint<D> {
 }
 
 impl Machine {
-    /// Reads ahead for the next turns.
+    /// Prefetches for the next turns.
     pub(in crate::endpoint) fn prefetch_turns(&self) {
         let Self { table, shared, .. } = self;
         if table.len() < MANY {
