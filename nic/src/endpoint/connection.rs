@@ -1,4 +1,4 @@
-//! One connection: its peer, the stage of its handshake, and its sender and receiver.
+//! A connection: its peer, the stage of its handshake, its sender and its receiver.
 
 pub(in crate::endpoint) mod deadlines;
 pub(in crate::endpoint) mod peer;
@@ -29,21 +29,19 @@ use crate::keys::PublicKey;
 //= docs/specs/flowcut.md#FLC-6 restoring the source port
 pub(crate) type PeerKey = (IpAddr, u32, u64);
 
-/// How far a connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// We sent a Connect.
     Connecting,
-    /// We sent an Accept, and no frame of the connection has come back yet: the Connect may be a replay.
+    /// We sent an Accept, and no frame has arrived since: the Connect may be a replay.
     HalfOpen,
-    /// Data goes both ways.
     Open,
     /// We sent a Close.
     Closing,
 }
 
-/// Sender, receiver and the messages being received. They exist once the peer's limits are known and its address is
-/// proven.
+/// Sender, receiver and incomplete messages. They exist once the peer's limits are known and its
+/// address is verified.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) sending: SendHalf,
@@ -52,7 +50,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Memory of the allocator's for incomplete messages, and for those that the user has not taken.
+    /// Returns the heap memory of incomplete messages, and of messages that the user has not taken.
     pub(crate) fn held_bytes(&self, config: &FlowConfig) -> u64 {
         let receiver = &self.receiving.receiver;
         let consumed = receiver.max_data().saturating_sub(config.max_data_bytes);
@@ -60,46 +58,45 @@ impl Flow {
     }
 }
 
-/// A connection's entry in the table.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
-    /// Its place in the table.
+    /// Its index in the table.
     pub(crate) slot: u32,
     pub(crate) peer: Peer,
-    /// To which of the peer's ports frames go.
+    /// The number of the peer's port.
     pub(crate) port: u8,
-    /// Our cookie: the peer must put it into its frames.
+    /// Our cookie, which the peer's frames carry.
     pub(crate) cookie: u64,
-    /// The peer's number for this connection, its cookie and its limits; zeros before its Connect or Accept.
+    /// The peer's number, cookie and limits; zeros before its Connect or Accept.
     pub(crate) remote: Terms,
     pub(crate) stage: Stage,
     pub(crate) config: FlowConfig,
     pub(crate) flow: Option<Box<Flow>>,
     pub(crate) send_buffers: SendBuffers,
-    /// Messages that the sender has not taken yet.
+    /// Messages that are not submitted to the sender.
     pub(crate) backlog: VecDeque<u32>,
-    /// Received messages that the user has not taken yet.
+    /// Received messages that the user has not taken.
     pub(crate) unread: u32,
-    /// `close` was called: a Close goes when everything is delivered.
+    /// `close` was called: a Close is sent when everything is delivered.
     pub(crate) close_wanted: bool,
-    /// Of a connection that is to close: how much was acknowledged when it was last looked at, and since when it is no more.
+    /// While closing: the acknowledged bytes at the last check, and since when they have not
+    /// changed.
     pub(crate) acked: Option<(u64, Time)>,
     pub(crate) repeat: Repeat,
-    /// What the server's Retry said; zeros before that.
+    /// The token of the server's Retry; zeros before.
     pub(crate) token: [u8; 16],
-    /// The client's side of the key exchange, until the Accept comes.
+    /// The client's state of the key exchange, until the Accept arrives.
     pub(crate) initiator: Option<Initiator>,
-    /// What of the key exchange follows our Connect or Accept.
+    /// The message of the key exchange in our Connect or Accept.
     pub(crate) exchange: Bytes,
-    /// What seals the frames and opens the peer's, where the two sides have keys and have exchanged them.
+    /// `Some` after a key exchange.
     pub(crate) seals: Option<Box<Seals>>,
     #[cfg(any(test, feature = "lab"))]
-    /// EVs of distinct paths that the sender gets once it exists.
+    /// Entropy values of distinct paths, for the sender once it exists.
     pub(crate) reachable: Box<[spray_core::path::PathEvs]>,
-    /// When the peer was last heard.
     pub(crate) last_arrival: Time,
-    /// When to look next at how long the peer has been silent, and at the age of the keys.
+    /// When to check the peer's silence and the age of the keys.
     pub(crate) check_at: Time,
 }
 
@@ -136,7 +133,7 @@ impl Connection {
         (self.peer.address, self.remote.connection, self.remote.cookie)
     }
 
-    /// Our side of the handshake.
+    /// Returns our terms of the handshake.
     pub(crate) fn terms(&self) -> Terms {
         Terms {
             connection: self.id.0,
@@ -158,7 +155,7 @@ impl Connection {
         Body::Accept(self.terms_with_exchange())
     }
 
-    /// Has the Connect to the holder of `key` carry this message of the key exchange, if there is one yet, and the tags that the server wants to see.
+    /// Sets the message of the key exchange and the tags of a Connect to the holder of `key`.
     pub(crate) fn tag_connect(&mut self, peers: &PeerTags, key: &PublicKey, own: IpAddr, message: &[u8]) {
         let payload = peers.payload(key, own, self.peer.address, &self.terms(), message);
         self.exchange = payload.unwrap_or_default().into();
@@ -168,30 +165,30 @@ impl Connection {
         Terms { exchange_bytes: self.exchange.len() as u16, ..self.terms() }
     }
 
-    /// The next frame's number and key, where frames are sealed.
+    /// Returns the number and key of the next frame, if frames are sealed.
     #[inline]
     pub(crate) fn ticket(&mut self) -> Option<Ticket> {
         self.seals.as_mut().map(|seals| seals.sealer.next())
     }
 
-    /// Has the connection looked at by then, or earlier if its keys want that.
+    /// Schedules a check at `at`, or earlier if the keys need it.
     pub(crate) fn check_by(&mut self, at: Time) {
         let keys =
             self.seals.as_ref().filter(|_| self.stage == Stage::Open).map_or(Time::NEVER, |seals| seals.asks_at());
         self.check_at = at.min(keys);
     }
 
-    /// Whether everything of ours is delivered.
+    /// Returns whether all messages of the user are delivered.
     pub(crate) fn is_delivered(&self) -> bool {
         self.send_buffers.is_empty() && self.backlog.is_empty()
     }
 
-    /// Whether nothing is under way in either direction.
+    /// Returns whether nothing is outstanding in either direction.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_delivered() && self.flow.as_ref().is_none_or(|flow| flow.receive_buffers.is_empty())
     }
 
-    /// The round-trip times that this side has measured, if it measures them.
+    /// Returns the measured round-trip times.
     pub(crate) fn rtts(&self) -> Option<&RttHistogram> {
         self.flow.as_ref()?.sending.sender.rtts()
     }
@@ -199,7 +196,7 @@ impl Connection {
     pub(crate) fn stats(&self) -> ConnectionStats {
         let Some(flow) = &self.flow else { return ConnectionStats::default() };
         let (sender, receiver) = (&flow.sending.sender, &flow.receiving.receiver);
-        // A bucket's middle may lie below the least time in it.
+        // The middle of a histogram bucket may be below the minimum.
         let rtt_ps = |permille| sender.rtts().map_or(0, |rtts| rtts.permille_ps(permille).max(sender.rtt().min_ps()));
         ConnectionStats {
             sender: *sender.stats(),
@@ -215,7 +212,7 @@ impl Connection {
         }
     }
 
-    /// When something has to be done even if no frame arrives.
+    /// Returns when the connection is due without an arrival.
     pub(crate) fn deadline(&self, now: Time) -> Time {
         let handshake = self.repeat.at.min(self.check_at);
         match self.flow.as_deref() {

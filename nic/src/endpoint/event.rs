@@ -1,4 +1,4 @@
-//! What an endpoint tells its user, and the errors of its calls.
+//! Events of an endpoint, and the errors of its calls.
 
 use bytes::Bytes;
 use spray_core::Time;
@@ -8,27 +8,27 @@ use thiserror::Error;
 use super::connection::peer::Peer;
 use crate::keys::PublicKey;
 
-/// Names a connection of one endpoint. The same value names another connection only after 2^32 others, or 2^31 where the table's size is no
-/// power of two.
+/// Identifies a connection of an endpoint. Values repeat after 2^32 connections, or 2^31 where the
+/// table's size is no power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u32);
 
 impl ConnectionId {
-    /// The number that frames to this endpoint carry.
+    /// Returns the number that frames to this endpoint carry.
     #[must_use]
     pub fn raw(self) -> u32 {
         self.0
     }
 }
 
-/// One event of one connection's algorithms.
+/// An event of a connection's algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEntry {
-    /// When it happened, by the endpoint's time.
+    /// The time by the caller's clock.
     pub at: Time,
-    /// Its connection.
+    /// The connection.
     pub connection: ConnectionId,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -40,62 +40,62 @@ pub struct MessageId(pub u32);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
-    /// A connection made by [`Endpoint::connect`](crate::Endpoint::connect) is open.
+    /// A connection opened by [`Endpoint::connect`](crate::Endpoint::connect) is established.
     Connected {
         /// The connection.
         connection: ConnectionId,
         /// When its Accept arrived.
         at: Time,
     },
-    /// A peer has connected, and proved that it receives frames sent to its address.
+    /// A peer has connected, and its address is verified.
     Accepted {
         /// The new connection.
         connection: ConnectionId,
         /// The peer that connected.
         peer: Peer,
-        /// The connection at the peer, as its [`Endpoint::connect`](crate::Endpoint::connect) returned it.
+        /// The connection's number at the peer.
         remote: ConnectionId,
-        /// When the proof arrived.
+        /// When the address was verified.
         at: Time,
     },
-    /// A whole message arrived. Each message is reported once.
+    /// A complete message has arrived.
     Received {
-        /// The connection it came on.
+        /// The connection.
         connection: ConnectionId,
         /// Its number among the peer's messages.
         message: MessageId,
-        /// Its bytes; none where a [`Sink`](super::Sink) took them.
+        /// Its bytes; empty with a [`Sink`](super::Sink).
         data: Bytes,
         /// The earliest send timestamp among its packets, on the *sender's* clock.
         started_at: Time,
-        /// When its last packet arrived.
+        /// When the last missing packet arrived.
         completed_at: Time,
     },
-    /// The peer has acknowledged a whole message.
+    /// The peer has acknowledged a complete message.
     Delivered {
-        /// The connection it went on.
+        /// The connection.
         connection: ConnectionId,
         /// Its number, as `send` returned it.
         message: MessageId,
-        /// When it was handed to the connection.
+        /// When it was submitted.
         started_at: Time,
         /// When the last acknowledgement arrived.
         at: Time,
     },
-    /// Either side closed the connection, and everything of ours is delivered.
+    /// Either side closed the connection, and all messages of the user are delivered.
     Closed {
-        /// The connection, now gone.
+        /// The connection, which no longer exists.
         connection: ConnectionId,
-        /// When.
+        /// The time.
         at: Time,
     },
-    /// The connection failed. Messages that were not reported as delivered may have arrived or not.
+    /// The connection failed. Messages without a `Delivered` may have arrived or not.
     Failed {
-        /// The connection, now gone.
+        /// The connection, which no longer exists.
         connection: ConnectionId,
-        /// Why.
+        /// The cause.
         error: ConnectionError,
-        /// When.
+        /// The time.
         at: Time,
     },
 }
@@ -103,25 +103,26 @@ pub enum EndpointEvent {
 /// Why a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ConnectionError {
-    /// No Accept came in time. A peer whose public key is not the one that this side has for it sends none.
+    /// No Accept arrived in time. A peer with another public key than the listed one sends none.
     #[error("the peer did not answer the connection request")]
     ConnectTimeout,
-    /// No Accept came in time, and none could have: nothing hands frames to this side's AF_XDP socket.
+    /// No Accept arrived in time, and none can: no XDP program redirects frames to this AF_XDP
+    /// socket.
     #[error(
         "the peer did not answer the connection request, and no answer could arrive: no XDP program on this interface steers frames into \
          the socket. Open the interface with Host::open, which comes with one, or attach your own with the socket in its XSKMAP"
     )]
     NothingArrives,
-    /// The peer accepts no connections, or no more of them.
+    /// The peer accepts no connections, or no more.
     #[error("the peer refused the connection")]
     Refused,
-    /// The peer does not know our key, or has none.
+    /// The peer does not list our key, or has no keys.
     #[error("the peer and this side do not have each other's keys")]
     Key,
-    /// Data stayed unacknowledged for the give-up time.
+    /// Data was not acknowledged for the give-up time.
     #[error("the peer stopped acknowledging")]
     PeerUnresponsive,
-    /// The same, while short frames of the peer arrive.
+    /// Data was not acknowledged for the give-up time, while short frames of the peer arrive.
     #[error(
         "the peer stopped acknowledging, though it is there: packets of up to {bytes} bytes no longer arrive, as when the MTU of an \
          interface or a link on the way became smaller (`ip link` on both sides)"
@@ -130,19 +131,19 @@ pub enum ConnectionError {
         /// The longest IP packet that was sent.
         bytes: u32,
     },
-    /// Nothing was heard for the idle timeout.
+    /// No frame arrived for the idle timeout.
     #[error("nothing was heard of the peer for the idle timeout")]
     IdleTimeout,
-    /// The peer is there, but its part of an exchange of fresh keys did not come in time (END-46).
+    /// The peer is alive, but an exchange of fresh keys was not completed in time (END-46).
     #[error("the peer exchanged no fresh keys in time")]
     StaleKeys,
-    /// The peer does not know the connection, as after a restart.
+    /// The peer has no such connection, as after a restart.
     #[error("the peer no longer knows the connection")]
     Reset,
-    /// The peer closed while messages of ours were undelivered.
+    /// The peer closed while messages were undelivered.
     #[error("the peer closed the connection before everything was delivered")]
     PeerClosed,
-    /// The peer, or this side, gave up on the connection.
+    /// Either side aborted the connection.
     #[error("the connection was aborted")]
     Aborted,
     /// The device's interface was removed, or its program detached.
@@ -150,28 +151,28 @@ pub enum ConnectionError {
     InterfaceGone,
 }
 
-/// Why an endpoint cannot be made.
+/// Why an endpoint cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// Full frames would not fit the interface.
+    /// Full frames do not fit the device.
     #[error(
         "frames of {needed} bytes do not fit: the device sends at most {available} (raise the MTU or lower the payload)"
     )]
     FrameTooLong {
         /// Bytes of a full data frame.
         needed: usize,
-        /// Bytes that the device can send.
+        /// The device's maximum.
         available: usize,
     },
     /// The connection table's size is out of range.
     #[error("max_connections is {0}; it must be 1 to 65536")]
     MaxConnections(u32),
-    /// Packets of the interface are too short to be of use.
+    /// Packets of the interface are too short.
     #[error("an MTU of {mtu} bytes is too small; needed is {needed}")]
     Mtu {
         /// The MTU.
         mtu: u32,
-        /// The least one.
+        /// The minimum.
         needed: u32,
     },
     /// There is no entropy value.
@@ -183,57 +184,57 @@ pub enum ConfigError {
     /// A message could be longer than the receiver's grant, and would never complete.
     #[error("max_data_bytes is {max_data_bytes}, less than max_message_bytes ({max_message_bytes})")]
     Grant {
-        /// What is granted.
+        /// The grant in bytes.
         max_data_bytes: u64,
-        /// The longest message.
+        /// The longest message in bytes.
         max_message_bytes: u64,
     },
-    /// The key of a peer is none that keys can be exchanged with.
+    /// The key of a peer is not valid for key exchange.
     #[error("no keys can be exchanged with the public key {0}")]
     Key(PublicKey),
-    /// The operating system gives no random numbers.
+    /// The operating system returns no random numbers.
     #[error("no entropy from the operating system: {0}")]
     Entropy(String),
 }
 
-/// Why a connection could not be begun.
+/// Why a connection could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    /// All slots of the connection table are taken.
+    /// The connection table is full.
     #[error("the connection table is full")]
     TableFull,
-    /// The peer's address is not of the endpoint's family.
+    /// The peer's address is of another family than the endpoint's.
     #[error("the peer's address is not of the endpoint's IP version")]
     Family,
-    /// There are keys, and none is that of the peer at this address.
+    /// There are keys, and none for the peer at this address.
     #[error("there is no key for the peer at that address")]
     Key,
-    /// The operating system gives no random numbers.
+    /// The operating system returns no random numbers.
     #[error("no entropy from the operating system")]
     Entropy,
-    /// The flow parameters given do not suit the device.
+    /// The flow parameters do not fit the device.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// The connection does not exist (any more).
+    /// The connection does not exist.
     #[error("no such connection")]
     Unknown,
-    /// `close` was called before.
+    /// The connection is closing.
     #[error("the connection is closing")]
     Closing,
-    /// Too many messages wait already; try again after a `Delivered` event.
+    /// Too many messages wait; try again after a `Delivered` event.
     #[error("too many messages are waiting")]
     Full,
     /// The message is longer than `max_message_bytes`.
     #[error("a message of {bytes} bytes; the longest possible has {max}")]
     Size {
-        /// Its length.
+        /// Its length in bytes.
         bytes: u64,
-        /// The longest possible.
+        /// The limit in bytes.
         max: u64,
     },
 }

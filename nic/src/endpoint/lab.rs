@@ -1,4 +1,4 @@
-//! Settings and paths that only a laboratory knows in advance: feature `lab`.
+//! Configurations and paths that only emulated networks know in advance: feature `lab`.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use super::{ConnectError, ConnectionId, Endpoint, check_flow, within};
 use crate::device::Device;
 
 impl<D: Device> Endpoint<D> {
-    /// Sets the configuration of this end of the connection `remote` that the endpoint at `peer` is about to open, in place of the endpoint's
-    /// own settings.
+    /// Sets the configuration of this end of the connection `remote` that the endpoint at `peer` is
+    /// about to open.
     ///
     /// # Errors
-    /// When the parameters do not fit.
+    /// When the parameters are out of range.
     //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
     pub fn expect(&mut self, peer: IpAddr, remote: ConnectionId, flow: FlowConfig) -> Result<(), ConnectError> {
         let flow = within(flow, &self.link.device);
@@ -22,7 +22,8 @@ impl<D: Device> Endpoint<D> {
         Ok(())
     }
 
-    /// Sets the entropy values that lead over distinct paths to the peer, in place of earlier ones. See [`Balancer::on_reachable`](spray_core::path::Balancer::on_reachable).
+    /// Sets the entropy values of distinct paths to the peer, in place of earlier ones. See
+    /// [`Balancer::on_reachable`](spray_core::path::Balancer::on_reachable).
     pub fn on_reachable(&mut self, connection: ConnectionId, paths: &[PathEvs]) {
         let now = self.machine.clock;
         let Some(index) = self.machine.table.find(connection) else { return };

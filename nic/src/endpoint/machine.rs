@@ -32,7 +32,7 @@ use super::{
     transmit::control_queue::{ControlQueue, Headers},
 };
 
-/// What follows the headers of a frame.
+/// The part of a frame that follows its headers.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     None,
@@ -55,7 +55,7 @@ impl Payload<'_> {
         }
     }
 
-    /// Writes it into its place in a frame, which is as long.
+    /// Writes it to `to`, which is as long.
     #[inline]
     pub(crate) fn fill(&self, to: &mut [u8]) {
         match self {
@@ -66,10 +66,10 @@ impl Payload<'_> {
     }
 }
 
-/// A message that is handed to its connection at a time: (time, order of calls, connection, message).
+/// A message that starts at a time: (time, order of calls, connection, message).
 type Scheduled = Reverse<(Time, u64, ConnectionId, u32)>;
 
-/// What stands between a stranger and an endpoint with keys.
+/// Admission of unauthenticated peers to an endpoint with keys.
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub(crate) tag: ConnectTag,
@@ -77,46 +77,45 @@ pub(crate) struct Admission {
     pub(crate) waiting: Waiting,
 }
 
-/// Everything but the device.
+/// An endpoint without its device.
 ///
-/// Its methods by file: here, the calls of the user and of the event loop; `input` (frames that arrive), `service` (what follows at a
-/// connection), `admission/handshake` (opening and closing), `seal/rekey` (fresh keys), `transmit/prefetch` (cache), `bare`.
+/// Its methods by file: here, those of the user and of the event loop; `input` (arriving frames),
+/// `service` (deadlines, end), `admission/handshake` (opening and closing), `seal/rekey` (fresh
+/// keys), `transmit/prefetch` (cache).
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) config: EndpointConfig,
     pub(crate) table: Table,
     pub(crate) shared: Shared,
-    /// Half-open connections, oldest first. Entries that have opened or ended are skipped.
+    /// Half-open connections, oldest first. Some have opened or ended since.
     pub(crate) half_open: VecDeque<ConnectionId>,
     pub(crate) limit: Answers,
-    /// Where there are keys: what a Connect must show, and who waits to have keys exchanged.
+    /// `Some` with keys.
     pub(crate) admission: Option<Admission>,
     pub(crate) tokens: Tokens,
-    /// Where the owner resolves next hops: those of clients.
+    /// `Some` if the user resolves the next hops of clients.
     pub(crate) next_hops: Option<NextHops>,
     pub(crate) rekeys: Rekeys,
-    /// A connection has ended that held much memory.
+    /// A connection with much memory has ended.
     pub(crate) trims_heap: bool,
-    /// Connections that have opened so far.
     pub(crate) opened: u64,
-    /// Settings of connections that others begin, by their addresses and numbers; the endpoint's own hold for all others.
+    /// Configurations of expected connections, by the peer's address and number.
     #[cfg(any(test, feature = "lab"))]
     pub(crate) expected: std::collections::HashMap<(std::net::IpAddr, u32), spray_core::flow::FlowConfig>,
-    /// The time of the last event.
     pub(crate) clock: Time,
-    /// What the connections' receivers hash message numbers with.
+    /// The key of the receivers' hash tables.
     pub(crate) hash_key: HashKey,
     scheduled: BinaryHeap<Scheduled>,
-    /// At so many it is looked for some whose connections have ended.
+    /// The length at which messages of ended connections are removed.
     scheduled_most: usize,
     schedules: u64,
-    /// Connections that were begun here.
+    /// Connections opened from here.
     begun: u64,
 }
 
 impl Machine {
     /// # Errors
-    /// When the operating system gives no random numbers.
+    /// When the operating system returns no random numbers.
     pub(crate) fn new(config: EndpointConfig) -> Result<Self, getrandom::Error> {
         let capacity = config.max_connections as usize;
         let seed = config.seed.map_or_else(getrandom::u64, Ok)?;
@@ -159,8 +158,7 @@ impl Machine {
         })
     }
 
-    /// A cookie that nobody can guess, from the operating system, if that gives random numbers. Where a run must repeat it comes from the
-    /// seed.
+    /// Returns an unpredictable cookie, or with a seed, a repeatable one.
     pub(crate) fn cookie(&mut self) -> Option<u64> {
         match self.config.seed {
             None => getrandom::u64().ok(),
@@ -168,20 +166,22 @@ impl Machine {
         }
     }
 
-    /// To which of the peer's ports the next Connect goes. Where a run must repeat that does not depend on our address.
+    /// Returns the number of the peer's port for the next Connect. With a seed it does not depend
+    /// on our address.
     pub(crate) fn aim(&mut self) -> u8 {
         let EndpointConfig { shard, address, seed, .. } = self.config;
         self.begun += 1;
         if seed.is_some() { shard.number() } else { shard.aim(address, self.begun - 1) }
     }
 
-    /// A random port for frames without a chosen path, so that a retransmission takes another path.
+    /// Returns a random port for a frame without a chosen path, so that a retransmission uses
+    /// another path.
     pub(crate) fn any_port(&mut self) -> EvPort {
         let evs = self.config.flow.path.evs;
         spray_core::path::draw(evs, &mut self.shared.host.rng).port(evs.into())
     }
 
-    /// Takes a message that is handed to its connection at `at`, or at the last event's time if that is later.
+    /// Schedules a message for `at`, or for the time of the last event if that is later.
     pub(crate) fn schedule(&mut self, id: ConnectionId, content: Content, at: Time) -> Result<MessageId, SendError> {
         let limit = self.config.max_queued_messages;
         let index = self.table.find(id).ok_or(SendError::Unknown)?;
@@ -203,12 +203,12 @@ impl Machine {
         Ok(MessageId(message))
     }
 
-    /// When a timer or a scheduled message is next due.
+    /// Returns when the next timer or scheduled message is due.
     pub(crate) fn next_timer(&self) -> Time {
         self.shared.deadlines.next_at().min(self.next_scheduled()).min(self.next_grant()).min(self.next_exchange())
     }
 
-    /// Does one of the things due at `now`.
+    /// Handles one timer that is due.
     pub(crate) fn on_timer(&mut self, now: Time) {
         if self.shared.deadlines.next_at() <= now {
             if let Some(index) = self.shared.deadlines.first() {
@@ -225,7 +225,7 @@ impl Machine {
         }
     }
 
-    /// Gives the connection whose turn it is a turn. Returns the data frame that it sends; another frame goes to the
+    /// Serves the connection whose turn it is. Returns its data frame; a control frame goes to the
     /// control queue.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(Headers, Payload<'_>)> {
@@ -251,7 +251,7 @@ impl Machine {
         Some((headers, payload))
     }
 
-    /// Sends the next pull.
+    /// Sends a pull.
     fn grant(&mut self, now: Time) {
         let Self { table, shared, .. } = self;
         let Some((number, pull)) = shared.host.grant(now) else { return };
@@ -261,7 +261,7 @@ impl Machine {
         shared.control_queue.push_to(connection, port, Body::Pull(pull));
     }
 
-    /// The user has taken `bytes` of what a connection received.
+    /// The user has taken `bytes` of a connection's messages.
     pub(crate) fn on_consumed(&mut self, id: ConnectionId, bytes: u64) {
         let Some(index) = self.table.find(id) else { return };
         let Some(connection) = self.table.slot(index) else { return };
@@ -272,19 +272,18 @@ impl Machine {
         }
     }
 
-    /// Sets a connection's deadline anew.
+    /// Updates a connection's deadline.
     pub(crate) fn reschedule(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
             self.shared.reschedule(now, connection);
         }
     }
 
-    /// Makes a connection due at the last event's time, because of a call of the user.
+    /// Makes a connection due now, after a call of the user.
     pub(crate) fn nudge(&mut self, index: u32) {
         self.shared.deadlines.set(index, self.clock);
     }
 
-    /// Places for scheduled messages.
     #[cfg(test)]
     pub(crate) fn scheduled_capacity(&self) -> usize {
         self.scheduled.capacity()
@@ -302,7 +301,7 @@ impl Machine {
         self.scheduled.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
-    /// Forgets the scheduled messages of connections that have ended, whenever so many more have come that this pays.
+    /// Removes the scheduled messages of ended connections, at most once per doubling of the heap.
     fn forget_scheduled(&mut self) {
         if self.scheduled.len() >= self.scheduled_most {
             let table = &self.table;
@@ -321,8 +320,7 @@ impl Machine {
     }
 }
 
-/// Numbers from the operating system, which nobody can guess. Where a run must repeat they come from a stream of the seed, and no
-/// connection's choices change with them.
+/// Returns random numbers of the operating system, or with a seed, of a separate stream of it.
 fn secret<const WORDS: usize>(config: &EndpointConfig, stream: u64) -> Result<[u64; WORDS], getrandom::Error> {
     let mut words = [0; WORDS];
     let mut seeded = config.seed.map(|seed| spray_core::rng::stream(seed, stream));

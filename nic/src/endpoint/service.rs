@@ -1,4 +1,4 @@
-//! What follows at a connection after an event, and when nothing comes: the host's rules, the end, the next deadline.
+//! Deadlines of a connection: those of its halves, the idle timeout, and its end.
 
 use spray_core::Time;
 use spray_wire::{Body, Close, CloseReason, Probe};
@@ -10,17 +10,20 @@ use super::{
     shared::Outcome,
 };
 
-/// Token of keep-alive probes. Balancers' probes count up from 1, so no sender takes the answer for one of theirs.
+/// Token of keep-alive probes. Tokens of balancers count up from 1, so that no sender takes the
+/// answer for its own.
 const KEEP_ALIVE: u64 = u64::MAX;
 
-/// How long a connection that is to close waits for a peer that takes nothing, in idle timeouts: 300 s where that is 5.
+/// How long a closing connection waits for a peer that acknowledges nothing, in idle timeouts: 300
+/// s for 5 s.
 const STUCK_TIMEOUTS: u64 = 60;
 
-/// From this amount on, the memory of a connection that ends returns to the system once the user has taken all events.
+/// Memory of an ended connection, in bytes, from which on the heap is trimmed after the user has
+/// taken all events.
 const TRIM_BYTES: u64 = 1 << 20;
 
 impl Machine {
-    /// Does what is due at a connection, and what follows from a call of its user.
+    /// Handles what is due at a connection, and calls of its user.
     pub(crate) fn service(&mut self, now: Time, index: u32) {
         let Some(connection) = self.table.slot(index) else { return };
         if connection.stage != Stage::Open {
@@ -44,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// Does what is due at a connection's deadline.
+    /// Handles a connection's deadline.
     pub(crate) fn on_deadline(&mut self, now: Time, index: u32) {
         self.shared.deadlines.set(index, Time::NEVER);
         let Some(connection) = self.table.slot(index) else { return };
@@ -59,7 +62,7 @@ impl Machine {
         self.service(now, index);
     }
 
-    /// Ends a connection with an error and tells the peer why.
+    /// Ends a connection with an error, and notifies the peer.
     pub(crate) fn give_up(&mut self, now: Time, index: u32, error: ConnectionError, reason: CloseReason) {
         let port = self.any_port();
         if let Some(connection) = self.table.slot(index)
@@ -71,7 +74,8 @@ impl Machine {
         self.fail(now, index, error);
     }
 
-    /// Ends every connection with an error, and forgets the half-open ones. Peers are told, where there is a reason for them.
+    /// Ends all connections with an error, and removes half-open ones. With a `reason`, peers are
+    /// notified.
     pub(crate) fn end_all(&mut self, now: Time, error: ConnectionError, reason: Option<CloseReason>) {
         for index in 0..self.config.max_connections {
             match (self.table.slot(index).map(|connection| connection.stage), reason) {
@@ -83,7 +87,6 @@ impl Machine {
         }
     }
 
-    /// Ends a connection with an error.
     pub(crate) fn fail(&mut self, now: Time, index: u32, error: ConnectionError) {
         if let Some(connection) = self.end(index) {
             let event = EndpointEvent::Failed { connection: connection.id, error, at: now };
@@ -91,14 +94,14 @@ impl Machine {
         }
     }
 
-    /// Ends a connection that was closed.
+    /// Ends a connection after closing.
     pub(crate) fn finish(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.end(index) {
             self.shared.events.push_back(EndpointEvent::Closed { connection: connection.id, at: now });
         }
     }
 
-    /// Frees the slot of a connection that was open; the next one to its peer begins with what it has learned.
+    /// Removes a connection. The next one to its peer starts with its path measurements.
     fn end(&mut self, index: u32) -> Option<Box<Connection>> {
         let connection = self.remove(index)?;
         if let Some(flow) = connection.flow.as_deref() {
@@ -107,7 +110,8 @@ impl Machine {
         Some(connection)
     }
 
-    /// Frees a connection's slot. A turn that it still has is passed over: its number is not used again soon.
+    /// Removes a connection. A turn that it still has is skipped, since its number is not reused
+    /// soon.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Box<Connection>> {
         self.shared.deadlines.set(index, Time::NEVER);
         let connection = self.table.remove(index)?;
@@ -119,8 +123,8 @@ impl Machine {
         Some(connection)
     }
 
-    /// Fails a connection whose peer has been silent too long, or lets it not end. Sends a keep-alive after a third of that time, and more until it
-    /// is answered.
+    /// Fails a connection whose peer has been silent for too long, or accepts nothing while
+    /// closing. Sends keep-alives after a third of that time, until one is answered.
     //= docs/specs/endpoint.md#END-9 keep-alives
     fn check_idle(&mut self, now: Time, index: u32) {
         let (timeout, port) = (self.config.idle_timeout_ps, self.any_port());
@@ -135,7 +139,7 @@ impl Machine {
             return;
         }
         let asks = silent >= timeout / 3;
-        // Each draws its entropy value anew: a dead path loses some of them only.
+        // Each draws another entropy value: a dead path loses only some of them.
         let (from, wait) = if asks { (now, timeout / 30) } else { (connection.last_arrival, timeout / 3) };
         connection.check_by(from.after(wait.max(1)));
         if asks {
@@ -144,13 +148,14 @@ impl Machine {
     }
 }
 
-/// A frame whose answer shows that the peer lives.
+/// Returns a frame that the peer answers.
 pub(crate) fn keep_alive(now: Time) -> Body {
     Body::Probe(Probe { token: KEEP_ALIVE, timestamp: now })
 }
 
 impl Connection {
-    /// Whether it was to close long ago, and nothing more is acknowledged: the peer is there, but takes nothing.
+    /// Returns whether a closing connection has long had nothing acknowledged, though the peer is
+    /// alive.
     //= docs/specs/endpoint.md#END-10 60 idle timeouts
     fn is_stuck(&mut self, now: Time, timeout_ps: u64) -> bool {
         if !self.close_wanted || self.stage != Stage::Open {
@@ -181,7 +186,7 @@ impl Connection {
         Body::Close(Close { cumulative, reason, acknowledgement })
     }
 
-    /// Hands messages to the sender in order, as many as it takes.
+    /// Submits messages to the sender in order, as many as it accepts.
     pub(crate) fn submit_backlog(&mut self) {
         let Some(flow) = self.flow.as_deref_mut() else { return };
         while let Some(&message) = self.backlog.front() {

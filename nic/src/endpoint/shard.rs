@@ -1,10 +1,9 @@
-//! A host that consists of several endpoints.
-
 use std::net::IpAddr;
 
 use spray_wire::Ports;
 
-/// Which of the endpoints of its host an endpoint is: each has a thread of its own, connections of its own, and some of the host's ports.
+/// The position of an endpoint among those of its host. Each has its own thread, connections and
+/// part of the host's ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     number: u8,
@@ -15,35 +14,36 @@ impl Shard {
     /// The only endpoint of its host.
     pub const WHOLE: Self = Self { number: 0, count: 1 };
 
-    /// Most endpoints of a host: one for each of its ports.
+    /// Maximum number of endpoints of a host: one for each of its ports.
     pub const MOST: usize = Ports::COUNT as usize;
 
-    /// All of a host's, of which there are `count`, 1 to [`Shard::MOST`]; others are brought within.
+    /// Returns the endpoints of a host with `count` of them, limited to 1 to [`Shard::MOST`].
     pub fn all(count: usize) -> impl Iterator<Item = Self> {
         let count = count.clamp(1, Self::MOST) as u8;
         (0..count).map(move |number| Self { number, count })
     }
 
-    /// Its number, from 0.
+    /// Returns its number, from 0.
     #[must_use]
     pub fn number(self) -> u8 {
         self.number
     }
 
-    /// How many its host has.
+    /// Returns the number of endpoints of its host.
     #[must_use]
     pub fn count(self) -> u8 {
         self.count
     }
 
-    /// The number of the endpoint that serves the receive queue of this place among the interface's, from 0.
+    /// Returns the number of the endpoint that serves receive queue `place` of the interface, from
+    /// 0.
     #[inline]
     #[must_use]
     pub fn serving(self, place: usize) -> u8 {
         (place % usize::from(self.count)) as u8
     }
 
-    /// The number of the endpoint that takes what comes to this one of the host's ports.
+    /// Returns the number of the endpoint that receives at port number `port` of the host.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     #[inline]
     #[must_use]
@@ -51,8 +51,9 @@ impl Shard {
         port % self.count
     }
 
-    /// To which of a peer's ports the Connect of this endpoint's connection `made` goes, if it has made as many before. Endpoints of one host
-    /// take turns, so that its connections spread over those of the peer, and hosts begin at different ports.
+    /// Returns the number of the peer's port for the Connect of this endpoint's connection number
+    /// `made`. The endpoints of a host take turns, so that connections spread over those of the
+    /// peer, and hosts start at different ports.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
     pub(crate) fn aim(self, own: IpAddr, made: u64) -> u8 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,5 @@
-//! What a Connect to a holder of keys ends with: a tag under the server's public key. Who does not know that key gets no answer.
+//! The tag at the end of a Connect to a server with keys. A client without the server's public key
+//! gets no answer.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use subtle::ConstantTimeEq;
 use crate::endpoint::seal::exchange::{Ends, bound};
 use crate::keys::PublicKey;
 
-/// The maker of the tags for one server, and their judge.
+/// Creates and checks the tags for one server.
 #[derive(Debug, Clone)]
 pub struct ConnectTag(hmac::Key);
 
@@ -17,14 +18,15 @@ impl ConnectTag {
     /// Bytes of a tag.
     pub const BYTES: usize = 16;
 
-    /// For Connects to the holder of this key.
+    /// Creates it for Connects to the holder of this key.
     #[must_use]
     pub fn new(server: &PublicKey) -> Self {
         let key = [b"spray connect".as_slice(), server.bytes()].concat();
         Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
     }
 
-    /// The tag of a Connect between these addresses, with these terms and this message of the key exchange.
+    /// Returns the tag of a Connect between these addresses, with these terms and this message of
+    /// the key exchange.
     //= docs/specs/endpoint.md#END-45 silence towards strangers
     #[must_use]
     pub fn of(&self, client: IpAddr, server: IpAddr, terms: &Terms, message: &[u8]) -> [u8; Self::BYTES] {
@@ -35,7 +37,7 @@ impl ConnectTag {
         *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
     }
 
-    /// What lies before the tag in what follows a Connect, if its tag is right.
+    /// Returns the part of a Connect's payload before the tag, if the tag is valid.
     pub(crate) fn open<'a>(&self, ends: Ends, terms: &Terms, payload: &'a [u8]) -> Option<&'a [u8]> {
         let (message, shown) = payload.split_last_chunk::<{ Self::BYTES }>()?;
         let right = self.of(ends.client, ends.server, terms, message);

@@ -23,11 +23,12 @@ use crate::endpoint::{
     service::keep_alive,
 };
 
-/// Half-open connections whose addresses are compared when the table is full.
+/// Half-open connections of which the addresses are compared when the table is full.
 const COMPARED: usize = 64;
 
 impl Machine {
-    /// Takes a slot for a connection to `peer`. Its Connect goes at `now`, to that one of the peer's ports first.
+    /// Creates a connection to `peer`. Its Connect is sent at `now`, first to the peer's port
+    /// number `port`.
     pub(crate) fn connect(
         &mut self,
         now: Time,
@@ -56,8 +57,8 @@ impl Machine {
         Ok(connection.id)
     }
 
-    /// Handles a connection request. Nothing is kept until the client has proved its address and its key, and nothing but a slot until
-    /// a frame of the connection comes.
+    /// Handles a Connect. Stores nothing until the client's address and key are verified, and only
+    /// an entry in the table until a frame of the connection arrives.
     pub(crate) fn on_connect(&mut self, now: Time, frame: &Frame<'_>, connect: Terms) {
         let peer = Peer { address: frame.envelope.src, mac: frame.envelope.src_mac };
         if !self.accepting(peer, &connect).accepts(&connect) {
@@ -80,7 +81,7 @@ impl Machine {
         self.on_client(now, client, message, frame.envelope.src_port);
     }
 
-    /// Handles a request of a client that may know this server. Answers go to the client's next hop, as far as that is resolved.
+    /// Handles a Connect with a valid tag. Answers go to the client's next hop if that is resolved.
     //= docs/specs/endpoint.md#END-2 the address first
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     fn on_client(&mut self, now: Time, mut client: Client, message: &[u8], port: EvPort) {
@@ -104,7 +105,8 @@ impl Machine {
         }
     }
 
-    /// The message of the key exchange of a client, if it is one of the peers'; `Some(None)` if there are no keys on either side.
+    /// Returns the message of the key exchange of a listed client; `Some(None)` without keys on
+    /// both sides.
     //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
     fn message_of_peer(&self, client: &Client, payload: &[u8]) -> Option<Option<[u8; CONNECT_BYTES]>> {
         let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys) else {
@@ -115,7 +117,7 @@ impl Machine {
         keys.trusts(address, key).then_some(Some(*message))
     }
 
-    /// Goes on with a client that has proved its address, and its key where there are keys.
+    /// Continues with a client that is verified.
     fn admit(&mut self, now: Time, (client, message): Asking) {
         match (&mut self.admission, message) {
             (Some(admission), Some(message)) => {
@@ -127,7 +129,8 @@ impl Machine {
         }
     }
 
-    /// Sends frames for an address to this Ethernet address from now on, and goes on with the clients that have waited for it.
+    /// Sets the Ethernet address of frames to `address`, and continues with the clients that waited
+    /// for it.
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     pub(crate) fn on_next_hop(&mut self, now: Time, address: IpAddr, mac: [u8; 6]) {
         let connections = self.table.iter_mut().filter(|connection| connection.peer.address == address);
@@ -160,7 +163,7 @@ impl Machine {
         Ends { client: client.address, server: self.config.address }
     }
 
-    /// How the connection works that a Connect asks for.
+    /// Returns the configuration of the connection that a Connect requests.
     //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
     fn accepting(&self, peer: Peer, connect: &Terms) -> FlowConfig {
         #[cfg(any(test, feature = "lab"))]
@@ -172,7 +175,7 @@ impl Machine {
         self.config.flow.sanitised()
     }
 
-    /// Exchanges keys with the client whose turn it is, if there is one.
+    /// Exchanges keys with the next client.
     //= docs/specs/endpoint.md#END-33 the key exchange
     //= docs/specs/endpoint.md#END-34 exchanges are limited
     pub(crate) fn exchange_next(&mut self, now: Time) {
@@ -186,7 +189,8 @@ impl Machine {
         self.half_open(now, client, responder);
     }
 
-    /// Takes the server's token: connects again, now with it and with the key exchange's message.
+    /// Handles a Retry: sends the Connect again, with the token and the message of the key
+    /// exchange.
     //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn on_retry(&mut self, now: Time, index: u32, retry: Retry, from: u8) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
@@ -214,7 +218,7 @@ impl Machine {
         self.reschedule(now, index);
     }
 
-    /// Takes the peer's limits. The answer proves our address to the peer.
+    /// Handles an Accept: sets the peer's limits. The answer verifies our address.
     pub(crate) fn on_accept(&mut self, now: Time, index: u32, accept: Terms, port_of_peer: u8, message: &[u8]) {
         let port = self.any_port();
         let Some(connection) = self.table.slot(index) else { return };
@@ -252,7 +256,8 @@ impl Machine {
         self.service(now, index);
     }
 
-    /// Opens a half-open connection: a frame of the connection came, so the Connect was no replay.
+    /// Opens a half-open connection: a frame of the connection has arrived, so that the Connect was
+    /// no replay.
     //= docs/specs/endpoint.md#END-3 open by a frame
     pub(crate) fn on_proof(&mut self, now: Time, index: u32) {
         self.open(now, index);
@@ -264,7 +269,7 @@ impl Machine {
         self.service(now, index);
     }
 
-    /// Takes a Close: the peer closes, or answers our Close.
+    /// Handles a Close: the peer closes, or answers our Close.
     //= docs/specs/endpoint.md#END-10 closing
     pub(crate) fn on_close(&mut self, now: Time, index: u32, close: Close, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
@@ -299,7 +304,7 @@ impl Machine {
         }
     }
 
-    /// Takes a Close for the last ACK of its sender.
+    /// Handles the last ACK, which a Close carries.
     fn on_last_ack(&mut self, now: Time, index: u32, cumulative: u64, port: EvPort) {
         let Some(connection) = self.table.slot(index) else { return };
         let ack = Body::Ack(Ack { cumulative, sack_base: cumulative, port, ..Ack::default() });
@@ -308,7 +313,7 @@ impl Machine {
         let _ = self.shared.on_control(now, connection, &ack, &path);
     }
 
-    /// Takes a Reset: the peer does not know the connection. Only who holds the peer's cookie can say so.
+    /// Handles a Reset: the peer has no such connection. It must carry the peer's cookie.
     //= docs/specs/endpoint.md#END-7 resets
     pub(crate) fn on_reset(&mut self, now: Time, frame: &Frame<'_>) {
         let key = (frame.envelope.src, frame.common.connection, frame.common.cookie);
@@ -324,13 +329,14 @@ impl Machine {
         match connection.map(|connection| connection.stage) {
             Some(Stage::Closing) => self.finish(now, index),
             Some(Stage::Open) => self.fail(now, index, ConnectionError::Reset),
-            // Our Accept answered a Connect that the network delivered late.
+            // Our Accept answered a delayed Connect.
             Some(Stage::HalfOpen) => drop(self.remove(index)),
             Some(Stage::Connecting) | None => self.shared.stats.unexpected += 1,
         }
     }
 
-    /// Answers a frame of an unknown connection with a Reset under the frame's own cookie, within the rate limit.
+    /// Answers a frame of an unknown connection with a Reset that has the frame's cookie, within
+    /// the rate limit.
     //= docs/specs/endpoint.md#END-8 answers to strangers
     pub(crate) fn send_reset(&mut self, now: Time, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. }) | Body::Retry(_)) {
@@ -345,7 +351,7 @@ impl Machine {
         self.shared.control_queue.push(&peer, frame.common, frame.envelope.src_port, body);
     }
 
-    /// Begins the close handshake. Everything of ours is delivered by now.
+    /// Starts to close a connection that has delivered everything.
     //= docs/specs/endpoint.md#END-10 closing
     pub(crate) fn start_close(&mut self, now: Time, index: u32) {
         if let Some(connection) = self.table.slot(index) {
@@ -356,7 +362,7 @@ impl Machine {
         }
     }
 
-    /// Repeats the frame whose answer the handshake waits for, or gives up.
+    /// Retransmits the frame that the peer has not answered, or gives up.
     pub(crate) fn retransmit_handshake(&mut self, now: Time, index: u32) {
         let (port, config) = (self.any_port(), self.config.handshake);
         let Some(connection) = self.table.slot(index) else { return };
@@ -371,7 +377,7 @@ impl Machine {
                 Some(connection.connect_frame())
             }
             Stage::Closing => Some(connection.close_frame(CloseReason::Done, false)),
-            // The client repeats its Connect until it has the Accept.
+            // The client repeats its Connect.
             Stage::HalfOpen => None,
             //= docs/specs/endpoint.md#END-3 open by a frame
             Stage::Open => Some(keep_alive(now)),
@@ -382,9 +388,9 @@ impl Machine {
         }
         match stage {
             Stage::Connecting => self.fail(now, index, ConnectionError::ConnectTimeout),
-            // All our data was acknowledged: a peer that is gone now is no failure.
+            // All data was acknowledged: it is no failure if the peer is gone.
             Stage::Closing => self.finish(now, index),
-            // The time of END-9 goes on.
+            // The idle timeout applies.
             Stage::Open => connection.repeat = Repeat::OFF,
             Stage::HalfOpen => {
                 self.shared.stats.half_open_expired += 1;
@@ -394,8 +400,7 @@ impl Machine {
         }
     }
 
-    /// Makes room in a full table: gives a half-open connection up. Whoever begins many gives way first, and an open connection
-    /// never does.
+    /// Removes a half-open connection from a full table, of the address with most of them.
     //= docs/specs/endpoint.md#END-5 A full table
     fn make_room(&mut self) {
         while self.table.is_full()
@@ -409,7 +414,8 @@ impl Machine {
         }
     }
 
-    /// The place of the half-open connection that gives way: the oldest of the address that has most of the oldest ones.
+    /// Returns the index of the half-open connection to remove: the oldest of the address that has
+    /// most of the oldest ones.
     fn gives_way(&mut self) -> Option<usize> {
         let Self { table, half_open, .. } = self;
         let waits = |id: &ConnectionId| table.get(*id).filter(|connection| connection.stage == Stage::HalfOpen);
@@ -423,13 +429,13 @@ impl Machine {
         waiting.min_by_key(|(_, address)| Reverse(count(**address))).map(|(at, _)| at)
     }
 
-    /// Makes a half-open connection, with the secrets of the key exchange if there was one.
+    /// Creates a half-open connection, with the secrets of the key exchange if there was one.
     fn half_open(&mut self, now: Time, client: Client, responder: Option<Responder>) {
         self.make_room();
         if self.table.is_full() {
             return self.refuse(now, client.peer, client.named(), CloseReason::Refused);
         }
-        // The client tries again.
+        // The client retries.
         let Some(cookie) = self.cookie() else { return };
         let Client { peer, terms: connect, port } = client;
         let config = self.accepting(peer, &connect);
@@ -458,7 +464,8 @@ impl Machine {
         self.answer(now, index);
     }
 
-    /// Answers a Connect, in the same way each time. The client has time anew to answer the Accept.
+    /// Answers a Connect with the same Accept each time, and restarts the time for the client's
+    /// answer.
     //= docs/specs/endpoint.md#END-3 open by a frame
     fn answer(&mut self, now: Time, index: u32) {
         let (port, patience) = (self.any_port(), self.config.handshake.lasts_ps());
@@ -482,7 +489,7 @@ impl Machine {
         self.shared.control_queue.push(&peer, named, port, Body::Close(close));
     }
 
-    /// Makes sender and receiver, within the limits of both sides.
+    /// Creates sender and receiver, within the limits of both sides.
     fn open(&mut self, now: Time, index: u32) {
         let (idle_timeout_ps, key) = (self.config.idle_timeout_ps, self.hash_key);
         let Some(connection) = self.table.slot(index) else { return };

@@ -1,15 +1,16 @@
-//! Rate limits of what strangers can have an endpoint do.
+//! Rate limits for requests of unauthenticated peers.
 
 use spray_core::Time;
 
-/// A token bucket: at most `BURST` at once, and then one each `INTERVAL_PS`.
+/// A token bucket: `BURST` at once, then one each `INTERVAL_PS`.
 #[derive(Debug)]
 pub(crate) struct RateLimit<const BURST: u32, const INTERVAL_PS: u64> {
     tokens: u32,
     refilled_at: Time,
 }
 
-/// Of answers to frames without a valid cookie: at once enough for a whole table of peers to learn of a restart, then one a millisecond.
+/// Answers to frames without a valid cookie: enough for a full table of peers after a restart, then
+/// one per millisecond.
 pub(crate) type Answers = RateLimit<64, 1_000_000_000>;
 
 impl<const BURST: u32, const INTERVAL_PS: u64> Default for RateLimit<BURST, INTERVAL_PS> {
@@ -19,10 +20,10 @@ impl<const BURST: u32, const INTERVAL_PS: u64> Default for RateLimit<BURST, INTE
 }
 
 impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
-    /// Whether it may happen now. If so, it is counted.
+    /// Returns whether the bucket has a token, and takes it.
     pub(crate) fn allow(&mut self, now: Time) -> bool {
         let fresh = now.since(self.refilled_at) / INTERVAL_PS;
-        // A full bucket counts from now.
+        // A full bucket fills from now on.
         let full = fresh >= u64::from(BURST);
         self.refilled_at = if full { now } else { self.refilled_at.after(fresh * INTERVAL_PS) };
         self.tokens = (u64::from(self.tokens).saturating_add(fresh)).min(u64::from(BURST)) as u32;
@@ -31,7 +32,7 @@ impl<const BURST: u32, const INTERVAL_PS: u64> RateLimit<BURST, INTERVAL_PS> {
         allowed
     }
 
-    /// When it may happen next.
+    /// Returns when the bucket has a token.
     pub(crate) fn next_at(&self) -> Time {
         if self.tokens > 0 { self.refilled_at } else { self.refilled_at.after(INTERVAL_PS) }
     }

@@ -1,5 +1,5 @@
-//! How a client shows which listed key it holds before a server computes anything for it that costs much: by a tag under the secret that the static
-//! keys of both sides give.
+//! The proof that a client holds a listed key, which a server checks before any costly computation:
+//! a tag under the secret of both sides' static keys.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,31 +14,32 @@ use crate::endpoint::admission::connect_tag::ConnectTag;
 use crate::endpoint::seal::exchange::{CONNECT_BYTES, Ends, bound};
 use crate::keys::{Keys, PublicKey};
 
-/// Bytes of a client's name, and of its tag.
+/// Bytes of a client's name and of its tag.
 const NAME_BYTES: usize = 8;
 const TAG_BYTES: usize = 16;
 
-/// What follows the message of the key exchange in a Connect.
+/// The part of a Connect after the message of the key exchange.
 pub(crate) type Proof = [u8; NAME_BYTES + TAG_BYTES];
 
-/// The client's name for the server, which is the same in all its Connects.
+/// The client's name for the server, the same in all its Connects.
 type Name = [u8; NAME_BYTES];
 
-/// What an endpoint shares with the holders of its peers' keys: it makes what a client shows, and checks it.
+/// Creates and checks the proofs for the holders of listed keys.
 pub struct PeerTags {
     peers: HashMap<PublicKey, Peer>,
-    /// The key of a client, by its name.
+    /// The public key of a client, by its name.
     clients: HashMap<Name, PublicKey>,
 }
 
 struct Peer {
     key: hmac::Key,
-    /// Our name for that peer.
+    /// Our name at that peer.
     own_name: Name,
 }
 
 impl PeerTags {
-    /// With the holders of all of these keys that give a secret. The first call with some keys takes a Diffie-Hellman for each.
+    /// Creates it for all keys that give a secret. The first call with a set of keys costs a
+    /// Diffie-Hellman for each.
     #[must_use]
     pub fn new(keys: &Keys) -> Self {
         let own = keys.own.public();
@@ -54,8 +55,8 @@ impl PeerTags {
         tags
     }
 
-    /// What follows the Connect of a client to the holder of `key`: the message of the key exchange and what shows the client's own key, if there is
-    /// a message yet, and the tag. `None` if that is the key of none of the peers.
+    /// Returns the payload of a Connect to the holder of `key`: the message of the key exchange and
+    /// the proof, if there is a message, and the tag. `None` if that key is not listed.
     //= docs/specs/endpoint.md#END-45 silence towards strangers
     #[must_use]
     pub fn payload(
@@ -74,7 +75,7 @@ impl PeerTags {
         Some(payload)
     }
 
-    /// What our Connect to the holder of `server` shows besides its message.
+    /// Returns the proof of a Connect to the holder of `server`.
     //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
     pub(in crate::endpoint) fn proof(
         &self,
@@ -91,8 +92,8 @@ impl PeerTags {
         Some(proof)
     }
 
-    /// The key that the client of a Connect holds, and its message; `own` makes the tags of Connects to this server. It takes as long with many
-    /// listed keys as with few.
+    /// Returns the key of a Connect's client, and its message; `own` creates the tags of Connects
+    /// to this server. Takes the same time with any number of listed keys.
     //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
     pub(in crate::endpoint) fn open<'a>(
         &self,
@@ -121,7 +122,7 @@ fn name(key: &hmac::Key, client: &PublicKey, server: &PublicKey) -> Name {
     first(&context.sign())
 }
 
-/// A name as it is shown, or the name of what was shown: it looks random to those who do not know the server's key.
+/// Masks or unmasks a name: without the server's key it looks random.
 fn masked(mut name: Name, server: &ConnectTag, ends: Ends, terms: &Terms, message: &[u8]) -> Name {
     let mask = server.of(ends.client, ends.server, terms, message);
     name.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);

@@ -1,5 +1,3 @@
-//! When a frame of the handshake goes again.
-
 use spray_core::Time;
 
 use crate::endpoint::HandshakeConfig;
@@ -14,22 +12,22 @@ pub(crate) struct Repeat {
 impl Repeat {
     pub(crate) const OFF: Self = Self { sent: 0, at: Time::NEVER };
 
-    /// The first frame is due at `now`.
+    /// Starts with a frame that is due at `now`.
     pub(crate) fn start(now: Time) -> Self {
         Self { sent: 0, at: now }
     }
 
-    /// Nothing is repeated, and all is over at `at`.
+    /// Repeats nothing; the time is over at `at`.
     pub(crate) fn none_until(at: Time) -> Self {
         Self { sent: u32::MAX, at }
     }
 
-    /// Whether a frame has gone before the one that goes now.
+    /// Returns whether a frame was sent before.
     pub(crate) fn is_repeated(&self) -> bool {
         self.sent > 1
     }
 
-    /// Counts a frame that goes now and sets the time of the next. Returns `false` if all attempts are used up.
+    /// Counts a frame that is sent now, and schedules the next. Returns `false` after all attempts.
     //= docs/specs/endpoint.md#END-1 connect is repeated
     pub(crate) fn again(&mut self, now: Time, config: &HandshakeConfig) -> bool {
         if self.sent >= config.attempts {

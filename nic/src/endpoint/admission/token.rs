@@ -1,4 +1,4 @@
-//! Tokens: a client proves that it receives what is sent to its address before anything is kept for it.
+//! Tokens: a client proves that it receives frames at its address before anything is stored for it.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::net::IpAddr;
@@ -10,20 +10,21 @@ use subtle::ConstantTimeEq;
 
 use crate::endpoint::Peer;
 
-/// How long a token is given out: 2^43 ps, which are 8.8 s. It is taken for as long again.
+/// Period of a token as a power of two: 2^43 ps are 8.8 s. It is valid for the next period too.
 const PERIOD: u32 = 43;
 
-/// What a token proves of the client that shows it.
+/// What a valid token proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Proof {
     None,
-    /// A frame to the client's address was received, by this or another Ethernet address of the segment.
+    /// The client received a frame to its address, at this or another Ethernet address of the
+    /// segment.
     Address,
-    /// One that went to the Ethernet address which is asked about was received.
+    /// The client received a frame to this Ethernet address.
     NextHop,
 }
 
-/// Makes tokens and checks them. It keeps nothing about clients.
+/// Creates and checks tokens, without state per client.
 #[derive(Debug)]
 pub(crate) struct Tokens(hmac::Key);
 
@@ -33,20 +34,20 @@ impl Tokens {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes.as_flattened()))
     }
 
-    /// The token that a client must show for the connection that it numbers so. It is sent to the client's Ethernet address.
+    /// Returns the token of a client's connection, which is sent to the client's Ethernet address.
     //= docs/specs/endpoint.md#END-2 the address first
     pub(crate) fn make(&self, now: Time, client: Peer, connection: u32, cookie: u64) -> [u8; 16] {
         self.of(now.intervals(PERIOD), client, connection, cookie)
     }
 
-    /// What the token proves, if it is not too old: from 8.8 to 17.6 s.
+    /// Returns what the token proves. It expires after 8.8 to 17.6 s.
     //= docs/specs/endpoint.md#END-47 the second half depends on
     pub(crate) fn proof(&self, now: Time, client: Peer, connection: u32, cookie: u64, token: &[u8; 16]) -> Proof {
         let period = now.intervals(PERIOD);
         let proof_by = |period| {
             let right = self.of(period, client, connection, cookie);
             let (ours, theirs) = (right.split_at(8), token.split_at(8));
-            // The comparison takes the same time regardless of where they differ.
+            // In constant time.
             match (ours.0.ct_eq(theirs.0).into(), ours.1.ct_eq(theirs.1).into()) {
                 (true, true) => Proof::NextHop,
                 (true, false) => Proof::Address,
@@ -69,7 +70,8 @@ impl Tokens {
         let tag = context.sign();
         let mut words = tag.as_ref();
         let [first, secret, more] = [(); 3].map(|()| words.get_u64());
-        // SipHash under a secret of this client's connection: a second HMAC would cost as much as the first.
+        // SipHash with a secret of this client's connection: a second HMAC would cost as much as
+        // the first.
         let mut hasher = DefaultHasher::new();
         [secret, more, (&client.mac[..]).get_uint(6)].iter().for_each(|&word| hasher.write_u64(word));
         (u128::from(first) << 64 | u128::from(hasher.finish())).to_be_bytes()

@@ -1,4 +1,4 @@
-//! Clients that wait for their key exchange, which costs a server far more than all else that they can ask for.
+//! Clients that wait for their key exchange, a server's most costly operation.
 #![expect(clippy::indexing_slicing, reason = "there is a count for every `u8`")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,22 +11,21 @@ use spray_wire::{Common, Terms};
 
 use crate::endpoint::{Peer, admission::limit::RateLimit, connection::PeerKey, seal::exchange::CONNECT_BYTES};
 
-/// Most clients that wait: 46 KiB.
+/// Maximum number of waiting clients: 46 KiB.
 const PLACES: usize = 256;
-/// Networks that are told apart, as far as their hashes differ.
+/// Networks that are distinguished, by hash.
 const NETWORKS: usize = 256;
 
-/// A client that asks for a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) terms: Terms,
-    /// To which of its ports frames go.
+    /// The number of its port.
     pub(crate) port: u8,
 }
 
 impl Client {
-    /// What an answer names.
+    /// Returns the common header of answers.
     pub(crate) fn named(&self) -> Common {
         Common { connection: self.terms.connection, cookie: self.terms.cookie, shard: self.port }
     }
@@ -36,32 +35,33 @@ impl Client {
     }
 }
 
-/// A client, and its message.
 type Asking = (Client, [u8; CONNECT_BYTES]);
 
-/// The clients that wait, and how many are served: 16 at once, and 1,000 a second, some 90 us each. Networks are served in turn: those of /24
-/// and /64, so that a crowd from one keeps nobody else waiting. Of one network's clients a random one is next.
+/// Waiting clients, with a rate limit: 16 at once, and 1,000 a second, some 90 us each. Networks
+/// (/24, /64) are served in turn, so that a flood from one does not delay the others. Within a
+/// network a random client is next.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     limit: RateLimit<16, 1_000_000_000>,
-    /// Each with its network's number.
+    /// Each with its network's hash.
     clients: Vec<(u8, Asking)>,
     /// Clients by network.
     counts: [u16; NETWORKS],
-    /// The network whose turn it is.
+    /// The network that is served next.
     turn: u8,
-    /// What networks are hashed with, so that nobody can tell which have one number.
+    /// The secret key of the hash.
     key: u64,
 }
 
 impl Waiting {
-    /// Nobody waits yet. No stranger may know the key.
+    /// Creates it with a secret key.
     pub(crate) fn new(key: u64) -> Self {
         let clients = Vec::with_capacity(PLACES + 1);
         Self { limit: RateLimit::default(), clients, counts: [0; NETWORKS], turn: 0, key }
     }
 
-    /// Has a client wait. If it is one too many, a random one of the network that has most of them gives way. Whether one did.
+    /// Adds a client, in place of a random one of the largest network if there are too many.
+    /// Returns whether one was removed.
     //= docs/specs/endpoint.md#END-34 exchanges are limited
     pub(crate) fn push(&mut self, asking: Asking, rng: &mut Rng) -> bool {
         let key = asking.0.key();
@@ -80,7 +80,7 @@ impl Waiting {
         crowded
     }
 
-    /// The client that is served now, if one waits and may be.
+    /// Removes and returns the next client, if the rate limit permits.
     //= docs/specs/endpoint.md#END-34 exchanges are limited
     pub(crate) fn next(&mut self, now: Time, rng: &mut Rng) -> Option<Asking> {
         if self.clients.is_empty() || !self.limit.allow(now) {
@@ -94,12 +94,13 @@ impl Waiting {
         asking
     }
 
-    /// When the next one may be served.
+    /// Returns when the next client may be served.
     pub(crate) fn next_at(&self) -> Time {
         if self.clients.is_empty() { Time::NEVER } else { self.limit.next_at() }
     }
 
-    /// The number of a network, whose addresses one party may well have all of: of IPv4 the first 24 bits, of IPv6 64.
+    /// Returns the hash of an address's network: the first 24 bits of IPv4, 64 bits of IPv6, which
+    /// one party may own.
     fn network(&self, address: IpAddr) -> u8 {
         let bits = match address {
             IpAddr::V4(address) => u64::from(address.to_bits() >> 8),
@@ -110,7 +111,7 @@ impl Waiting {
         hasher.finish() as u8
     }
 
-    /// Removes a random one of a network's.
+    /// Removes and returns a random client of a network.
     fn take(&mut self, network: u8, rng: &mut Rng) -> Option<Asking> {
         let count = &mut self.counts[usize::from(network)];
         let chosen = (rng.next_u64() % u64::from((*count).max(1))) as usize;

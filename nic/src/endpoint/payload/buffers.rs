@@ -1,5 +1,5 @@
-//! The bytes of messages: those sent are read from the user's buffers, those received are written to buffers that the
-//! user gets.
+//! The bytes of messages: those sent are read from the user's buffers, those received are written
+//! to buffers for the user.
 
 use spray_core::Time;
 use spray_core::flow::{Part, PayloadSlot};
@@ -12,7 +12,7 @@ use crate::endpoint::{
     payload::pages::{Buffer, Pool},
 };
 
-/// Where the bytes of a message come from.
+/// The source of a message's bytes.
 #[derive(Debug)]
 pub(crate) enum Content {
     Bytes(Bytes),
@@ -41,17 +41,18 @@ impl Content {
     }
 }
 
-/// A message that is not delivered yet.
+/// A message that is not delivered.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) content: Content,
     pub(crate) started_at: Time,
 }
 
-/// The undelivered messages of one connection, by number.
+/// The undelivered messages of a connection, by number.
 ///
-/// Numbers are given in sequence: a deque that begins at an undelivered one finds them without hashing. Older ones are elsewhere: those that
-/// wait for a time far ahead, while many others are delivered.
+/// Numbers are consecutive, so that a deque that starts at an undelivered message needs no hashing.
+/// Older messages are kept separately, such as those scheduled for a late time while others are
+/// delivered.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffers {
     first: u32,
@@ -60,11 +61,12 @@ pub(crate) struct SendBuffers {
     undelivered: usize,
 }
 
-/// So many places of the deque may be of delivered messages, beside as many as are not delivered.
+/// Entries of delivered messages in the deque that are tolerated, beyond the number of undelivered
+/// ones.
 const FEW_DELIVERED: usize = 64;
 
 impl SendBuffers {
-    /// Takes a message and returns its number.
+    /// Adds a message. Returns its number.
     pub(crate) fn push(&mut self, content: Content, started_at: Time) -> u32 {
         self.shorten();
         let message = self.first.wrapping_add(self.messages.len() as u32);
@@ -87,7 +89,7 @@ impl SendBuffers {
         }
     }
 
-    /// Takes out a delivered message.
+    /// Removes a delivered message.
     pub(crate) fn remove(&mut self, message: u32) -> Option<Outgoing> {
         let removed = match self.messages.get_mut(message.wrapping_sub(self.first) as usize) {
             Some(place) => place.take(),
@@ -106,7 +108,7 @@ impl SendBuffers {
         self.undelivered == 0
     }
 
-    /// Has the deque begin at its oldest undelivered message.
+    /// Removes delivered messages from the front.
     fn pass_delivered(&mut self) {
         while let Some(None) = self.messages.front() {
             self.messages.pop_front();
@@ -114,7 +116,7 @@ impl SendBuffers {
         }
     }
 
-    /// Puts the oldest ones aside where most places are of delivered messages behind them.
+    /// Moves the oldest messages out of the deque if most entries behind them are delivered.
     fn shorten(&mut self) {
         while self.messages.len() > 2 * self.undelivered + FEW_DELIVERED
             && let Some(Some(oldest)) = self.messages.pop_front()
@@ -126,7 +128,6 @@ impl SendBuffers {
     }
 }
 
-/// A piece of a message, and its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece<'a> {
     pub(crate) message: u32,
@@ -150,7 +151,7 @@ impl Incoming {
     const NONE: Self = Self { data: Buffer::NONE, written: 0, started_at: Time::NEVER };
 }
 
-/// A message that has every byte.
+/// A complete message.
 #[derive(Debug)]
 pub(crate) struct Whole {
     message: u32,
@@ -158,22 +159,23 @@ pub(crate) struct Whole {
     pub(crate) started_at: Time,
 }
 
-/// The received messages of one connection that the user does not have yet.
+/// The received messages of a connection that the user has not taken.
 ///
-/// Reassembly gives each incomplete message a buffer's number ([`PayloadSlot`]). The first packet of a message begins with a fresh buffer, and
-/// the last one takes the buffer out: no packet of another message can write to it.
+/// Reassembly assigns each incomplete message a buffer ([`PayloadSlot`]). The first packet of a
+/// message starts a new buffer, and the last one removes it: no packet of another message can write
+/// to it.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffers {
     open: Vec<Incoming>,
-    /// How many of them are in use.
+    /// Buffers in use.
     used: usize,
-    /// Complete messages that have bytes, in the order of their completion.
+    /// Complete messages with bytes, in the order of completion.
     whole: VecDeque<Whole>,
 }
 
 impl ReceiveBuffers {
-    /// Writes a packet's payload to its place. Returns `false` if it does not lie in its message; the receiver has checked that it does, and
-    /// that no byte comes twice.
+    /// Writes a packet's payload. Returns `false` if it is outside its message, which the receiver
+    /// has checked, as well as that no byte arrives twice.
     #[inline]
     pub(crate) fn place(&mut self, piece: &Piece<'_>, place: PayloadSlot, pool: &Pool) -> bool {
         if place.part == Part::Next {
@@ -182,7 +184,7 @@ impl ReceiveBuffers {
         self.place_edge(piece, place, pool)
     }
 
-    /// The same for the first or the last packet of a message.
+    /// As [`place`](Self::place), for the first or last packet of a message.
     #[inline(never)]
     fn place_edge(&mut self, piece: &Piece<'_>, place: PayloadSlot, pool: &Pool) -> bool {
         match place.part {
@@ -195,7 +197,7 @@ impl ReceiveBuffers {
         if place.part == Part::Last { self.end(piece, place.buffer) } else { is_written }
     }
 
-    /// Notes a packet with a payload that is lent to the user.
+    /// Counts a payload that is lent to the user.
     pub(crate) fn lend(&mut self, piece: &Piece<'_>, place: PayloadSlot) -> bool {
         match place.part {
             Part::Whole => return self.complete(piece, Bytes::new(), piece.timestamp),
@@ -205,13 +207,12 @@ impl ReceiveBuffers {
         self.add(piece, place, |_| true) && (place.part != Part::Last || self.end(piece, place.buffer))
     }
 
-    /// Takes out the message that was completed first, if it has this number.
+    /// Removes the message that was completed first, if it has this number.
     pub(crate) fn take(&mut self, message: u32) -> Option<Whole> {
         self.whole.front().filter(|whole| whole.message == message)?;
         self.whole.pop_front()
     }
 
-    /// Gives a message that begins a separate buffer.
     fn begin(&mut self, buffer: u32, data: Buffer) {
         let at = buffer as usize;
         if at >= self.open.len() {
@@ -234,7 +235,7 @@ impl ReceiveBuffers {
         is_written
     }
 
-    /// Takes the buffer of a message out that has had its last packet, unless a byte of it was not written.
+    /// Completes a message, unless one of its bytes was not written.
     //= docs/specs/endpoint.md#END-12 takes it along when it is complete
     fn end(&mut self, piece: &Piece<'_>, buffer: u32) -> bool {
         let Some(incoming) = self.open.get_mut(buffer as usize) else { return false };
@@ -248,7 +249,7 @@ impl ReceiveBuffers {
         true
     }
 
-    /// Memory of incomplete messages that is the allocator's.
+    /// Returns the heap memory of incomplete messages in bytes.
     pub(crate) fn heap_bytes(&self) -> u64 {
         self.open.iter().map(|incoming| incoming.data.heap_bytes()).sum()
     }

@@ -1,12 +1,12 @@
-//! Payload that is not copied: written straight into frames, and looked at where it arrived.
+//! Payload without copies: written directly into frames, and read where it arrived.
 
 use std::fmt::Debug;
 
 use crate::endpoint::{ConnectionId, MessageId};
 
-/// A message whose bytes are made when a packet of it is sent, in the frame itself.
+/// A message that is written directly into frames.
 pub trait Source: Debug + Send {
-    /// Bytes of the message.
+    /// Returns the bytes of the message.
     fn bytes(&self) -> u64;
 
     /// Writes those that begin at `offset`, as many as `to` has room for.
@@ -16,24 +16,25 @@ pub trait Source: Debug + Send {
     fn fill(&self, offset: u64, to: &mut [u8]);
 }
 
-/// Takes payload out of the frames in which it arrives.
+/// Takes payload from the frames in which it arrives.
 pub trait Sink: Debug + Send {
-    /// Takes a piece of a message. Each byte comes once; pieces come in any order, and those of several messages mixed.
+    /// Takes a piece of a message. Each byte comes once; pieces come in any order, mixed with those
+    /// of other messages.
     //= docs/specs/endpoint.md#END-12a Lent frames
     fn take(&mut self, piece: &Lent<'_>);
 }
 
-/// A piece of a message, as it lies in a frame.
+/// A piece of a message in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lent<'a> {
-    /// The connection that it came on.
+    /// The connection.
     pub connection: ConnectionId,
-    /// The message's number among the peer's.
+    /// The message's number.
     pub message: MessageId,
     /// Bytes of the whole message.
     pub message_bytes: u64,
-    /// Where in the message the piece begins.
+    /// The offset of the piece in the message.
     pub offset: u64,
-    /// Its bytes. The frame goes back to the device as soon as [`Sink::take`] returns.
+    /// The bytes. The frame returns to the device after [`Sink::take`].
     pub payload: &'a [u8],
 }

@@ -1,5 +1,5 @@
-//! Memory for messages that are being received. The system hands pages out that are zero without being written, so a peer that begins a
-//! long message costs a page, not the length.
+//! Memory of incomplete messages. Pages of the operating system are zero without being written, so
+//! that a peer that starts a long message costs a page, not the length.
 
 use std::sync::Arc;
 
@@ -7,16 +7,15 @@ use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use memmap2::{Advice, MmapMut};
 
-/// Most pages kept: usually no more messages are received at a time.
+/// Maximum number of pooled pages; usually no more messages are received at a time.
 const KEPT: usize = 16;
 /// Shorter messages are on the heap.
 const MIN_PAGED_BYTES: usize = 64 << 10;
-/// Longer pages are not kept.
+/// Longer pages are not pooled.
 const MAX_KEPT_BYTES: usize = 2 << 20;
 
-/// Pages of messages that the user has dropped, for the next messages: 32 MiB at most.
-///
-/// Fresh ones cost a page fault per 4 KiB, which at 3,000 bytes a packet is some 15 % of a receiver's time on veth.
+/// Pages of messages that the user has dropped, for further messages: 32 MiB at most. New pages
+/// cost a page fault per 4 KiB: with 3,000-byte packets on veth 15 % of a receiver's time.
 #[derive(Debug, Clone)]
 pub(crate) struct Pool(Arc<ArrayQueue<MmapMut>>);
 
@@ -27,8 +26,9 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// A buffer of `bytes`. Where `whole` says that all of it may take memory, its content is arbitrary: a message is handed out only when
-    /// all of it has been written. Otherwise only the pages take memory that are written to.
+    /// Returns a buffer of `bytes`. With `whole`, all of it may be backed at once, and its content
+    /// is arbitrary: a message is returned only after all of it was written. Otherwise only the
+    /// written pages are backed.
     pub(in crate::endpoint) fn take(&self, bytes: u64, whole: bool) -> Buffer {
         let Ok(bytes) = usize::try_from(bytes) else { return Buffer::NONE };
         match whole {
@@ -41,7 +41,7 @@ impl Pool {
         }
     }
 
-    /// Kept pages that are as long, or an eighth longer at most.
+    /// Returns pooled pages that are as long, or at most an eighth longer.
     fn kept(&self, bytes: usize) -> Option<MmapMut> {
         for _ in 0..self.0.len() {
             let map = self.0.pop()?;
@@ -55,13 +55,13 @@ impl Pool {
 
     fn fresh(&self, bytes: usize, whole: bool) -> Buffer {
         let map = MmapMut::map_anon(bytes).and_then(|map| {
-            // A huge page would take the memory of 512.
+            // A huge page would back the memory of 512.
             let small = if whole { Ok(()) } else { map.advise(Advice::NoHugePage) };
             // A kernel without huge pages refuses.
             small.or_else(|error| if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) })?;
             Ok(map)
         });
-        // A system that has no pages left may have room on the heap.
+        // A system without pages may have heap memory.
         map.map_or_else(|_| Buffer::Heap(vec![0; bytes]), |map| self.paged(map, bytes))
     }
 
@@ -70,7 +70,7 @@ impl Pool {
     }
 }
 
-/// Pages that go back to the pool when they are dropped.
+/// Pages that return to the pool when dropped.
 #[derive(Debug)]
 pub(crate) struct Pages {
     map: Option<MmapMut>,
@@ -89,7 +89,7 @@ impl Drop for Pages {
         if let Some(map) = self.map.take()
             && map.len() <= MAX_KEPT_BYTES
         {
-            // What was kept longest gives way: messages may have another length now.
+            // The oldest is replaced, since messages may have another length now.
             drop(self.home.0.force_push(map));
         }
     }
@@ -103,10 +103,11 @@ pub(crate) enum Buffer {
 }
 
 impl Buffer {
-    /// The bytes of a message whose payload is lent.
+    /// The buffer of a message with a lent payload.
     pub(in crate::endpoint) const NONE: Self = Self::Heap(Vec::new());
 
-    /// Writes payload from `offset` on. Returns `false`, and writes nothing, where it would end behind the buffer.
+    /// Writes payload from `offset` on. Returns `false`, and writes nothing, if it would exceed the
+    /// buffer.
     #[inline]
     pub(in crate::endpoint) fn write(&mut self, offset: u64, payload: &[u8]) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
@@ -116,7 +117,7 @@ impl Buffer {
         true
     }
 
-    /// Its bytes, if they are the allocator's.
+    /// Returns its bytes if they are on the heap.
     pub(in crate::endpoint) fn heap_bytes(&self) -> u64 {
         if let Self::Heap(bytes) = self { bytes.len() as u64 } else { 0 }
     }
