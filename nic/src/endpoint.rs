@@ -128,7 +128,7 @@ impl<D: Device> Endpoint<D> {
         check_flow(&flow, &self.machine.config, &self.link.device)?;
         self.asked += 1;
         // UDP sockets receive at one port.
-        let port = if self.link.device.info().resolves_next_hop { 0 } else { self.machine.aim() };
+        let port = if self.link.device.info().resolves_next_hop { 0 } else { self.machine.next_connect_port() };
         self.machine.connect(now, peer, port, flow)
     }
 

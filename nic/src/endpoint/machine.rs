@@ -168,10 +168,10 @@ impl Machine {
 
     /// Returns the number of the peer's port for the next Connect. With a seed it does not depend
     /// on our address.
-    pub(crate) fn aim(&mut self) -> u8 {
+    pub(crate) fn next_connect_port(&mut self) -> u8 {
         let EndpointConfig { shard, address, seed, .. } = self.config;
         self.begun += 1;
-        if seed.is_some() { shard.number() } else { shard.aim(address, self.begun - 1) }
+        if seed.is_some() { shard.number() } else { shard.next_connect_port(address, self.begun - 1) }
     }
 
     /// Returns a random port for a frame without a chosen path, so that a retransmission uses

@@ -1,8 +1,8 @@
-//! Sealing and opening the frames of one generation of a connection's keys: keys that change as frames are counted, and a window against
+//! Seals and opens the frames of one generation of a connection's keys, with a window against
 //! replays.
 //!
-//! Each direction has a secret. Its frames are counted from 0. Generation and count are the frame's number, which is the nonce. After 2^24
-//! frames both sides go on to the next key by themselves: the number says which.
+//! Each direction has a secret and counts its frames from 0. Generation and count are the frame's
+//! number, which is the nonce. After 2^24 frames both sides switch to the next key, by the number.
 
 pub(crate) mod exchange;
 pub(in crate::endpoint) mod generations;
@@ -20,9 +20,10 @@ use zeroize::Zeroizing;
 use self::replay::Replays;
 use self::wiped::Wiped;
 
-/// Bits of a frame's number that count the frames of a generation. Those above say which generation it is.
+/// Bits of a frame's number that count the frames of a generation; those above are the generation.
 const COUNT_BITS: u32 = 48;
-/// Bits of a frame's number that count the frames of one key. 2^24 frames of 256 blocks keep an attacker's advantage below 2^-60.
+/// Bits of a frame's number that count the frames of a key. 2^24 frames of 256 blocks keep an
+/// attacker's advantage below 2^-60.
 const FRAMES_BITS: u32 = 24;
 /// First byte of the nonce: one key serves headers and payloads.
 const HEADER: u8 = 0;
@@ -30,23 +31,23 @@ const PAYLOAD: u8 = 1;
 
 const _: () = assert!(MAX_TAG_LEN == TAG_BYTES);
 
-/// What the keys of one direction follow from. It is overwritten when it ends.
+/// The secret that the keys of one direction are derived from. Zeroed when dropped.
 pub(crate) type Secret = Zeroizing<[u8; 32]>;
 
-/// The generation of keys that a frame is sealed under.
+/// Returns the generation of keys of a frame's number.
 #[inline]
 pub(crate) fn generation(number: u64) -> u16 {
     (number >> COUNT_BITS) as u16
 }
 
-/// The secrets of both directions, as the key exchange gives them.
+/// The secrets of both directions.
 #[derive(Clone)]
 pub(crate) struct Secrets {
     pub(crate) sending: Secret,
     pub(crate) receiving: Secret,
 }
 
-/// One AES-GCM key. It is overwritten when it ends.
+/// An AES-GCM key. Zeroed when dropped.
 struct Key(Wiped<LessSafeKey>);
 
 impl std::fmt::Debug for Key {
@@ -75,12 +76,12 @@ fn nonce(part: u8, number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// The keys of one direction, in their order.
+/// The keys of one direction, in order.
 #[derive(Clone)]
 struct Chain(Secret);
 
 impl Chain {
-    /// The next key. The chain goes on, and nobody who sees it later finds this key.
+    /// Derives the next key. Earlier keys cannot be derived from the new state.
     fn next(&mut self) -> Key {
         let chain = Wiped::new(hkdf::Salt::new(hkdf::HKDF_SHA256, b"spray").extract(&*self.0));
         let mut key = Zeroizing::new([0; 16]);
@@ -107,12 +108,11 @@ fn expand(chain: &hkdf::Prk, about: &[u8], out: &mut [u8]) {
     filled.expect("fewer bytes than HKDF can give");
 }
 
-/// Numbers the frames of a connection and seals them.
 #[derive(Debug)]
 pub(crate) struct Sealer {
     chain: Chain,
     key: Arc<Key>,
-    /// The generation, in its place in a frame's number.
+    /// The generation, shifted to its bits.
     base: u64,
     count: u64,
 }
@@ -130,13 +130,13 @@ impl Sealer {
             self.key = Arc::new(self.chain.next());
         }
         let ticket = Ticket { key: Arc::clone(&self.key), number: self.base | self.count };
-        // At a billion frames a second 48 bits last for three days, and a generation for some minutes.
+        // At 10^9 frames/s 48 bits last for three days, and a generation for minutes.
         self.count += 1;
         ticket
     }
 }
 
-/// A frame's number and key. No two frames get the same.
+/// The unique number and the key of a frame.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     key: Arc<Key>,
@@ -159,11 +159,10 @@ impl Seal for Ticket {
     }
 }
 
-/// What a sealed frame turns out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Genuine,
-    /// It came before, or is too old to know.
+    /// A duplicate, or older than the replay window.
     Replayed,
     Forged,
 }
@@ -173,9 +172,9 @@ pub(crate) enum Verdict {
 pub(crate) struct Opener {
     generation: u16,
     chain: Chain,
-    /// Which key is the current one.
+    /// The number of the current key.
     current: u64,
-    /// The key before it, it, and the one after it. Frames of several paths may still come under the first.
+    /// The previous, current and next key. Frames on slow paths may still need the previous one.
     keys: [Option<Key>; 3],
     replays: Replays,
 }
@@ -192,7 +191,8 @@ impl Opener {
         self.generation
     }
 
-    /// Judges a frame of its generation, and decrypts its payload in place if it is genuine. A forged frame costs one key's work, whatever it says.
+    /// Opens a frame of its generation, and decrypts its payload in place if it is authentic. A
+    /// forged frame costs the work of one key.
     //= docs/specs/wire.md#WIRE-19 numbers and keys
     pub(crate) fn open(&mut self, sealed: Sealed<'_>) -> Verdict {
         let Sealed { number, covered, header_tag, payload, .. } = sealed;

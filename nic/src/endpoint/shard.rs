@@ -55,7 +55,7 @@ impl Shard {
     /// `made`. The endpoints of a host take turns, so that connections spread over those of the
     /// peer, and hosts start at different ports.
     //= docs/specs/endpoint.md#END-44 Several endpoints of a host
-    pub(crate) fn aim(self, own: IpAddr, made: u64) -> u8 {
+    pub(crate) fn next_connect_port(self, own: IpAddr, made: u64) -> u8 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let address = match own {
             IpAddr::V4(address) => address.to_bits().into(),
@@ -77,7 +77,7 @@ mod tests {
         for (ours, theirs) in [(1, 2), (2, 2), (4, 2), (2, 8), (8, 64)] {
             let server = Shard::all(theirs).next().unwrap();
             let each = 64 / ours as u64;
-            let aims = Shard::all(ours).flat_map(|shard| (0..each).map(move |made| shard.aim(own, made)));
+            let aims = Shard::all(ours).flat_map(|shard| (0..each).map(move |made| shard.next_connect_port(own, made)));
             let mut taken = vec![0; theirs];
             aims.for_each(|port| taken[usize::from(server.taking(port))] += 1);
             assert!(taken.iter().all(|&connections| connections == 64 / theirs), "{ours} to {theirs}: {taken:?}");
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn hosts_begin_at_different_ports() {
-        let first = |host| Shard::WHOLE.aim([10, 0, 0, host].into(), 0);
+        let first = |host| Shard::WHOLE.next_connect_port([10, 0, 0, host].into(), 0);
         let firsts: std::collections::HashSet<u8> = (1..=64).map(first).collect();
         assert!(firsts.len() >= 32, "{}", firsts.len());
     }

@@ -9,9 +9,10 @@ pub trait Source: Debug + Send {
     /// Returns the bytes of the message.
     fn bytes(&self) -> u64;
 
-    /// Writes those that begin at `offset`, as many as `to` has room for.
+    /// Writes the bytes from `offset` on that fit into `to`.
     ///
-    /// A packet that got lost is sent again, so the bytes must be the same each time until the message is delivered.
+    /// Lost packets are sent again, so that the bytes must be the same each time until the message
+    /// is delivered.
     //= docs/specs/endpoint.md#END-12b Filled frames
     fn fill(&self, offset: u64, to: &mut [u8]);
 }

@@ -1,8 +1,8 @@
 //! The key exchange: Noise IKpsk2 (<https://noiseprotocol.org>, §7.5 and 9) in Connect and Accept, and later in Rekey.
-//!
-//! The client knows whom it connects to, and says who it is under the server's key. Both sides' terms and addresses are part of what is
-//! authenticated. The client's first sealed frame shows the server that it is no replay. A later exchange of the connection is the same,
-//! but bound to the one before in place of the terms.
+//! The client has the server's key, and sends its own encrypted to it. Both sides' terms and
+//! addresses are authenticated. The client's first sealed frame shows the server that the Connect
+//! was no replay. Later exchanges of a connection are the same, bound to the previous one in place
+//! of the terms.
 
 use std::net::IpAddr;
 
@@ -16,39 +16,38 @@ use crate::endpoint::seal::wiped::Wiped;
 use crate::endpoint::seal::{Secret, Secrets};
 use crate::keys::{Keys, PublicKey};
 
-/// X25519, AES-256-GCM and SHA-256 for the exchange itself.
+/// X25519, AES-256-GCM and SHA-256 for the exchange.
 const PATTERN: &str = "Noise_IKpsk2_25519_AESGCM_SHA256";
-/// Bytes of the client's message: an ephemeral key, its own key sealed, and a tag.
+/// Bytes of the client's message: an ephemeral key, its own encrypted key, and a tag.
 pub(crate) const CONNECT_BYTES: usize = 32 + (32 + 16) + 16;
-/// Bytes of a side's terms as they are authenticated.
+/// Bytes of a side's terms, as authenticated.
 const TERMS_BYTES: usize = 4 + 8 + 4 + 4 + 8 + 4 + 16;
-/// Bytes of what a Connect is bound to.
+/// Bytes that a Connect is bound to.
 const BOUND_BYTES: usize = 7 + 2 * 16 + TERMS_BYTES;
-/// Bytes of the server's message: an ephemeral key, and its terms sealed.
+/// Bytes of the server's message: an ephemeral key, and its encrypted terms.
 pub(crate) const ACCEPT_BYTES: usize = 32 + TERMS_BYTES + 16;
 /// Bytes of the server's message in a later exchange, which has no payload.
 const ANSWER_BYTES: usize = 32 + 16;
-/// Bytes of Noise's hash of an exchange.
 const HASH_BYTES: usize = 32;
 
-/// A client's message is as long in a Rekey as behind a Connect.
+/// A Rekey has a client's message of the same length.
 const _: () = assert!(CONNECT_BYTES == RekeyMessage::BYTES);
 
-/// Who connects to whom. A message for others is of no use between these.
+/// The two sides. A message is valid only between them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) client: IpAddr,
     pub(crate) server: IpAddr,
 }
 
-/// What an exchange gives.
+/// The result of an exchange.
 pub(crate) struct Agreed {
     pub(crate) secrets: Secrets,
     pub(crate) bond: Bond,
 }
 
 impl Agreed {
-    /// After an exchange, both messages of which have been read or written.
+    /// Returns the result after both messages.
     fn by(state: &mut HandshakeState) -> Option<Self> {
         let (of_client, of_server) = state.dangerously_get_raw_split();
         let (of_client, of_server) = (Secret::new(of_client), Secret::new(of_server));
@@ -57,7 +56,8 @@ impl Agreed {
     }
 }
 
-/// What binds a connection's next exchange to the one before: Noise's hash of that exchange, and the peer's key. None of it is secret.
+/// Binds a connection's next exchange to the previous one: Noise's hash of that, and the peer's
+/// key. Not secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bond {
     hash: [u8; HASH_BYTES],
@@ -74,12 +74,13 @@ impl Bond {
         self.peer
     }
 
-    /// A number that both sides have, and that is another in every exchange.
+    /// Returns a number that both sides have, and that differs in every exchange.
     pub(crate) fn number(&self) -> u64 {
         self.hash.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
-    /// What both sides must agree on before the first message of the exchange for this generation of keys.
+    /// Returns the prologue of the exchange for this generation of keys, which both sides must
+    /// agree on.
     fn prologue(&self, generation: u16) -> [u8; REKEY_BYTES] {
         let mut bytes = [0; REKEY_BYTES];
         let mut rest = &mut bytes[..];
@@ -90,14 +91,14 @@ impl Bond {
     }
 }
 
-/// Bytes of what a Rekey is bound to.
+/// Bytes that a Rekey is bound to.
 const REKEY_BYTES: usize = 13 + HASH_BYTES + 2;
 
-/// The library's state of an exchange, which has secrets in its own memory, and the private keys in that of [`Curve`](crate::curve::Curve): all
-/// of these are overwritten when it ends.
+/// The library's state of an exchange. Its secrets, and the private keys in
+/// [`Curve`](crate::curve::Curve), are zeroed when dropped.
 type Exchange = Box<Wiped<HandshakeState>>;
 
-/// A client's side, until the Accept comes.
+/// The client's state until the Accept arrives.
 pub(crate) struct Initiator(Exchange);
 
 impl std::fmt::Debug for Initiator {
@@ -107,14 +108,14 @@ impl std::fmt::Debug for Initiator {
 }
 
 impl Initiator {
-    /// Begins an exchange with the peer at the server's address; `terms` are those of the Connect. Returns the message that it carries, too.
-    /// `None` if there is no key of that peer's, or it is none of the curve's, or the system has no random numbers.
+    /// Starts an exchange; `terms` are those of the Connect. Returns also its message. `None` if
+    /// the peer's key is not listed or not valid, or without random numbers.
     //= docs/specs/endpoint.md#END-33 the key exchange
     pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms) -> Option<(Self, [u8; CONNECT_BYTES])> {
         Self::begin(keys, keys.of(ends.server)?, &bound(ends, terms))
     }
 
-    /// Begins the exchange for a connection's next generation of keys, with the same peer.
+    /// Starts the exchange for a connection's next generation of keys, with the same peer.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16) -> Option<(Self, RekeyMessage)> {
         let (initiator, message) = Self::begin(keys, &bond.peer, &bond.prologue(generation))?;
@@ -129,7 +130,8 @@ impl Initiator {
         (written == CONNECT_BYTES).then(|| (Self(state), message))
     }
 
-    /// Takes the server's message, if it is genuine. The terms are those in it, whatever the Accept around it says.
+    /// Reads the server's message, if it is authentic. The terms are those in it, not those of the
+    /// Accept around it.
     pub(crate) fn finish(&mut self, message: &[u8]) -> Option<(Agreed, Terms)> {
         if message.len() != ACCEPT_BYTES {
             return None;
@@ -139,7 +141,7 @@ impl Initiator {
         (read == TERMS_BYTES).then_some((Agreed::by(&mut self.0)?, terms_of(&terms)))
     }
 
-    /// Takes the server's message of a later exchange, if it is genuine.
+    /// Reads the server's message of a later exchange, if it is authentic.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn finish_again(&mut self, message: &RekeyMessage) -> Option<Agreed> {
         let (message, _) = message.0.split_first_chunk::<ANSWER_BYTES>()?;
@@ -148,12 +150,12 @@ impl Initiator {
     }
 }
 
-/// A server's side, between the Connect and its answer.
+/// The server's state between the Connect and its answer.
 pub(crate) struct Responder(Exchange);
 
 impl Responder {
-    /// Reads a client's message; `terms` are those of its Connect. `None` unless the client holds one of the peers' keys and meant this
-    /// server. It costs some 100 us, whatever the message is.
+    /// Reads a client's message; `terms` are those of its Connect. `None` unless the client holds a
+    /// listed key and addressed this server. Takes 100 us in any case.
     //= docs/specs/endpoint.md#END-33 the key exchange
     pub(crate) fn new(keys: &Keys, ends: Ends, terms: &Terms, message: &[u8]) -> Option<Self> {
         if message.len() != CONNECT_BYTES {
@@ -163,8 +165,8 @@ impl Responder {
         keys.trusts(ends.client, &client).then_some(Self(state))
     }
 
-    /// Reads the client's message of a later exchange. `None` unless it is of the client that has the connection, and meant for the next
-    /// generation of its keys. It costs as much as the first.
+    /// Reads the client's message of a later exchange. `None` unless it is of the connection's
+    /// client, for the next generation of keys. Takes as long as the first.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn again(keys: &Keys, bond: &Bond, generation: u16, message: &RekeyMessage) -> Option<Self> {
         let (state, client) = Self::read(keys, &bond.prologue(generation), &message.0)?;
@@ -178,12 +180,12 @@ impl Responder {
         Some((state, client))
     }
 
-    /// What the two sides agree on, and the message that the Accept carries; `terms` are those of the Accept.
+    /// Returns the result, and the message of the Accept; `terms` are those of the Accept.
     pub(crate) fn answer(self, terms: &Terms) -> Option<(Agreed, [u8; ACCEPT_BYTES])> {
         self.write(&bytes_of(terms))
     }
 
-    /// What the two sides agree on, and the answer to a later exchange's message.
+    /// Returns the result, and the answer to the message of a later exchange.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn answer_again(self) -> Option<(Agreed, RekeyMessage)> {
         let (agreed, written) = self.write::<ANSWER_BYTES>(&[])?;
@@ -209,13 +211,13 @@ fn boxed(state: HandshakeState) -> Exchange {
     Box::new(Wiped::new(state))
 }
 
-/// A state with secrets of these keys.
+/// Returns the library's state with these keys.
 #[cfg(test)]
 pub(in crate::endpoint) fn initiator(keys: &Keys, peer: &PublicKey) -> HandshakeState {
     builder(keys).unwrap().remote_public_key(peer.bytes()).unwrap().build_initiator().unwrap()
 }
 
-/// What both sides must agree on before the first message, and what a Connect's tag covers.
+/// Returns the prologue of a Connect's exchange, which its tag covers too.
 pub(crate) fn bound(ends: Ends, terms: &Terms) -> [u8; BOUND_BYTES] {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -230,7 +232,8 @@ pub(crate) fn bound(ends: Ends, terms: &Terms) -> [u8; BOUND_BYTES] {
     bytes
 }
 
-/// A side's terms, as it says them. The length of the message is not among them: there is one for each direction.
+/// Returns a side's terms, as authenticated, without the length of the message, which differs by
+/// direction.
 fn bytes_of(terms: &Terms) -> [u8; TERMS_BYTES] {
     let mut bytes = [0; TERMS_BYTES];
     let mut rest = &mut bytes[..];

@@ -1,6 +1,7 @@
-//! The keys of a connection by generation, and how far the exchange for the next one is.
+//! A connection's keys by generation, and the state of the exchange for the next one.
 //!
-//! The client goes on to the next generation when it has the server's answer, the server with the first frame that it opens under it.
+//! The client switches to the next generation with the server's answer, the server with the first
+//! frame that it opens under it.
 
 use spray_core::Time;
 use spray_wire::{Rekey, RekeyMessage, Sealed};
@@ -14,52 +15,53 @@ use crate::endpoint::{
 };
 use crate::keys::{Keys, PublicKey};
 
-/// How long a generation serves before its client asks for the next one, in picoseconds.
+/// Age of a generation at which the client requests the next one, in picoseconds.
 const REKEY_PS: u64 = 120_000_000_000_000;
-/// Connections that began together ask within so long, so that no poll has all of their exchanges.
+/// Connections that started together request within this time, so that no poll has all their
+/// exchanges.
 const SPREAD_PS: u64 = 8_000_000_000_000;
-/// How far apart a client's repetitions are when the attempts of a handshake are used up. They do not end the connection; the age of its keys
-/// does.
+/// Interval of a client's requests after the attempts of a handshake are used up. They do not end
+/// the connection, unlike old keys.
 const SLOWLY_PS: u64 = 1_000_000_000_000;
-/// Least time between two exchanges of a connection that its server reads, in picoseconds.
+/// Minimum time between two exchanges of a connection that its server reads, in picoseconds.
 const LEAST_PS: u64 = 60_000_000_000_000;
 
-/// Of exchanges that a server reads for all of its connections: 16 at once, and 1,000 a second, some 100 us each.
+/// Exchanges that a server reads for all connections: 16 at once, and 1,000 a second, 100 us each.
 pub(crate) type Rekeys = RateLimit<16, 1_000_000_000>;
 
-/// What seals a connection's frames and opens the peer's.
+/// Seals a connection's frames and opens the peer's.
 #[derive(Debug)]
 pub(crate) struct Seals {
     pub(crate) sealer: Sealer,
     /// Of the current generation.
     pub(crate) opener: Opener,
-    /// Of the one before. Frames of several paths may still come under it.
+    /// Of the previous generation, for frames on slow paths.
     previous: Option<Box<Opener>>,
     bond: Bond,
-    /// When the current generation began here.
+    /// When the current generation started.
     pub(crate) since: Time,
     role: Role,
 }
 
-/// Which side of the exchanges this is, and how far the next one is.
+/// The side of the exchanges, and the state of the next one.
 #[derive(Debug)]
 enum Role {
-    /// It asks: when next, and what.
+    /// Requests: the schedule, and the pending request.
     Client { repeat: Repeat, asking: Option<Box<Asking>> },
-    /// It answers: when it last read a message, and what it answered.
+    /// Answers: when it last read a request, and its last answer.
     Server { read_at: Time, answered: Option<Box<Answered>> },
 }
 
-/// A client's exchange, until the answer comes.
+/// The client's exchange until the answer.
 #[derive(Debug)]
 struct Asking {
     initiator: Initiator,
     message: RekeyMessage,
-    /// An answer may be read: none was since the message went last. To read one costs as much as to make one.
+    /// One answer may be read per request sent, since reading costs as much as requesting.
     reads: bool,
 }
 
-/// A server's exchange, until a frame of the next generation comes.
+/// The server's exchange, until a frame of the next generation arrives.
 #[derive(Debug)]
 struct Answered {
     asked: RekeyMessage,
@@ -69,25 +71,25 @@ struct Answered {
     bond: Bond,
 }
 
-/// Why a message of an exchange changes nothing.
+/// Why a message of an exchange is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// It is of another exchange than the one that is due, or of the wrong side.
+    /// Of another exchange than the next, or of the wrong side.
     Unexpected,
-    /// It does not prove itself.
+    /// Not authentic.
     Forged,
-    /// There was one a short time ago, or there are too many of all connections.
+    /// Too soon after the previous one, or too many of all connections.
     TooMany,
 }
 
 impl Seals {
-    /// The first generation of a connection that was begun here.
+    /// Creates the first generation of a connection opened from here.
     pub(crate) fn of_client(now: Time, agreed: &Agreed) -> Self {
         let role = Role::Client { repeat: Repeat::start(due(now, &agreed.bond)), asking: None };
         Self::first(now, agreed, role)
     }
 
-    /// The first generation of a connection that the peer began.
+    /// Creates the first generation of a connection opened by the peer.
     pub(crate) fn of_server(now: Time, agreed: &Agreed) -> Self {
         Self::first(now, agreed, Role::Server { read_at: now, answered: None })
     }
@@ -97,12 +99,12 @@ impl Seals {
         Self { sealer, opener, previous: None, bond: *bond, since: now, role }
     }
 
-    /// The peer's key, which every exchange of the connection proves.
+    /// Returns the peer's key, which every exchange authenticates.
     pub(crate) fn peer(&self) -> PublicKey {
         self.bond.peer()
     }
 
-    /// Judges a frame, and decrypts its payload in place if it is genuine.
+    /// Opens a frame, and decrypts its payload in place if it is authentic.
     #[inline]
     pub(crate) fn open(&mut self, now: Time, sealed: Sealed<'_>) -> Verdict {
         if generation(sealed.number) == self.opener.generation() {
@@ -111,7 +113,7 @@ impl Seals {
         self.open_other(now, sealed)
     }
 
-    /// Opens a frame of the generation before, or of the one after if we have answered its exchange.
+    /// Opens a frame of the previous generation, or of the next if its exchange is answered.
     //= docs/specs/wire.md#WIRE-19 numbers and keys
     #[cold]
     fn open_other(&mut self, now: Time, sealed: Sealed<'_>) -> Verdict {
@@ -132,18 +134,18 @@ impl Seals {
             }
             return verdict;
         }
-        // Generations begin again after 2^16 of them: half of those are before the current one.
+        // Generations wrap after 2^16: half of them are before the current one.
         let is_old = self.opener.generation().wrapping_sub(of) < 1 << 15;
         if is_old { Verdict::Replayed } else { Verdict::Forged }
     }
 
-    /// Which generation the next exchange is about.
+    /// Returns the generation of the next exchange.
     pub(crate) fn next_generation(&self) -> u16 {
         self.opener.generation().wrapping_add(1)
     }
 
-    /// The message that a client sends when [`Seals::asks_at`] has come, the same until it is answered. `None` if the system has no random
-    /// numbers.
+    /// Returns the client's request after [`Seals::asks_at`], the same until it is answered. `None`
+    /// without random numbers.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn ask(&mut self, now: Time, keys: &Keys, config: &HandshakeConfig) -> Option<Rekey> {
         let generation = self.next_generation();
@@ -160,7 +162,7 @@ impl Seals {
         Some(Rekey { generation, message: asking.message, answer: false })
     }
 
-    /// Takes the server's answer: what a client sends is of the next generation from now on.
+    /// Handles the server's answer: the client seals under the next generation from now on.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn take_answer(&mut self, now: Time, rekey: &Rekey) -> Result<(), Unusable> {
         let is_next = rekey.generation == self.next_generation();
@@ -178,8 +180,8 @@ impl Seals {
         Ok(())
     }
 
-    /// Takes a client's message, and returns the answer. From then on a server opens the next generation, and seals by it once it has
-    /// opened a frame of it.
+    /// Handles a client's request, and returns the answer. From now on the server opens the next
+    /// generation, and seals under it after the first frame.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn take_request(
         &mut self,
@@ -209,7 +211,7 @@ impl Seals {
         Ok(answer(message))
     }
 
-    /// When a client asks next.
+    /// Returns when the client requests next.
     pub(crate) fn asks_at(&self) -> Time {
         match &self.role {
             Role::Client { repeat, .. } => repeat.at,
@@ -222,11 +224,11 @@ impl Seals {
         (Sealer::new(&agreed.secrets.sending, generation), Opener::new(&agreed.secrets.receiving, generation))
     }
 
-    /// Of the generation before the previous one nothing is left.
+    /// Switches to the next generation. Drops the one before the previous.
     fn go_on(&mut self, now: Time, sealer: Sealer, opener: Opener, bond: Bond) {
         self.sealer = sealer;
         let previous = std::mem::replace(&mut self.opener, opener);
-        // In the same place as the one before it.
+        // Reuses the memory of the one before it.
         match &mut self.previous {
             Some(place) => **place = previous,
             None => self.previous = Some(Box::new(previous)),
@@ -235,7 +237,7 @@ impl Seals {
     }
 }
 
-/// When the client asks for the generation after the one that begins now.
+/// Returns when the client requests the generation after the one that starts now.
 fn due(now: Time, bond: &Bond) -> Time {
     now.after(REKEY_PS + bond.number() % SPREAD_PS)
 }

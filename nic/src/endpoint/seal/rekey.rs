@@ -1,4 +1,4 @@
-//! Fresh keys within a connection: its client asks for them, and its server answers.
+//! Fresh keys within a connection: the client requests them, and the server answers.
 
 use spray_core::Time;
 use spray_wire::{Body, CloseReason, EvPort, Rekey};
@@ -11,12 +11,12 @@ use crate::endpoint::{
     service::keep_alive,
 };
 
-/// How old a generation of keys may become, besides the time that a peer may be silent, in picoseconds. Where one is older, somebody may be
-/// holding the exchanges back.
+/// Maximum age of a generation of keys beyond the idle timeout, in picoseconds. Older ones indicate
+/// that exchanges are suppressed.
 const OLDEST_PS: u64 = 180_000_000_000_000;
 
 impl Machine {
-    /// Asks for fresh keys when it is time, and gives up a connection whose keys are too old.
+    /// Requests fresh keys when due, and gives up a connection with keys that are too old.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn check_keys(&mut self, now: Time, index: u32) {
         let oldest_ps = OLDEST_PS.saturating_add(self.config.idle_timeout_ps);
@@ -30,7 +30,7 @@ impl Machine {
         }
     }
 
-    /// Takes a message of an exchange. One that is of no use changes nothing but a counter.
+    /// Handles a message of an exchange. Counts one that is ignored.
     //= docs/specs/endpoint.md#END-46 fresh keys
     pub(crate) fn on_rekey(&mut self, now: Time, index: u32, rekey: &Rekey, port: EvPort) {
         let Self { table, shared, config, rekeys, .. } = self;
@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// Sends the client's message, on another port each time.
+    /// Sends the client's request, from another port each time.
     fn ask(&mut self, now: Time, index: u32) {
         let port = self.any_port();
         let (Some(keys), Some(connection)) = (&self.config.keys, self.table.slot(index)) else { return };

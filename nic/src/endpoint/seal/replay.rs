@@ -1,17 +1,17 @@
-//! Which frames of a connection have come: a sliding window over their numbers (RFC 6479).
+//! The received frames of a connection: a sliding window over their numbers (RFC 6479).
 #![expect(clippy::indexing_slicing, reason = "places are modulo the number of words")]
 
-/// Bits of one word.
 const BITS: u64 = u64::BITS as u64;
 /// Words of the window, a power of two.
 const WORDS: u64 = 256;
 
-/// The numbers that have come, back to some 16,320 before the highest: more than a connection has on its way. 2 KiB.
+/// The received numbers, back to 16,320 before the highest: more than a connection has in flight. 2
+/// KiB.
 #[derive(Debug)]
 pub(super) struct Replays {
-    /// One past the highest number that has come.
+    /// One past the highest number received.
     end: u64,
-    /// Bit `n` of all, in a ring of words.
+    /// One bit per number, in a ring of words.
     words: Box<[u64; WORDS as usize]>,
 }
 
@@ -22,22 +22,22 @@ impl Default for Replays {
 }
 
 impl Replays {
-    /// Whether this number has not come, as far as the window reaches.
+    /// Returns whether a number was not received, as far as the window reaches.
     pub(super) fn is_fresh(&self, number: u64) -> bool {
         if number >= self.end {
             return number < u64::MAX;
         }
-        // The word of the highest number is one of those in the window.
+        // The word of the highest number is one of the window's.
         let words_back = (self.end - 1) / BITS - number / BITS;
         words_back < WORDS && self.words[place(number)] & bit(number) == 0
     }
 
-    /// Records a number that is fresh.
+    /// Records a fresh number.
     pub(super) fn mark(&mut self, number: u64) {
         if number >= self.end {
             let first = if self.end == 0 { 0 } else { (self.end - 1) / BITS + 1 };
             let last = number / BITS;
-            // Words come into the window empty. A jump past the whole window empties each once.
+            // Words enter the window empty. A jump beyond the whole window empties each once.
             for word in first.max(last.saturating_sub(WORDS - 1))..=last {
                 self.words[(word % WORDS) as usize] = 0;
             }

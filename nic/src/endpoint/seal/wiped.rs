@@ -1,4 +1,4 @@
-//! Keys of libraries that do not overwrite them.
+//! Zeroes keys of libraries that do not do so.
 #![expect(unsafe_code, reason = "a value that ends is overwritten, regardless of its type")]
 
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use zeroize::zeroize_flat_type;
 
-/// A value that is overwritten with zeros when it is dropped. What it has on the heap is only freed.
+/// A value that is zeroed when dropped, except for its heap memory, which is freed.
 pub(in crate::endpoint) struct Wiped<T>(ManuallyDrop<T>);
 
 impl<T> Wiped<T> {
