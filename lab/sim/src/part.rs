@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use spray_core::Time;
-use spray_core::flow::{Accept, Arrival, FlowConfig, SenderEvent};
+use spray_core::flow::{Accept, Arrival, FlowConfig, SenderEvent, Transmit};
 use spray_core::host::{FramePath, Host, ReceiveHalf, SendHalf};
 use spray_core::rng::stream;
 use spray_fabric::{Ancestors, Arrivals, FlowSpec};
@@ -288,11 +288,14 @@ impl<'a, W: Watch> Part<'a, W> {
                 let frame = host.transmit(now, number, half, &mut net.log.of(number));
                 net.arm_sender(number, end, frame.is_some());
                 match frame {
-                    Some((port, Body::Data(data))) => {
-                        net.send_data(end, port, &data);
+                    Some(Transmit::Data { data, ev }) => {
+                        net.send_data(end, ev.port(end.evs), &data);
                         break;
                     }
-                    Some((port, body)) => net.send(end, port, body),
+                    Some(Transmit::Probe { probe, ev }) => net.send(end, ev.port(end.evs), Body::Probe(probe)),
+                    Some(Transmit::PullRequest { request, ev }) => {
+                        net.send(end, ev.port(end.evs), Body::PullRequest(request));
+                    }
                     None => {}
                 }
             }

@@ -105,8 +105,9 @@ impl<D: Device> Endpoint<D> {
         let mut sent = 0;
         while sent < most && self.machine.shared.host.has_turns() && self.link.ready_at() <= now && self.link.can_send()
         {
-            if let Some((headers, payload)) = self.machine.poll_transmit(now) {
-                self.link.send(now, &headers, payload);
+            if let Some(mut packet) = self.machine.poll_transmit(now) {
+                let headers = packet.headers();
+                self.link.send(now, &headers, packet.payload());
                 sent += 1;
             }
             self.machine.prefetch_turns();

@@ -9,10 +9,10 @@ use std::{
 
 use rand_core::{RngCore, SeedableRng};
 use spray_core::Time;
-use spray_core::flow::HashKey;
+use spray_core::flow::{HashKey, Transmit};
 use spray_core::host::{Host, Log};
 use spray_core::rng::Rng;
-use spray_wire::{Body, EvPort};
+use spray_wire::{Body, Data, EvPort};
 
 use super::{
     ConnectionId, EndpointConfig, EndpointStats, MessageId, SendError,
@@ -22,10 +22,11 @@ use super::{
     admission::peer_tags::PeerTags,
     admission::token::Tokens,
     admission::waiting::Waiting,
+    connection::Connection,
     connection::Stage,
     connection::deadlines::Deadlines,
     connection::table::Table,
-    payload::buffers::Content,
+    payload::buffers::{Content, Outgoing},
     payload::pages::Pool,
     seal::generations::Rekeys,
     shared::Shared,
@@ -62,6 +63,34 @@ impl Payload<'_> {
             Self::None => {}
             Self::Piece { content, offset, .. } => content.fill(*offset, to),
             Self::Exchange(message) => to.copy_from_slice(message),
+        }
+    }
+}
+
+/// A data packet to send.
+#[derive(Debug)]
+pub(crate) struct Packet<'a> {
+    control_queue: &'a ControlQueue,
+    connection: &'a mut Connection,
+    port: EvPort,
+    data: Data,
+}
+
+impl Packet<'_> {
+    /// Returns its headers; with keys, under the next number.
+    #[inline]
+    pub(crate) fn headers(&mut self) -> Headers {
+        self.control_queue.data_headers(self.connection, self.port, self.data)
+    }
+
+    #[inline]
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        let Data { message, offset, payload_bytes, .. } = self.data;
+        match self.connection.send_buffers.get(message) {
+            Some(Outgoing { content, .. }) if payload_bytes > 0 => {
+                Payload::Piece { content, offset, bytes: payload_bytes.into() }
+            }
+            _ => Payload::None,
         }
     }
 }
@@ -225,30 +254,28 @@ impl Machine {
         }
     }
 
-    /// Serves the connection whose turn it is. Returns its data frame; a control frame goes to the
+    /// Serves the connection whose turn it is. Returns its data packet; a control frame goes to the
     /// control queue.
     #[inline]
-    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(Headers, Payload<'_>)> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Packet<'_>> {
         let Self { table, shared, .. } = self;
         let number = shared.host.next_turn()?;
         let connection = table.get_mut(ConnectionId(number))?;
         let sending = &mut connection.flow.as_deref_mut()?.sending;
         let frame = shared.host.transmit(now, number, sending, &mut shared.log.of(number));
-        shared.reschedule(now, connection);
-        let (port, body) = frame?;
-        let Body::Data(data) = body else {
-            shared.control_queue.push_to(connection, port, body);
-            return None;
-        };
-        let headers = shared.control_queue.data_headers(connection, port, data);
-        let payload = match data.payload_bytes {
-            0 => Payload::None,
-            bytes => {
-                let content = &connection.send_buffers.get(data.message)?.content;
-                Payload::Piece { content, offset: data.offset, bytes: bytes.into() }
+        let deadline = sending.deadline(now);
+        shared.advance(connection.slot, deadline);
+        let (body, ev) = match frame? {
+            Transmit::Data { data, ev } => {
+                let port = sending.port(ev);
+                return Some(Packet { control_queue: &shared.control_queue, connection, port, data });
             }
+            Transmit::Probe { probe, ev } => (Body::Probe(probe), ev),
+            Transmit::PullRequest { request, ev } => (Body::PullRequest(request), ev),
         };
-        Some((headers, payload))
+        let port = sending.port(ev);
+        shared.control_queue.push_to(connection, port, body);
+        None
     }
 
     /// Sends a pull.

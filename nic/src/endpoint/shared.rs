@@ -196,10 +196,13 @@ impl Shared {
     #[inline]
     fn serve_receiver(&mut self, now: Time, connection: &mut Connection) {
         self.take_messages(now, connection);
+        let mut answered = false;
         while let Some((port, body)) = connection.flow.as_deref_mut().and_then(|flow| flow.receiving.poll_control()) {
             self.control_queue.push_to(connection, port, body);
+            answered = true;
         }
-        self.reschedule(now, connection);
+        let delayed_ack = connection.flow.as_deref().map_or(Time::NEVER, |flow| flow.receiving.deadline());
+        if answered { self.reschedule(now, connection) } else { self.advance(connection.slot, delayed_ack) }
     }
 
     /// Reports complete messages to the user.
@@ -219,6 +222,15 @@ impl Shared {
                 started_at,
                 completed_at: now,
             });
+        }
+    }
+
+    /// Makes a connection's timer no later than `at`. Used for packets, each of which would move the timer: the next
+    /// acknowledgement moves it.
+    #[inline]
+    pub(crate) fn advance(&mut self, slot: u32, at: Time) {
+        if at < self.deadlines.of(slot) {
+            self.deadlines.set(slot, at);
         }
     }
 

@@ -7,6 +7,7 @@ use spray_wire::{Body, EvPort};
 use crate::Time;
 use crate::cc::CreditBound;
 use crate::event::Publisher;
+use crate::feedback::Ev;
 use crate::flow::{FlowConfig, HashKey, Receiver, Sender};
 use crate::path::AckTurns;
 use crate::rng::Rng;
@@ -59,6 +60,12 @@ impl SendHalf {
     //= docs/specs/erasure.md#ERA-6 an ideal code
     pub fn in_ideal_code(self) -> Self {
         Self { sender: self.sender.in_ideal_code(), ..self }
+    }
+
+    /// Returns the UDP source port of an entropy value.
+    #[inline]
+    pub fn port(&self, ev: Ev) -> EvPort {
+        ev.port(self.sender.path().evs.into())
     }
 
     /// Returns when to call [`on_deadline`](Self::on_deadline); [`Time::NEVER`] without a timer.

@@ -9,7 +9,7 @@ use spray_wire::{Body, Data, EvPort, Probe, PullRequest};
 use super::*;
 use crate::cc::CcKind;
 use crate::event::{Event, FreezeReason, Publisher};
-use crate::flow::{Accept, Arrival, FlowConfig, SenderEvent};
+use crate::flow::{Accept, Arrival, FlowConfig, SenderEvent, Transmit};
 use crate::now;
 use crate::path::{BalancerKind, LossCause};
 use crate::rng::stream;
@@ -196,12 +196,18 @@ impl<P: Payload> Station<P> {
             let Some((half, _)) = &mut connection.halves else { continue };
             let frame = self.host.transmit(now, number, half, &mut self.log.of(number));
             self.sender_timer[number as usize] = half.deadline(now);
-            let Some((port, body)) = frame else { continue };
-            let piece = if let Body::Data(data) = &body { Some(connection.outgoing.cut(data)) } else { None };
-            let is_data = piece.is_some();
-            self.out.push_back((number, port, body, piece));
-            if is_data {
-                return;
+            match frame {
+                Some(Transmit::Data { data, ev }) => {
+                    let piece = Some(connection.outgoing.cut(&data));
+                    return self.out.push_back((number, half.port(ev), Body::Data(data), piece));
+                }
+                Some(Transmit::Probe { probe, ev }) => {
+                    self.out.push_back((number, half.port(ev), Body::Probe(probe), None));
+                }
+                Some(Transmit::PullRequest { request, ev }) => {
+                    self.out.push_back((number, half.port(ev), Body::PullRequest(request), None));
+                }
+                None => {}
             }
         }
     }

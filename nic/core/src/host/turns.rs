@@ -2,8 +2,6 @@
 //!
 //! Packet path: T3 of `docs/architecture.md`.
 
-use spray_wire::{Body, EvPort};
-
 use super::{Host, SendHalf};
 use crate::Time;
 use crate::event::Publisher;
@@ -36,8 +34,8 @@ impl Host {
         self.turns.pop_front()
     }
 
-    /// Returns the port and the header of the frame that connection `number` sends in its turn: data, a probe or a
-    /// request for credit. The connection then gets another turn, behind the others. `None`: it has nothing to send.
+    /// Returns the frame that connection `number` sends in its turn, on the port of [`SendHalf::port`]. The connection
+    /// then gets another turn, behind the others. `None`: it has nothing to send.
     //= docs/specs/endpoint.md#END-15 choosing late
     #[inline]
     pub fn transmit(
@@ -46,15 +44,12 @@ impl Host {
         number: u32,
         half: &mut SendHalf,
         publisher: &mut impl Publisher,
-    ) -> Option<(EvPort, Body)> {
+    ) -> Option<Transmit> {
         let transmit = half.sender.poll_transmit(now, &mut self.rng, publisher);
         half.ready = transmit.is_some();
-        let (ev, body) = match transmit? {
-            Transmit::Data { data, ev } => (ev, Body::Data(data)),
-            Transmit::Probe { probe, ev } => (ev, Body::Probe(probe)),
-            Transmit::PullRequest { request, ev } => (ev, Body::PullRequest(request)),
-        };
-        self.turns.push_back(number);
-        Some((ev.port(half.sender.path().evs.into()), body))
+        if half.ready {
+            self.turns.push_back(number);
+        }
+        transmit
     }
 }

@@ -1,4 +1,4 @@
-//! One deadline per connection: an indexed binary heap, which has no stale entries.
+//! One deadline per connection: an indexed binary heap, in which entries move.
 #![expect(clippy::indexing_slicing, reason = "indices are those of the table, and places those that the heap keeps")]
 
 use spray_core::Time;
