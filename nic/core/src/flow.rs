@@ -1,7 +1,6 @@
-//! One connection's two halves, without input or output: [`Sender`] and [`Receiver`].
+//! The two halves of a connection, without I/O: [`Sender`] and [`Receiver`].
 //!
-//! Whoever owns the frames drives both. `docs/specs/transport.md` states their rules as numbered clauses (`TRN-n`),
-//! which the code cites.
+//! Their rules are numbered clauses (`TRN-n`) in `docs/specs/transport.md`, which the code cites.
 
 mod config;
 mod messages;

@@ -1,6 +1,7 @@
-//! Loss recovery, one file for each scheme: the retransmission timeout (`rto`), the selective-ACK threshold (`sack`,
-//! with `patience`), precise detection on subflows (`subflow`), what NICs for RDMA do (`go_back_n`, `irn`) and the ideal erasure code (`erasure`). Round-trip times
-//! and the scoreboard of packets in flight are here too; a record tells whether the NACK of trimming is about it.
+//! Loss recovery, one file for each scheme: retransmission timeout (`rto`), selective-ACK threshold
+//! (`sack`, with `patience`), precise detection on subflows (`subflow`), RDMA NICs (`go_back_n`,
+//! `irn`), the ideal erasure code (`erasure`). Also round-trip times and the scoreboard of packets
+//! in flight.
 
 mod bits;
 #[cfg(any(test, feature = "lab"))]

@@ -1,6 +1,5 @@
-//! EQDS: the receiver grants credit, and the first window goes without it (Olteanu et al., NSDI 2022; REPS §4.5.3).
-//!
-//! This is the sender's part; [`PullPacer`] is the receiving host's. `docs/specs/eqds.md` states both.
+//! EQDS: the receiver grants credit, and the first window needs none (Olteanu et al., NSDI 2022;
+//! REPS §4.5.3). This is the sender's part, [`PullPacer`] the receiving host's; both: `docs/specs/eqds.md`.
 
 mod pacer;
 
@@ -25,11 +24,12 @@ settings! {
         /// Credit of one pull, in wire bytes. By default one full packet.
         #[schemars(range(min = 64, max = 1_048_576))]
         pub pull_bytes: Option<ByteSize> = None,
-        /// Wire bytes that a sender with new data may send before it hears from the receiver. By default one
-        /// bandwidth-delay product, in whole packets.
+        /// Wire bytes that a sender with new data may send before feedback from the receiver. By
+        /// default one bandwidth-delay product, in whole packets.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub speculative_bytes: Option<ByteSize> = None,
-        /// Wire bytes of credit that a sender asks for beyond what it has spent, at least four full packets. By default three bandwidth-delay products.
+        /// Wire bytes of credit that a sender requests beyond what it has spent, at least four full
+        /// packets. By default three bandwidth-delay products.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub request_bytes: Option<ByteSize> = None,
     }
@@ -50,21 +50,21 @@ pub struct Eqds {
     amounts: OnPath<Amounts>,
 }
 
-/// What a sender keeps.
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// The credit pulled, and the credit spent. The last packet may overdraw by less than its own bytes.
+    /// The credit granted, and the credit spent. The last packet may overdraw by less than its own
+    /// bytes.
     pulled: u64,
     spent: u64,
     /// Bytes sent without credit, and their limit.
     speculated: u64,
     speculation_end: u64,
     speculating: bool,
-    /// Bytes that credit or speculation has to cover: all messages, and losses other than trims.
+    /// Bytes that credit or speculation must cover: all messages, and losses other than trims.
     wanted: u64,
-    /// Bytes lost as trimmed. The receiver grants credit for them unasked.
+    /// Bytes of trimmed packets, for which the receiver grants credit without a request.
     trimmed: u64,
-    /// The largest demand told, if any was.
+    /// The largest requested demand.
     told: u64,
     has_asked: bool,
 }
@@ -108,28 +108,30 @@ impl Amounts {
 }
 
 impl Totals {
-    /// All credit that the sender can use, without that for trims.
+    /// All credit that the sender can use, except that for trims.
     //= docs/specs/eqds.md#EQDS-6 demand
     fn demand(&self) -> u64 {
         let free = if self.speculating { self.speculated.max(self.speculation_end) } else { self.speculated };
         self.wanted.saturating_sub(free)
     }
 
-    /// All credit that the sender can use if speculation ends after the next packet: one packet's at most beyond what it has told.
+    /// The demand if speculation ends after the next packet: at most one packet more than was
+    /// requested.
     //= docs/specs/eqds.md#EQDS-19 one packet in advance
     fn advance(&self, packet_bytes: u64) -> u64 {
         let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));
         if self.speculating { at_worst.min(self.told.saturating_add(packet_bytes)) } else { 0 }
     }
 
-    /// Credit spent, without that for trims, as far as the sender can tell.
+    /// The sender's estimate of credit spent, except that for trims.
     fn spent_unasked(&self, total: u64) -> u64 {
         total.saturating_sub(self.trimmed)
     }
 }
 
 impl Eqds {
-    /// Returns a request for credit if one is due: for `most_bytes` beyond the credit spent at most.
+    /// Returns a request for credit if one is due, for at most `most_bytes` beyond the credit
+    /// spent.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-8 asking for more
     pub(super) fn poll_request_within(&mut self, path: &Path, most_bytes: u64, again: bool) -> Option<PullRequest> {
@@ -168,7 +170,7 @@ impl CongestionControl for Eqds {
         *lost = lost.saturating_add(u64::from(bytes));
     }
 
-    /// It takes credit like a lost packet.
+    /// Like a lost packet, it uses credit.
     fn on_gone_back(&mut self, bytes: u32) {
         let state = &mut self.state;
         state.speculating = false;
@@ -235,5 +237,5 @@ impl CongestionControl for Eqds {
     }
 }
 
-/// More than is ever in flight, and far from where sums overflow.
+/// More than is ever in flight, and far below overflow of sums.
 const UNBOUNDED: u64 = 1 << 48;

@@ -1,4 +1,4 @@
-//! A constant rate, paced packet by packet. Feedback changes nothing.
+//! A constant rate, paced packet by packet, regardless of feedback.
 
 use super::fixed_point::{Gaps, after_gap};
 use super::{CongestionControl, Scheme, part_rate};
@@ -16,10 +16,8 @@ settings! {
     }
 }
 
-/// Paces at a rate below a window that never moves.
-///
-/// The gap to the next packet counts from the one before, if that was late, or from when it was due for as many packets as
-/// [`Path::catch_up_packets`] says.
+/// Paces at a rate below a constant window. A late packet shifts the next ones, except for the
+/// catch-up of [`Path::catch_up_packets`].
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     /// Earliest time of the next packet.
@@ -30,7 +28,7 @@ pub struct FixedRate {
 impl Scheme for FixedRate {
     type Config = FixedRateConfig;
 
-    /// The time of the next packet, and what the last gap left out.
+    /// The time of the next packet, and the remainder of the last gap.
     const STATE_BYTES: usize = size_of::<(Time, u32)>();
 
     fn share(own: &FixedRateConfig, count: u64) -> FixedRateConfig {

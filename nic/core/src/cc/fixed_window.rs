@@ -9,13 +9,14 @@ use crate::units::ByteSize;
 settings! {
     /// The settings of [`FixedWindow`].
     pub struct FixedWindowConfig {
-        /// Wire bytes that may be in flight, at least a full packet. By default 1.5 bandwidth-delay products.
+        /// Wire bytes that may be in flight, at least a full packet. By default 1.5 bandwidth-delay
+        /// products.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub window_bytes: Option<ByteSize> = None,
     }
 }
 
-/// A window that never moves.
+/// A constant window.
 //= docs/specs/fixed-window.md#FXW-2 nothing moves it
 #[derive(Clone, Debug)]
 pub struct FixedWindow {

@@ -1,5 +1,6 @@
-//! MSwift: Swift's delay-based window with the median of recent delays in place of the latest one, as the OFAN paper runs it
-//! (OFAN §4, §8.3 and appendix H). Clauses (MSW-n) are in `docs/specs/mswift.md`.
+//! MSwift: Swift's delay-based window with the median of recent delays in place of the latest one,
+//! as in the OFAN paper (OFAN §4, §8.3 and appendix H). Clauses (MSW-n) are in
+//! `docs/specs/mswift.md`.
 
 use alloc::boxed::Box;
 
@@ -16,45 +17,46 @@ use crate::units::{ByteSize, Ratio};
 settings! {
     /// The settings of mSwift.
     pub struct MSwiftConfig {
-        /// The delay is the median over this many acknowledgements. 1 makes it Swift.
+        /// The delay is the median over this many acknowledgements; 1 makes it Swift.
         #[schemars(range(min = 1, max = 16))]
         pub samples: u8 = 16,
-        /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
+        /// Queue that the target delay permits, over `queue_hops` switches and at the rate of the
+        /// sender's link.
         #[schemars(range(min = 0, max = 4_294_967_296_u64))]
         pub queue_bytes: ByteSize = ByteSize::new(113_000),
-        /// Switches that `queue_bytes` is meant for. A longer or shorter path allows for it in proportion. 0 allows for
+        /// Switches that `queue_bytes` refers to. Other paths permit it in proportion; 0 permits
         /// the same queue on every path.
         pub queue_hops: u8 = 5,
         /// Additive increase, in packets a round trip.
         #[schemars(range(min = 0.001, max = 1_000))]
         pub ai: Ratio = Ratio::permille(1_000),
-        /// Share of the excess delay that a decrease takes off.
+        /// Share of the excess delay by which a decrease reduces the window.
         #[schemars(range(min = 0, max = 1))]
         pub beta: Ratio = Ratio::permille(800),
-        /// Largest share that one decrease takes off.
+        /// Maximum share of one decrease.
         #[schemars(range(min = 0, max = 0.999))]
         pub max_mdf: Ratio = Ratio::permille(500),
-        /// Most that a small window adds to the target delay, in target delays.
+        /// Maximum that a small window adds to the target delay, in target delays.
         #[schemars(range(min = 0, max = 100))]
         pub flow_range: Ratio = Ratio::permille(5_000),
         /// Window in packets at which the whole `flow_range` is added. Thousandths count.
         #[schemars(range(min = 0.001, max = 1_000), extend("x-decimals" = 3))]
         pub flow_min_window: Ratio = Ratio::permille(100),
-        /// Window in packets from which on nothing is added. Thousandths count. By default what is in flight at the
-        /// target delay.
+        /// Window in packets from which nothing is added. Thousandths count. By default what is in
+        /// flight at the target delay.
         #[schemars(range(min = 0.001, max = 1_000_000), extend("x-decimals" = 3))]
         pub flow_max_window: Option<Ratio> = None,
-        /// Least window in packets. A window below one packet paces packets.
+        /// Minimum window in packets. A window below one packet paces packets.
         #[schemars(range(min = 0.001, max = 1))]
         pub min_window: Ratio = Ratio::permille(10),
-        /// Timeouts in a row after which the window is the least.
+        /// Consecutive timeouts after which the window is the least.
         #[schemars(range(min = 1, max = 255))]
         pub reset_timeouts: u8 = 5,
     }
 }
 
-/// A window in bytes. Below the target delay it grows by a packet a round trip; above it, it shrinks in proportion to
-/// the excess.
+/// A window in bytes. Below the target delay it grows by a packet per round trip; above it, it
+/// shrinks in proportion to the excess.
 #[derive(Clone, Debug)]
 pub struct MSwift {
     pub(super) state: DelayWindow,
@@ -66,14 +68,14 @@ pub struct MSwift {
 /// The window and what moves it.
 #[derive(Clone, Debug)]
 pub(super) struct DelayWindow {
-    /// Window in 2^-16 bytes.
+    /// In 2^-16 bytes.
     pub(super) window: u64,
     last_decrease: Option<Time>,
     /// Earliest time of the next packet, while the window is below one.
     next_at: Time,
     /// Median of the latest delays, in ticks.
     delay: u32,
-    /// Timeouts in a row.
+    /// Consecutive timeouts.
     timeouts: u8,
 }
 
@@ -88,14 +90,15 @@ struct Settings {
     queue: u32,
     queue_hops: u8,
     reset_timeouts: u8,
-    /// The flow-scaling term is `flow_alpha * (1 / sqrt(packets) - flow_from)`, at most `flow_range`.
+    /// The flow-scaling term is `flow_alpha * (1 / sqrt(packets) - flow_from)`, at most
+    /// `flow_range`.
     flow_range: u32,
     flow_alpha: u64,
     flow_from: u64,
 }
 
 impl MSwift {
-    /// Target delay in ticks, at the present window, over a path of `hops` switches; 0 stands for `queue_hops`.
+    /// Target delay in ticks over a path of `hops` switches; 0 stands for `queue_hops`.
     //= docs/specs/mswift.md#MSW-2 target delay
     fn target(&self, path: &Path, hops: u8) -> u32 {
         let Settings { queue, queue_hops, .. } = *self.settings;
@@ -129,7 +132,7 @@ impl MSwift {
         self.state.window = window.saturating_add(times(growth, ai)).min(max_window);
     }
 
-    /// Takes the share `cut` off the window, at most once a round trip.
+    /// Reduces the window by the share `cut`, at most once per round trip.
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     fn shrink(&mut self, now: Now<'_>, cut: u64) {
         let window = self.state.window;
@@ -255,7 +258,7 @@ impl Settings {
     }
 }
 
-/// The window before the first feedback.
+/// The initial window.
 //= docs/specs/mswift.md#MSW-8 first and largest window
 fn first_window(own: &MSwiftConfig, path: &Path) -> u64 {
     window(path.initial_window_bytes.min(target_bytes(own, path)), path.packet_bytes.into())

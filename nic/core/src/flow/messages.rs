@@ -1,4 +1,4 @@
-//! Messages: the sender's segmenter cuts them into packets, the receiver's reassembly puts them together again.
+//! Messages: the sender segments them into packets, the receiver reassembles them.
 
 #[cfg(any(test, feature = "lab"))]
 mod coded;
@@ -28,7 +28,7 @@ pub(super) use self::{
 use super::config::MESSAGE_SLOTS;
 use crate::Time;
 
-/// The next new packet's place in its message.
+/// The position of the next new packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub slot: u16,
@@ -45,14 +45,12 @@ impl Segment {
     }
 }
 
-/// A message on its way out.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outgoing {
     message: u32,
-    /// The slot is free: the delivery was reported, or the slot was never used.
+    /// Whether the delivery was reported, or the slot was never used.
     free: bool,
     bytes: u64,
-    /// Bytes cut into packets so far.
     cut: u64,
     first_psn: u64,
     /// Packets not acknowledged yet, sent or not.
@@ -60,19 +58,19 @@ struct Outgoing {
     delivered_at: Time,
 }
 
-/// The sender's messages, in the order in which they were handed over.
+/// The sender's messages, in the order in which they were queued.
 #[derive(Clone, Debug)]
 pub(super) struct Segmenter {
-    /// At most [`MESSAGE_SLOTS`], as many as were ever needed.
+    /// At most [`MESSAGE_SLOTS`]; grows on demand.
     slots: Vec<Outgoing>,
-    /// Running numbers of the oldest message kept, the one being cut, and the next to come. A slot is a number's low
-    /// bits.
+    /// Running numbers of the oldest stored message, the one being cut, and the next one. A slot is
+    /// a number's low bits.
     oldest: u32,
     cutting: u32,
     newest: u32,
     delivered: VecDeque<u16>,
     payload_bytes: u16,
-    /// Bytes handed over and not cut into packets yet.
+    /// Bytes queued and not cut into packets yet.
     pub unsent_bytes: u64,
 }
 
@@ -89,7 +87,7 @@ impl Segmenter {
         }
     }
 
-    /// Takes a message; `false` when there is no room.
+    /// Queues a message; returns `false` if there is no room.
     pub(super) fn push(&mut self, message: u32, bytes: u64) -> bool {
         if self.newest.wrapping_sub(self.oldest) as usize == MESSAGE_SLOTS {
             return false;
@@ -99,7 +97,7 @@ impl Segmenter {
         let outgoing = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
         match self.slots.get_mut(slot_of(self.newest)) {
             Some(slot) => *slot = outgoing,
-            // Numbers come one by one, so that the first slot that is missing is the next one.
+            // Numbers are consecutive, so the first missing slot is the next one.
             None => self.slots.push(outgoing),
         }
         self.newest = self.newest.wrapping_add(1);
@@ -107,13 +105,13 @@ impl Segmenter {
         true
     }
 
-    /// Wire bytes of a message of `bytes`, in packets with headers of `header_bytes`.
+    /// Wire bytes of a message of `bytes`, with `header_bytes` per packet.
     pub(super) fn wire_bytes(&self, bytes: u64, header_bytes: u32) -> u64 {
         let packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
         bytes.saturating_add(packets.saturating_mul(u64::from(header_bytes)))
     }
 
-    /// The next packet to cut.
+    /// Returns the next packet to cut.
     #[inline]
     pub(super) fn next(&self) -> Option<Segment> {
         if self.cutting == self.newest {
@@ -144,7 +142,7 @@ impl Segmenter {
         }
     }
 
-    /// The segment that was sent before as `psn`.
+    /// Returns the segment that was sent before as `psn`.
     #[inline]
     pub(super) fn again(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
         let outgoing = &self.slots[usize::from(slot)];
@@ -157,7 +155,8 @@ impl Segmenter {
         }
     }
 
-    /// Records that a packet of the message in `slot` is acknowledged. Returns whether it was the message's last one.
+    /// Records the acknowledgement of a packet of the message in `slot`. Returns whether it was the
+    /// last one.
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];
@@ -166,7 +165,7 @@ impl Segmenter {
             return false;
         }
         outgoing.delivered_at = now;
-        // No more than there are slots: each is in the queue at most once before it is free again.
+        // Bounded by the slots: each is in the queue at most once before it is free again.
         self.delivered.push_back(slot);
         true
     }
@@ -184,7 +183,7 @@ impl Segmenter {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Packets handed over and not cut yet.
+    /// Packets queued and not cut yet.
     pub(super) fn uncut_packets(&self) -> u64 {
         let waiting = self.newest.wrapping_sub(self.cutting);
         let packets = |ahead| {
@@ -194,7 +193,6 @@ impl Segmenter {
         (0..waiting).map(packets).fold(0, u64::saturating_add)
     }
 
-    /// Whether everything handed over was cut into packets.
     #[inline]
     pub(super) fn is_cut(&self) -> bool {
         self.cutting == self.newest

@@ -1,10 +1,9 @@
-//! How long a gap waits before it counts as a loss. It waits longer where reordering was mistaken for loss (as RFC
-//! 8985 §6.2).
+//! The time that a gap waits before it counts as a loss, adapted to reordering (as RFC 8985 §6.2).
 
 use super::RttEstimator;
 use crate::Time;
 
-/// The waiting time of the gap rule. It grows with each mistake.
+/// The waiting time of the gap rule, which grows with each spurious loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// Extra time, in quarters of the smoothed round-trip time, and its least value.
@@ -22,19 +21,19 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Begins with no extra time: for the ideal erasure code, where a mistake costs only a packet.
+    /// Starts with no extra time: for the ideal erasure code, where a mistake costs only a packet.
     //= docs/specs/erasure.md#ERA-4
     pub fn eager() -> Self {
         Self { quarters: EAGER_QUARTERS, least: EAGER_QUARTERS, ..Self::default() }
     }
 
-    /// Begins with less extra time: for a scheme that a mistake costs a packet and nothing else.
+    /// Starts with less extra time: for a scheme in which a mistake costs only a packet.
     //= docs/specs/transport.md#TRN-40 quick gap rule
     pub fn quick() -> Self {
         Self { quarters: QUICK_QUARTERS, least: QUICK_QUARTERS, ..Self::default() }
     }
 
-    /// Takes a mistake: a packet that the gap rule declared lost had arrived. Mistakes of one round trip count once.
+    /// Takes a spurious loss: the packet had arrived. Those of one round trip count once.
     pub fn on_mistake(&mut self, now: Time, rtt: &RttEstimator) {
         self.right = 0;
         if self.quarters == self.least || now.since(self.raised_at) >= rtt.smoothed_ps() {
@@ -43,7 +42,7 @@ impl Patience {
         }
     }
 
-    /// Takes a confirmation: a packet that the gap rule declared lost had been lost.
+    /// Takes a confirmed loss.
     pub fn on_confirmation(&mut self) {
         self.right += 1;
         if self.right == CONFIRMATIONS {
@@ -52,7 +51,7 @@ impl Patience {
         }
     }
 
-    /// Least time between a transmission and its loss by the gap rule; `None` before any sample.
+    /// Minimum time between a transmission and its loss by the gap rule; `None` before any sample.
     #[inline]
     pub fn time_ps(&self, rtt: &RttEstimator) -> Option<u64> {
         //= docs/specs/transport.md#TRN-35 gap rule
@@ -63,21 +62,23 @@ impl Patience {
     }
 }
 
-/// One and a half round trips: a queue of one bandwidth-delay product drains in one, at half rate in two. Measured
-/// over four modelled paths, one of them slowed down (`flow/tests/fabric.rs`): with 0 quarters 10 packets of 4,100
-/// were mistaken for lost, and REPS, which froze for them, took 530 us instead of 417. With 2 quarters REPS made no
-/// mistake. With 6 OPS, too, makes one or two in place of 19.
+/// One and a half round trips: a queue of one bandwidth-delay product drains in one, at half rate
+/// in two. Measured over four modelled paths, one of them slow (`flow/tests/fabric.rs`): with 0
+/// quarters 10 packets of 4,100 were spurious losses, and REPS, which froze for them, took 530 us
+/// instead of 417. With 2 quarters REPS had none. With 6 OPS, too, has one or two in place of 19.
 const LEAST_QUARTERS: u8 = 6;
 
-/// Nothing beyond the times seen lately: OFAN's sender gives up on every packet sent before its last bandwidth-delay product.
-/// With an eighth of a round trip less OFAN sent 2 % of its packets twice, since its queues grow.
+/// Nothing beyond the recent times: OFAN's sender declares lost every packet sent before its last
+/// bandwidth-delay product. With an eighth of a round trip less OFAN sent 2 % of its packets twice,
+/// since its queues grow.
 const EAGER_QUARTERS: u8 = 0;
 
-/// Three quarters of a round trip: with two, a slow uplink and an ACK for eight packets made it send 2 of 128,000 packets twice.
+/// Three quarters of a round trip: with two, a slow uplink and an ACK for eight packets made it
+/// send 2 of 128,000 packets twice.
 const QUICK_QUARTERS: u8 = 3;
 
-/// Four round trips. The timeout comes by then anyway.
+/// Four round trips: the timeout expires by then.
 const MAX_QUARTERS: u8 = 16;
 
-/// After so many recoveries reordering counts as past (RFC 8985).
+/// Recoveries after which reordering counts as past (RFC 8985).
 const CONFIRMATIONS: u8 = 16;

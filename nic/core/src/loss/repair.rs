@@ -3,25 +3,24 @@
 use super::{Patience, RttEstimator};
 use crate::Time;
 
-/// How a connection repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The lost packet is sent again.
+    /// The lost packet is retransmitted.
     Resend,
     #[cfg(any(test, feature = "lab"))]
     /// A fresh packet of the ideal code is sent.
     IdealCode,
-    /// Every packet from the lost one on is sent again.
+    /// Every packet from the lost one on is retransmitted.
     GoBack,
 }
 
 impl Repair {
-    /// Whether one packet may settle all of a message.
+    /// Whether one packet may settle a whole message.
     pub const fn settles_messages(self) -> bool {
         !matches!(self, Self::Resend | Self::GoBack)
     }
 
-    /// How long a gap waits at first.
+    /// The initial patience of the gap rule.
     //= docs/specs/erasure.md#ERA-4
     pub fn patience(self) -> Patience {
         match self {
@@ -31,8 +30,8 @@ impl Repair {
         }
     }
 
-    /// When a transmission made at `sent_at` is lost for its age alone; [`Time::NEVER`] without a code, and before any
-    /// round-trip time is known.
+    /// When a transmission at `sent_at` is lost by its age alone; [`Time::NEVER`] without a code or
+    /// a round-trip time.
     //= docs/specs/erasure.md#ERA-4
     #[inline]
     #[cfg_attr(not(any(test, feature = "lab")), expect(unused_variables, reason = "the code's"))]

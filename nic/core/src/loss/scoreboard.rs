@@ -1,10 +1,9 @@
-//! The packets in flight: bitmaps of acknowledged numbers, and outstanding transmissions in the order in which they
-//! were made.
+//! Packets in flight: acknowledged numbers as bitmaps, outstanding transmissions in their order.
 //!
-//! Every packet sequence number (PSN) between the cumulative acknowledgement and the next one to send has a slot. A
-//! slot is *outstanding* (in flight), *lost* (waits to be sent again) or acknowledged. Outstanding slots form a list in
-//! order of their last transmission, lost ones a queue; both run through the records, so that everything here is O(1)
-//! per packet. Records are as many as the most packets that were ever in flight need: a connection with little in flight stays small.
+//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send has a
+//! slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Outstanding slots
+//! form a list in order of their last transmission, lost ones a queue; both run through the records, so
+//! that everything is O(1) per packet. Records grow with the packets in flight.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -16,48 +15,45 @@ use super::record::{List, PacketState, Record};
 use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
-/// A packet that is newly acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
-    /// Its sequence number.
     pub psn: u64,
     /// Its record before.
     pub record: Record,
 }
 
-/// Where a lost packet goes in the queue of those that wait to be sent again.
+/// Where a lost packet goes in the retransmission queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Ahead of the others.
     First,
-    /// Behind the others.
     Last,
 }
 
-/// Records that a connection begins with.
 const FIRST_RECORDS: usize = 64;
 
-/// The sender's view of its packets between the cumulative acknowledgement and the next new one.
+/// The sender's packets between the cumulative acknowledgement and the next new one.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     /// A power of two of them, which doubles up to `capacity`.
     records: Box<[Record]>,
     capacity: u32,
-    /// Bits of the acknowledged numbers above `cumulative`, and their count.
+    /// Acknowledged numbers above `cumulative`, and their count.
     acked: Bits,
     acked_ahead: u32,
     cumulative: u64,
     next_psn: u64,
-    /// Transmissions made so far.
+    /// Transmissions so far.
     transmissions: u64,
-    /// One more than the order of the latest acknowledged transmission, of packets that were sent once.
+    /// One more than the order of the latest acknowledged transmission, of packets that were sent
+    /// once.
     acked_end: u64,
     outstanding: List,
     lost: List,
 }
 
 impl Scoreboard {
-    /// Makes room for `packets`, rounded up to a power of two of at least 64 (a bitmap word).
+    /// Creates a scoreboard for `packets`, rounded up to a power of two of at least 64 (a bitmap
+    /// word).
     pub fn new(packets: u32) -> Self {
         Self {
             records: vec![Record::EMPTY; FIRST_RECORDS].into_boxed_slice(),
@@ -73,9 +69,8 @@ impl Scoreboard {
         }
     }
 
-    /// Records the transmission of the next new packet and returns its sequence number.
-    ///
-    /// The caller keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
+    /// Records the transmission of the next new packet and returns its sequence number. The caller
+    /// keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
     #[inline]
     pub fn send_new(&mut self, now: Time, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
         debug_assert!(self.span() < self.capacity());
@@ -97,7 +92,8 @@ impl Scoreboard {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Passes over the next number, which is never sent, and returns it. Every packet sent must be acknowledged.
+    /// Skips the next number, which is never sent, and returns it. Every packet sent must be
+    /// acknowledged.
     pub fn skip(&mut self) -> u64 {
         debug_assert!(self.span() == 0);
         let psn = self.next_psn;
@@ -106,7 +102,8 @@ impl Scoreboard {
         psn
     }
 
-    /// Records that the first lost packet is sent again. Returns its number and why it was lost.
+    /// Records the retransmission of the first lost packet. Returns its number and the cause of its
+    /// loss.
     #[inline]
     pub fn send_lost(&mut self, now: Time, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
         let (psn, record) = self.first_lost()?;
@@ -117,11 +114,12 @@ impl Scoreboard {
         Some((psn, cause))
     }
 
-    /// Settles the packets that an acknowledgement covers: first those below `cumulative`, then those whose bits are
-    /// set. Bit `i` of word `w` stands for `base + 64 w + i`. Calls `settled` for each that was not acknowledged
-    /// before, lowest first in either part.
+    /// Settles the packets that an acknowledgement covers: first those below `cumulative`, then
+    /// those whose bits are set. Bit `i` of word `w` stands for `base + 64 w + i`. Calls `settled`
+    /// for each that was not acknowledged before, lowest first in either part.
     ///
-    /// Numbers beyond the next packet count as the next packet; bits outside the numbers in flight are ignored.
+    /// Numbers beyond the next packet count as the next packet; bits outside the numbers in flight
+    /// are ignored.
     #[inline]
     pub fn settle(&mut self, cumulative: u64, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let end = cumulative.min(self.next_psn);
@@ -140,7 +138,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether `bitmap` claims only packets that were sent.
+    /// Whether `bitmap` covers only packets that were sent.
     #[inline]
     pub fn covers(&self, base: u64, bitmap: &[u64; 4]) -> bool {
         if base.checked_add(255).is_some_and(|last| last < self.next_psn) {
@@ -162,7 +160,7 @@ impl Scoreboard {
         }
     }
 
-    /// Declares an outstanding packet lost; `false` when it is not outstanding.
+    /// Declares an outstanding packet lost; returns `false` if it is not outstanding.
     pub fn on_lost(&mut self, psn: u64, cause: LossCause, place: Lost) -> bool {
         if !self.is_outstanding(psn) {
             return false;
@@ -177,31 +175,32 @@ impl Scoreboard {
         true
     }
 
-    /// The outstanding packet whose last transmission is the oldest.
+    /// The packet whose last transmission is the oldest outstanding one.
     #[inline]
     pub fn oldest(&self) -> Option<(u64, &Record)> {
         self.at(self.outstanding.head)
     }
 
-    /// The lost packet that is sent again next.
+    /// The lost packet that is retransmitted next.
     #[inline]
     pub fn first_lost(&self) -> Option<(u64, &Record)> {
         self.at(self.lost.head)
     }
 
-    /// How many transmissions made after that of `oldest`, the record of [`Scoreboard::oldest`], have arrived.
+    /// Counts the arrivals of transmissions after that of `oldest`, the record of
+    /// [`Scoreboard::oldest`].
     ///
-    /// A later transmission that is not outstanding was acknowledged, or the receiver reported it as trimmed or
-    /// missing. Timeouts and the gap rule always take the oldest one, so they declare no later one lost.
+    /// A later transmission that is not outstanding was acknowledged, or the receiver reported it
+    /// trimmed or missing. Timeouts and the gap rule always take the oldest one, so they declare no
+    /// later one lost.
     #[inline]
     pub fn arrived_after(&self, oldest: &Record) -> u64 {
         self.transmissions - oldest.order - u64::from(self.outstanding.len)
     }
 
-    /// The oldest outstanding packet, if the latest acknowledged transmission was made at least `ahead` transmissions
-    /// after it.
-    ///
-    /// A packet that was sent again does not say which of its transmissions arrived, so its acknowledgement counts for none.
+    /// Returns the oldest outstanding packet if the latest acknowledged transmission is at least
+    /// `ahead` later. Acknowledgements of retransmitted packets do not count, since they are
+    /// ambiguous.
     #[inline]
     pub fn oldest_behind(&self, ahead: u64) -> Option<u64> {
         let (psn, oldest) = self.oldest()?;
@@ -221,37 +220,34 @@ impl Scoreboard {
         self.record(psn).is_some_and(Record::is_outstanding)
     }
 
-    /// Whether `psn` is in flight again, by a transmission that at least so many went before.
+    /// Whether `psn` is in flight again, by a transmission after the first `transmissions`.
     #[inline]
     pub fn is_resent_since(&self, psn: u64, transmissions: u64) -> bool {
         self.record(psn).is_some_and(|record| record.resent().is_some() && record.order >= transmissions)
     }
 
-    /// Transmissions made so far.
     #[inline]
     pub fn transmissions(&self) -> u64 {
         self.transmissions
     }
 
-    /// The lowest number not acknowledged.
+    /// The lowest unacknowledged number.
     #[inline]
     pub fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
-    /// The number that the next new packet gets.
+    /// The number of the next new packet.
     #[inline]
     pub fn next_psn(&self) -> u64 {
         self.next_psn
     }
 
-    /// Packets outstanding.
     #[inline]
     pub fn outstanding(&self) -> u32 {
         self.outstanding.len
     }
 
-    /// Packets that wait to be sent again.
     #[inline]
     pub fn lost(&self) -> u32 {
         self.lost.len
@@ -263,13 +259,13 @@ impl Scoreboard {
         self.next_psn - self.cumulative
     }
 
-    /// Largest span.
+    /// The maximum span.
     #[inline]
     pub fn capacity(&self) -> u64 {
         u64::from(self.capacity)
     }
 
-    /// Doubles the records, as seldom as the flight doubles.
+    /// Doubles the records.
     #[cold]
     fn grow(&mut self) {
         let mut records = vec![Record::EMPTY; 2 * self.records.len()].into_boxed_slice();
@@ -311,7 +307,7 @@ impl Scoreboard {
         was_acked
     }
 
-    /// Moves the cumulative number past all acknowledged numbers that follow it.
+    /// Moves the cumulative number past the acknowledged numbers that follow it.
     #[inline]
     fn skip_acked(&mut self) {
         let from = self.cumulative;
@@ -323,7 +319,7 @@ impl Scoreboard {
     fn settle_selective(&mut self, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let mut first = base;
         for bits in bitmap.iter().copied() {
-            // Most acknowledgements repeat what others have said: one packet of many is new.
+            // Most acknowledgements repeat earlier ones: few packets are new.
             let mut fresh = match bits {
                 0 => 0,
                 bits => self.in_flight_bits(first, bits) & !self.acked.load(first, self.next_psn),
@@ -339,7 +335,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a packet out of the lists and frees its slot.
+    /// Removes a packet from the lists and frees its slot.
     #[inline]
     fn take(&mut self, psn: u64) -> Settled {
         let slot = self.slot(psn);
@@ -356,7 +352,7 @@ impl Scoreboard {
         Settled { psn, record }
     }
 
-    /// Keeps the bits of `bits` whose numbers are in flight; bit 0 stands for `first`.
+    /// Masks `bits`, of which bit 0 stands for `first`, to the numbers in flight.
     #[inline]
     fn in_flight_bits(&self, first: u64, bits: u64) -> u64 {
         if first >= self.next_psn {

@@ -4,7 +4,7 @@ use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, draw_lasting};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 
-/// Keeps one entropy value for the whole connection, whatever comes back.
+/// Keeps one entropy value for the whole connection, regardless of feedback.
 #[derive(Clone, Debug)]
 pub struct Ecmp {
     ev: Ev,

@@ -1,5 +1,5 @@
-//! Flowcells (He et al., *Presto*, SIGCOMM 2015, §3.1): a new path every 64 KiB. Clauses (FLOWCELL-n) are in
-//! `docs/specs/flowcell.md`.
+//! Flowcells (He et al., *Presto*, SIGCOMM 2015, §3.1): a new path every 64 KiB. Clauses
+//! (FLOWCELL-n) are in `docs/specs/flowcell.md`.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use crate::units::ByteSize;
 settings! {
     /// The settings of [`Flowcell`].
     pub struct FlowcellConfig {
-        /// Most wire bytes of a flowcell. A larger packet makes a flowcell of its own.
+        /// Maximum wire bytes of a flowcell. A larger packet forms a flowcell of its own.
         #[schemars(range(min = 1, max = 2_147_483_648_u64))]
         pub cell_bytes: ByteSize = ByteSize::kib(64),
         /// How the path of the next flowcell is chosen.
@@ -32,7 +32,8 @@ settings! {
     }
 }
 
-/// Keeps an entropy value for so many bytes, then takes another. Of all feedback only a timeout counts.
+/// Keeps an entropy value for a number of bytes, then takes another. The only feedback used is
+/// timeouts.
 #[derive(Clone, Debug)]
 pub struct Flowcell {
     state: Cell,
@@ -82,7 +83,6 @@ impl Flowcell {
     }
 }
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     /// Bytes sent in this flowcell; `u32::MAX` ends it.

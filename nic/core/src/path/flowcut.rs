@@ -1,9 +1,9 @@
-//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in flight, so that
-//! nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
+//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in flight,
+//! so that nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
 //!
-//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A path whose
-//! round-trip time is too long, or grows too fast, is *drained*: new packets wait until everything sent is
-//! acknowledged, then go over another path.
+//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A
+//! path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait until
+//! everything sent is acknowledged, then go over another path.
 
 mod config;
 mod rates;
@@ -31,15 +31,16 @@ pub struct Flowcut {
     state: Cut,
 }
 
-/// The present flowcut: its path, how the path does, and whether it drains.
+/// The present flowcut: its path, the path's condition, and whether it drains.
 #[derive(Clone, Debug)]
 struct Cut {
     delay: Delay,
-    /// What paths deliver, where the connection learns its path.
+    /// Delivery rates of paths, if the connection learns its path.
     rates: Rates,
-    /// When feedback last came, or the drain began, in ps.
+    /// Time of the last feedback, or of the drain's start.
     heard_at: Time,
-    /// When the last silent round was counted. A timeout of an earlier transmission belongs to that round.
+    /// When the last silent round was counted. Timeouts of earlier transmissions belong to that
+    /// round.
     round_at: Time,
     /// Wire bytes of new packets that may still go during this drain.
     allowance_bytes: u64,
@@ -47,7 +48,7 @@ struct Cut {
     boundary_psn: u64,
     ev: Ev,
     phase: Phase,
-    /// Timeouts of this path in a row, without feedback between them.
+    /// Consecutive timeouts of this path without feedback.
     silent_rounds: u8,
     /// Something was sent since the flowcut ended.
     active: bool,
@@ -65,13 +66,14 @@ enum Phase {
     Open,
     /// New packets wait until everything is acknowledged.
     Draining,
-    /// The old path was dead: open packets go again one by one.
+    /// The old path failed: open packets are retransmitted one by one.
     Repairing,
 }
 
 impl Flowcut {
-    /// Wire bytes of new packets that may go now, windows aside: all (`u64::MAX`), what is left of a drain's
-    /// allowance, or 0. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
+    /// Returns the wire bytes of new packets that may go now, regardless of windows: all
+    /// (`u64::MAX`), the rest of a drain's allowance, or 0. For an external scheduler that pauses
+    /// flows by XOFF, XOFF with credit and XON.
     //= docs/specs/flowcut.md#FLC-30 pausing from outside
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
@@ -86,7 +88,8 @@ impl Flowcut {
         self.state.ev
     }
 
-    /// Ends the flowcut: everything sent is acknowledged, so only duplicates can still come over the old path.
+    /// Ends the flowcut: everything sent is acknowledged, so the old path can only deliver
+    /// duplicates.
     //= docs/specs/flowcut.md#FLC-3 end of a flowcut
     fn end_flowcut(&mut self, path: &Path) {
         let is_congested = !self.settings.simple && self.is_congested(path);
@@ -102,13 +105,13 @@ impl Flowcut {
         }
     }
 
-    /// Whether the path is congested and, where the connection learns its path, another one delivered more.
+    /// Whether the path is congested and, if the path is learned, another one delivered more.
     fn is_congested(&self, path: &Path) -> bool {
         let Self { settings, state } = self;
         state.delay.is_congested(settings, path) && (!path.learned || state.rates.is_behind(settings.rule.ratio))
     }
 
-    /// Whether the path is congested, and a drain would pay.
+    /// Whether the path is congested and a drain would pay.
     fn is_worth_leaving(&self, path: &Path, ack: &AckInfo) -> bool {
         let Self { settings, state } = self;
         //= docs/specs/flowcut.md#FLC-25 no drain near the end
@@ -129,14 +132,15 @@ impl Flowcut {
         state.held = false;
     }
 
-    /// Goes on over the old path, since the acknowledgements that the drain waits for do not come.
+    /// Continues on the old path, since the acknowledgements that the drain waits for do not
+    /// arrive.
     //= docs/specs/flowcut.md#FLC-24 A silent drain
     fn resume(&mut self, path: &Path) {
         self.state.phase = Phase::Open;
         self.state.delay.reset(&self.settings, path);
     }
 
-    /// Gives a dead path up. Open packets go again over another one, one by one.
+    /// Leaves a failed path. Open packets are retransmitted one by one over another path.
     //= docs/specs/flowcut.md#FLC-41 A dead path
     #[cold]
     fn abandon(&mut self, path: &Path) {
@@ -156,7 +160,6 @@ impl Flowcut {
         self.state.heard_at.after(self.settings.drain_timeout_ps(path))
     }
 
-    /// Whether a new packet may go.
     fn admit_new(&mut self, path: &Path, packet: &SendInfo) -> Admission {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28 bound of reordering
@@ -196,7 +199,8 @@ impl Flowcut {
     }
 }
 
-/// A path is left only to try others while so many times the bytes in flight, which a drain costs, are still to be sent.
+/// A path is left on trial only while this multiple of the bytes in flight, the cost of a drain, is
+/// still unsent.
 const TRIAL_SHARE: u64 = 32;
 
 impl Scheme for Flowcut {
@@ -241,7 +245,7 @@ impl Balancer for Flowcut {
             self.state.rates.begin_path();
         }
         let state = &mut self.state;
-        // A request for a grant is no packet of the flow.
+        // A request for a grant is not a packet of the flow.
         state.active |= !packet.retransmit || packet.open_packets > 0;
         if state.phase == Phase::Draining && !packet.retransmit {
             state.allowance_bytes = state.allowance_bytes.saturating_sub(u64::from(packet.bytes));

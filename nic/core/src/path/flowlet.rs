@@ -1,5 +1,5 @@
-//! Flowlet switching (Vanini et al., NSDI 2017) by the host: a new path after a gap, as REPS §4.1 runs it with a gap of
-//! half an RTT. Clauses (FLOWLET-n) are in `docs/specs/flowlet.md`.
+//! Flowlet switching (Vanini et al., NSDI 2017) at the host: a new path after a gap, of half an RTT
+//! in REPS §4.1. Clauses (FLOWLET-n) are in `docs/specs/flowlet.md`.
 
 #[cfg(test)]
 mod tests;
@@ -15,12 +15,13 @@ use crate::units::Micros;
 settings! {
     /// The settings of [`Flowlet`].
     pub struct FlowletConfig {
-        /// What the gap is measured between: a flowlet ends when nothing of the kind came for longer than `gap_us`.
+        /// What the gap is measured between: a flowlet ends after a gap of more than `gap_us`.
         pub clock: FlowletClock = FlowletClock::default(),
         /// The gap. By default half the base RTT.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub gap_us: Option<Micros> = None,
-        /// Least time between two changes of the path. By default five base RTTs for `feedback`, 0 for `packets`.
+        /// Minimum time between two changes of the path. By default five base RTTs for `feedback`,
+        /// 0 for `packets`.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub hold_us: Option<Micros> = None,
     }
@@ -96,10 +97,10 @@ impl Flowlet {
     }
 }
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// When the last packet or feedback came, as `clock` has it; [`Time::NEVER`] before the first packet.
+    /// Time of the last packet or feedback, depending on `clock`; [`Time::NEVER`] before the first
+    /// packet.
     last_at: Time,
     held_until: Time,
     ev: Ev,

@@ -1,6 +1,6 @@
-//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): each acknowledgement sends the next packet over
-//! its own path. `artifact` is the rule as REPS's artifact runs it (REPS §4.1). Clauses (MPRDMA-n) are in
-//! `docs/specs/mprdma.md`.
+//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): each acknowledgement sends the
+//! next packet over its own path. `artifact` is the rule of REPS's artifact (REPS §4.1). Clauses
+//! (MPRDMA-n) are in `docs/specs/mprdma.md`.
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +18,12 @@ settings! {
     pub struct MprdmaConfig {
         /// The variant of the rule.
         pub rule: MprdmaRule = MprdmaRule::Artifact,
-        /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow path. That path is not
-        /// used again.
+        /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow
+        /// path, which is not reused.
         #[schemars(range(min = 1, max = 65_535))]
         pub ooo_packets: u16 = 32,
-        /// `paper`: the probability that a round trip sends one packet over a random path. Thousandths count.
+        /// `paper`: the probability that a round trip sends one packet over a random path.
+        /// Thousandths count.
         #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub probe_share: Ratio = Ratio::permille(10),
     }
@@ -99,7 +100,7 @@ impl Balancer for Mprdma {
         }
     }
 
-    /// Keeps the number: the last call for an acknowledgement brings the highest.
+    /// Stores the number: the last call for an acknowledgement has the highest.
     fn on_packet_acked(&mut self, _now: Now<'_>, packet: &PacketInfo) {
         self.state.acked = packet.psn;
     }
@@ -132,13 +133,12 @@ fn has_room(ack: &AckInfo) -> bool {
     room.saturating_add(SLACK_BYTES) > 2 * u64::from(ack.packet_bytes)
 }
 
-/// REPS's artifact asks for room for a full packet less its header and two bytes.
+/// REPS's artifact requires room for a full packet less its header and two bytes.
 const SLACK_BYTES: u64 = 66;
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastAck {
-    /// Highest packet number of the acknowledgement at hand.
+    /// Highest packet number of the present acknowledgement.
     acked: u64,
     /// Highest packet number acknowledged.
     highest: u64,
@@ -149,7 +149,6 @@ struct LastAck {
     reuses: bool,
 }
 
-/// What a NIC keeps once for all connections.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     ooo_packets: u64,

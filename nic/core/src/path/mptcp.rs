@@ -1,5 +1,5 @@
-//! MPTCP-like: a few subflows, each with its own label, share of the bytes and window (REPS §4.2, "multiple queue
-//! pairs"). Clauses (MPTCP-n) are in `docs/specs/subflow.md`.
+//! MPTCP-like: a few subflows, each with its own label, share of the bytes and window (REPS §4.2,
+//! "multiple queue pairs"). Clauses (MPTCP-n) are in `docs/specs/subflow.md`.
 
 use alloc::boxed::Box;
 
@@ -33,16 +33,16 @@ settings! {
     }
 }
 
-/// Most subflows: one bit each in a word.
+/// Maximum number of subflows: one bit each in a word.
 const MAX_SUBFLOWS: u16 = 64;
-/// How long a subflow is stale at first, in packets of the connection.
+/// Initial duration of staleness, in packets of the connection; it doubles each time.
 const STALE_PACKETS: u64 = 64;
-/// The largest number of times that this doubles.
+/// Maximum number of doublings.
 const MAX_STALE_DOUBLINGS: u8 = 10;
-/// Subflows of a connection by default.
 const SUBFLOWS: u16 = 8;
 
-/// Spreads packets over subflows. Each has its own window, kept by the connection's kind of congestion control.
+/// Spreads packets over subflows. Each has its own window, under the connection's kind of
+/// congestion control.
 #[derive(Debug)]
 pub struct Mptcp {
     labels: Labels,
@@ -52,10 +52,10 @@ pub struct Mptcp {
     loser: u16,
     /// The subflow that [`Balancer::admit`] chose for the next packet.
     chosen: Option<u16>,
-    /// When the pacing of a subflow lets the next packet go.
+    /// When pacing permits the next packet of a subflow.
     paced_until: Option<Time>,
     equal: bool,
-    /// A bit for each subflow of which the acknowledgement at hand acknowledges packets.
+    /// A bit for each subflow of which the present ACK acknowledges packets.
     settled: u64,
     /// A bit for each stale subflow.
     stale: u64,
@@ -63,40 +63,38 @@ pub struct Mptcp {
     packets: u64,
     /// Wire bytes that all subflows sent for the first time.
     sent: u64,
-    /// The subflows' windows. Empty where the connection's own control decides.
+    /// Empty if the connection's own control decides.
     lanes: Box<[Lane]>,
     /// A subflow's share of the path.
     share: Box<OnPath<Path>>,
 }
 
-/// What a subflow keeps.
 #[derive(Debug)]
 struct Lane {
     cc: AnyCc,
     /// Wire bytes in flight.
     in_flight: u64,
-    /// Wire bytes that the acknowledgement at hand newly acknowledges.
+    /// Wire bytes that the present ACK newly acknowledges.
     acked: u64,
     /// Wire bytes sent for the first time.
     sent: u64,
-    /// When a packet of it was last acknowledged.
     acked_at: Time,
-    /// Stops being stale once the connection has sent this number of packets.
+    /// The number of the connection's packets after which it is no longer stale.
     stale_until: u64,
-    /// The number of times it has become stale since a packet of it was acknowledged.
+    /// Times it has become stale since a packet of it was acknowledged.
     stale_count: u8,
 }
 
 impl Mptcp {
-    /// Works its share of the path out anew, if that has changed.
+    /// Updates the subflow's share of the path.
     fn follow(&mut self, path: &Path) {
         self.share.follow(path, |path| path.share(self.labels.count()));
     }
 
-    /// The subflow that takes a packet now. The search begins at the one whose turn it is.
+    /// Returns the subflow that takes a packet now, searching from the one whose turn it is.
     fn choose(&mut self, now: Now<'_>, packet: &SendInfo) -> Option<u16> {
         if packet.in_flight_bytes == 0 {
-            // A request for a grant counted as in flight. Nobody acknowledges it.
+            // A request for a grant counted as in flight, but is never acknowledged.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
         }
         self.end_stale();
@@ -126,7 +124,8 @@ impl Mptcp {
         second_best
     }
 
-    /// Takes back into use the subflows that have been stale for long enough, or all of them if no other is left.
+    /// Restores the subflows that have been stale for long enough, or all of them if no other is
+    /// left.
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     fn end_stale(&mut self) {
         let mut stale = self.stale;

@@ -4,7 +4,7 @@ use super::{Balancer, Ev, NoSettings, Offers, Scheme, SendInfo, draw};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 
-/// Draws an entropy value for each packet and learns nothing.
+/// Draws an entropy value for each packet and ignores feedback.
 #[derive(Clone, Debug)]
 pub struct Ops;
 

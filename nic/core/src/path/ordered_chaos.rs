@@ -1,6 +1,7 @@
-//! Reactive subflow spraying with precise fast loss detection (*Ordered Chaos*, SC 2026, the public artifact). A few
-//! subflows each keep their order on one path, and now and then the worst one moves to another path. Clauses (ORC-n)
-//! are in `docs/specs/ordered-chaos.md`; the receiver's half is `loss/subflow.rs`.
+//! Reactive subflow spraying with precise fast loss detection (*Ordered Chaos*, SC 2026, the public
+//! artifact). A few subflows each keep their order on one path, and periodically the worst one
+//! moves to another. Clauses (ORC-n) are in `docs/specs/ordered-chaos.md`; the receiver's half is
+//! `loss/subflow.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -23,36 +24,40 @@ mod tests;
 settings! {
     /// The settings of [`OrderedChaos`].
     pub struct OrderedChaosConfig {
-        /// Subflows, a power of two, at most as many as there are entropy values. Packets go to them in turn.
+        /// Subflows, a power of two, at most the number of entropy values. Packets go to them in
+        /// turn.
         #[schemars(range(min = 1, max = 64))]
         pub subflows: u8 = SUBFLOWS,
-        /// Time after which the subflow with the largest mean round-trip time moves to another path.
+        /// Time after which the subflow with the largest mean round-trip time moves to another
+        /// path.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub interval_us: Micros = Micros::new(15),
-        /// Largest random change of that time, either way, as a share of it. Thousandths count.
+        /// Maximum random change of that time, either way, as a share of it. Thousandths count.
         #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub jitter: Ratio = Ratio::permille(250),
-        /// A subflow moves only if the largest mean exceeds the least one by this share of the least. Thousandths count.
+        /// A subflow moves only if the largest mean exceeds the least one by this share of the
+        /// least. Thousandths count.
         #[schemars(range(min = 0, max = 8), extend("x-decimals" = 3))]
         pub threshold: Ratio = Ratio::default(),
-        /// Whether a subflow also moves when it hears nothing for two such times while packets of it are in flight. Each
-        /// of these times is a base round-trip time at least.
+        /// Whether a subflow also moves without feedback for two such times while it has packets in
+        /// flight. Each of these times is at least a base round-trip time.
         pub silence: bool = true,
-        /// Whether packets tell the receiver which packets went before them on their path, and trailers follow them. The
-        /// receiver finds losses from this.
+        /// Whether packets, and trailers after them, tell the receiver which packets preceded them
+        /// on their path, so that it detects losses.
         pub detection: bool = true,
-        /// Time between trailers of a subflow (the artifact's probes). By default the base round-trip time.
+        /// Time between trailers of a subflow (the artifact's probes). By default the base
+        /// round-trip time.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub probe_us: Option<Micros> = None,
-        /// Packets of a subflow between trailers, in place of the time. 0 goes by the time.
+        /// Packets of a subflow between trailers, in place of the time; 0 uses the time.
         #[schemars(range(min = 0, max = 4_095))]
         pub probe_packets: u16 = 0,
-        /// Whether a trailer follows every packet that is sent again.
+        /// Whether a trailer follows every retransmission.
         pub probe_retransmissions: bool = true,
     }
 }
 
-/// Sends packet `p` over subflow `p` modulo their number, and moves subflows from path to path. The state is boxed.
+/// Sends packet `p` over subflow `p` modulo their number, and moves subflows between paths.
 #[derive(Clone, Debug)]
 pub struct OrderedChaos {
     state: Box<Schedule>,
@@ -60,10 +65,9 @@ pub struct OrderedChaos {
     settings: Settings,
 }
 
-/// What is to be done, and when. Sets of subflows are bitmaps.
+/// Pending actions and their times. Sets of subflows are bitmaps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Schedule {
-    /// The number of the next new packet.
     next_psn: u64,
     /// When the worst subflow moves.
     next_move: Time,
@@ -75,21 +79,21 @@ struct Schedule {
     fresh: u64,
     /// Subflows that take another path with their next packet.
     moving: u64,
-    /// Of those, the subflows whose path seems dead.
+    /// Those of them whose path seems to have failed.
     fleeing: u64,
-    /// Subflows that heard nothing in the last listening time, with packets in flight.
+    /// Subflows without feedback in the last listening time, with packets in flight.
     quiet: u64,
-    /// Subflows that heard something in the present one.
+    /// Subflows with feedback in the present one.
     heard: u64,
-    /// When the present listening time may end.
+    /// The earliest end of the present listening time.
     next_quiet: Time,
-    /// The path with the least mean, in the last interval that had samples.
+    /// The path with the least mean, in the last interval with samples.
     best: Option<Ev>,
-    /// A packet that was just sent again: its trailer goes before anything else.
+    /// A packet that was just retransmitted: its trailer goes before anything else.
     repeated: Option<u64>,
     /// The section of the packet last sent.
     section: Section,
-    /// The present interval has no jitter added yet.
+    /// Whether the present interval still has no jitter.
     is_plain: bool,
 }
 
@@ -97,12 +101,11 @@ struct Schedule {
 struct Subflow {
     /// Sum of the round-trip times in this interval, in units of 2^10 ps (1.02 ns).
     rtt_sum: u32,
-    /// How many there were.
     samples: u16,
     ev: Ev,
-    /// New packets of the present section; counting stops one above what a frame can tell.
+    /// New packets of the present section; counting stops one above what a frame can carry.
     sent: u16,
-    /// Packets not acknowledged.
+    /// Unacknowledged packets.
     open: u16,
 }
 
@@ -220,7 +223,8 @@ impl Balancer for OrderedChaos {
 }
 
 impl OrderedChaos {
-    /// The entropy values of the subflows. One that is to move has its old value until its next packet.
+    /// The entropy values of the subflows. One that is to move has its old value until its next
+    /// packet.
     pub fn evs(&self) -> impl Iterator<Item = Ev> {
         self.subflows.iter().map(|subflow| subflow.ev)
     }
@@ -229,8 +233,8 @@ impl OrderedChaos {
         (psn & (self.subflows.len() as u64 - 1)) as usize
     }
 
-    /// Starts the timers if they rest. Adds jitter to the present interval, which began where no generator was at
-    /// hand.
+    /// Starts idle timers, and adds jitter to the present interval, which began without a
+    /// generator.
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
     fn arm(&mut self, now: Now<'_>, rng: &mut Rng) {
         let Self { state, settings, .. } = self;
@@ -269,7 +273,7 @@ impl OrderedChaos {
         }
     }
 
-    /// Gives a subflow another path, where its next section begins.
+    /// Assigns a subflow another path, where its next section begins.
     //= docs/specs/ordered-chaos.md#ORC-6 moving
     fn take_path(&mut self, index: usize, evs: u16, rng: &mut Rng) {
         let (state, subflow) = (&mut self.state, &mut self.subflows[index]);
@@ -286,7 +290,7 @@ impl OrderedChaos {
         state.fleeing &= !bit(index);
     }
 
-    /// Decides that a subflow takes another path with its next packet. A trailer ends its section first.
+    /// Makes a subflow take another path with its next packet. A trailer ends its section first.
     //= docs/specs/ordered-chaos.md#ORC-6 moving
     //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
     fn leave_path(&mut self, index: usize) {
@@ -318,7 +322,7 @@ impl OrderedChaos {
         self.state.is_plain = true;
     }
 
-    /// Moves the subflows that heard nothing for two listening times.
+    /// Moves the subflows without feedback for two listening times.
     //= docs/specs/ordered-chaos.md#ORC-8 silence
     fn end_listening(&mut self, now: Now<'_>) {
         let quiet = self.open() & !self.state.heard;
@@ -352,12 +356,12 @@ impl OrderedChaos {
         subflows.fold(0, |open, (index, subflow)| if subflow.open > 0 { open | bit(index) } else { open })
     }
 
-    /// A trailer behind the last transmission of a packet, on its path.
+    /// A trailer after the last transmission of a packet, on its path.
     fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
         Trailer { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
     }
 
-    /// A trailer behind the last packet of a subflow, if its section has packets.
+    /// A trailer after the last packet of a subflow, if its section has packets.
     fn follow(&mut self, index: usize) -> Option<Trailer> {
         self.state.fresh &= !bit(index);
         let subflow = &self.subflows[index];
@@ -374,17 +378,17 @@ impl Schedule {
         Self { next_move: Time::NEVER, next_probe_at: Time::NEVER, is_plain: true, ..Self::default() }
     }
 
-    /// Nothing is in flight: no trailer has anything to tell.
+    /// Cancels trailers, since nothing is in flight.
     fn rest(&mut self) {
         (self.due, self.fresh, self.repeated, self.next_probe_at) = (0, 0, None, Time::NEVER);
     }
 }
 
 impl Subflow {
-    /// Takes a round-trip time if it is of the present path. Returns whether it is.
+    /// Takes a round-trip time of the present path. Returns whether it is of that path.
     fn sample(&mut self, ev: Ev, rtt_ps: u64) -> bool {
         let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX)) as u32;
-        // What does not fit any more is left out, so that the mean stays one.
+        // On overflow a sample is left out, which preserves the mean.
         if ev == self.ev
             && let (Some(sum), Some(samples)) = (self.rtt_sum.checked_add(rtt), self.samples.checked_add(1))
         {
@@ -405,7 +409,7 @@ struct Settings {
     interval_ps: u64,
     jitter_ps: u64,
     threshold_permille: u64,
-    /// By default a base round-trip time.
+    /// Default: a base round-trip time.
     probe_us: Option<Micros>,
     probe_packets: u64,
     log2_subflows: u8,
@@ -440,7 +444,6 @@ const fn bit(index: usize) -> u64 {
     1 << (index & 63)
 }
 
-/// Subflows of a connection by default.
 const SUBFLOWS: u8 = 16;
 /// A second, in ps.
 const MAX_INTERVAL_PS: u64 = 1_000_000_000_000;

@@ -1,5 +1,6 @@
-//! REPS, recycled entropy packet spraying (REPS §3). An EV that comes back unmarked is used again, once. After a
-//! failure the connection freezes: it uses only EVs that it knows. Clauses (REPS-n) are in `docs/specs/reps.md`.
+//! REPS, recycled entropy packet spraying (REPS §3). An EV that comes back unmarked is reused once.
+//! After a failure the connection freezes: it uses only EVs that worked. Clauses (REPS-n) are in
+//! `docs/specs/reps.md`.
 
 mod config;
 
@@ -14,40 +15,41 @@ use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.
 ///
-/// Only [`Scheme::STATE_BYTES`] of its bytes are the paper's per-connection state (REPS table 1). The rest is
-/// settings, which a NIC would hold once for all connections, 24 bytes for probes, and what forces freezing in
-/// experiments.
+/// [`Scheme::STATE_BYTES`] of its bytes are the paper's per-connection state (REPS table 1). The
+/// rest is settings, shared by a NIC's connections, 24 bytes for probes, and what forces freezing
+/// in experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: Buffer,
     /// `exitFreezingMode`.
     exit_freezing: Time,
     suspicion: Suspicion,
-    /// When the timeout of the suspect's lost packet runs out.
+    /// When the timeout of the suspect's lost packet expires.
     expires_at: Time,
     force: Force,
     settings: Settings,
 }
 
 impl Reps {
-    /// Packets that explore before cached entropy values are used again (exploreCounter).
+    /// Packets that explore before cached entropy values are reused (exploreCounter).
     pub fn exploring(&self) -> u16 {
         self.state.explore
     }
 
-    /// Cached entropy values that have not been used since (numberOfValidEVs).
+    /// Cached entropy values that have not been reused since (numberOfValidEVs).
     pub fn valid_evs(&self) -> u8 {
         self.state.valid()
     }
 
-    /// Every entropy value that the buffer holds, used or not, in storage order.
+    /// Every entropy value in the buffer, used or not, in storage order.
     pub fn cached_evs(&self) -> &[Ev] {
         &self.state.cached[..usize::from(self.state.filled())]
     }
 
     /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18.
     ///
-    /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer and `ev` must stay.
+    /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer
+    /// and `ev` must stay.
     fn on_good_path(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
         self.check_thaw(now, publisher);
         if ev.index() < now.path.evs {
@@ -67,7 +69,7 @@ impl Reps {
         }
     }
 
-    /// Freezes for good once the time of a forced freeze has come.
+    /// Freezes permanently once the time of a forced freeze has come.
     //= docs/specs/reps.md#REPS-25 forced freezing
     #[cold]
     fn check_force(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
@@ -116,7 +118,7 @@ impl Reps {
         publisher.on_event(now.time, Event::FreezeEntered { reason });
     }
 
-    /// Begins to probe the path of a lost packet, unless it probes another.
+    /// Starts to probe the path of a lost packet, unless it probes another.
     //= docs/specs/reps.md#REPS-27 evidence by EV
     fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         if self.suspicion.suspect().is_none() && !self.state.is_frozen() && self.settings.freezing {
@@ -125,7 +127,7 @@ impl Reps {
         }
     }
 
-    /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
+    /// Whether an untrimmed loss means a failed path rather than congestion (REPS appendix A).
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     //= docs/specs/reps.md#REPS-16 declared losses
     fn is_failure(&self, path: &Path, loss: &LossInfo) -> bool {
@@ -143,7 +145,8 @@ impl Reps {
 impl Scheme for Reps {
     type Config = RepsConfig;
 
-    /// At any depth; the paper's table 1 has 25 at depth 8. The exit time counts with the paper's 32 bits.
+    /// At any depth; the paper's table 1 has 25 at depth 8. The exit time counts with the paper's
+    /// 32 bits.
     //= docs/specs/reps.md#REPS-1 the variables
     const STATE_BYTES: usize = size_of::<Buffer>() + size_of::<u32>();
 
@@ -263,11 +266,12 @@ impl Balancer for Reps {
     }
 }
 
-/// The paper's variables. No slot needs a validity bit: the valid ones are always the `valid` slots before the head.
-/// A send takes the oldest of them, and the head walks over used slots only when none is valid.
+/// The paper's variables. Slots need no validity bit: the valid ones are always the `valid` slots
+/// before the head. A send takes the oldest of them; the head moves over used slots only when none
+/// is valid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Buffer {
-    /// `repsBuffer[i].cachedEV`; slots from `filled` on were never written.
+    /// `repsBuffer[i].cachedEV`; slots from `filled` were never written.
     cached: [Ev; MAX_BUFFER as usize],
     /// `exploreCounter`, 16 bits wide so that a BDP of more than 255 packets fits.
     explore: u16,
@@ -306,7 +310,8 @@ impl Buffer {
             self.counts -= 1;
             if head >= valid { head - valid } else { head + depth - valid }
         } else {
-            // The paper's buffer is full by now. Ours may have slots that were never written; the walk skips them.
+            // The paper's buffer is full by now. Here some slots may never have been written; the
+            // walk skips them.
             //= docs/specs/reps.md#REPS-9 slots never written
             let offset = if head < self.filled() { head } else { 0 };
             self.set_head(offset + 1, depth);
@@ -315,7 +320,7 @@ impl Buffer {
         self.cached[usize::from(offset & 7)]
     }
 
-    /// The artifact's walk: a cursor of its own goes over every written slot.
+    /// The artifact's walk over every written slot, with its own cursor.
     //= docs/specs/reps.md#REPS-19 the walk over all slots
     fn walk_all(&mut self) -> Ev {
         let cursor = self.cursors >> 3 & 7;
@@ -324,7 +329,6 @@ impl Buffer {
         self.cached[usize::from(cursor)]
     }
 
-    /// Enters freezing mode.
     fn freeze(&mut self) {
         self.set_frozen(true);
         self.cursors &= !(7 << 3);
@@ -359,22 +363,22 @@ impl Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Force {
     Never,
-    /// So long after the first acknowledgement.
+    /// This long after the first acknowledgement.
     After(u64),
     At(Time),
-    /// The connection froze, for good.
+    /// Frozen permanently.
     Frozen,
 }
 
-/// The settings brought into range, in the units that the packet path needs.
+/// The settings in range, in the units of the packet path.
 #[derive(Clone, Debug)]
 struct Settings {
-    /// By default it follows from the path.
+    /// Default: follows from the path.
     freezing_timeout_us: Option<Micros>,
     congestion_rtt: Ratio,
-    /// By default it follows from the path.
+    /// Default: follows from the path.
     probe_us: Option<Micros>,
-    /// By default a bandwidth-delay product.
+    /// Default: a bandwidth-delay product.
     explore_packets: Option<u16>,
     depth: u8,
     probing: bool,
@@ -410,7 +414,8 @@ impl Settings {
         }
     }
 
-    /// The RTT from which on a loss is congestion. Where the network trims, trimming alone tells congestion from failure.
+    /// The RTT from which a loss means congestion. Where the network trims, trimming alone
+    /// distinguishes congestion from failure.
     //= docs/specs/reps.md#REPS-14 networks that trim
     fn congestion_rtt_ps(&self, path: &Path) -> u64 {
         if path.trimming || self.congestion_rtt == Ratio::default() {
@@ -425,7 +430,6 @@ impl Settings {
         self.freezing_timeout_us.map_or_else(default_ps, Micros::ps)
     }
 
-    /// Whether probes ever go.
     fn sends_probes(&self) -> bool {
         self.probing || (self.freezing && self.failure_signal == FailureSignal::Probes)
     }
@@ -435,9 +439,10 @@ impl Settings {
     }
 }
 
-/// About as long as routing takes to exclude a dead link (REPS §3.2).
+/// About as long as routing takes to exclude a failed link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
-/// Least base RTTs of a freeze. One BDP of packets explores after it, so a failure that lasts costs less than 1 % of the packets.
+/// Minimum base RTTs of a freeze. One BDP of packets explores after it, so a lasting failure costs
+/// less than 1 % of the packets.
 const FREEZING_RTTS: u64 = 128;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.

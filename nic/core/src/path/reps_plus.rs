@@ -1,6 +1,6 @@
-//! `reps-plus`, this project's own: REPS that recycles the entropy value of every packet an ACK stands for, explores evenly,
-//! finds losses before the timer, and freezes when probes show that a path has failed. Clauses (RPP-n) are in
-//! `docs/specs/reps-plus.md`.
+//! `reps-plus`, this project's own: REPS that recycles the entropy value of every packet an ACK
+//! covers, explores evenly, detects losses before the timer, and freezes when probes show that a
+//! path has failed. Clauses (RPP-n) are in `docs/specs/reps-plus.md`.
 
 mod buffer;
 mod config;
@@ -23,10 +23,12 @@ use crate::event::{Choice, Publisher};
 use crate::now::{Now, Path};
 use crate::rng::Rng;
 
-/// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
+/// REPS that uses more of an ACK, explores evenly, detects losses before the timer, and freezes on
+/// evidence.
 ///
-/// Of its bytes only [`Scheme::STATE_BYTES`] belong to a connection. `settled` serves while one ACK is taken, and a NIC would
-/// hold it once for all connections, as the settings; `paths` it would hold once for each destination.
+/// [`Scheme::STATE_BYTES`] of its bytes belong to a connection. A NIC would share `settled`, which
+/// serves while one ACK is taken, and the settings among all connections, and `paths` among those
+/// to one destination.
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
     state: RecycledEvs,
@@ -41,15 +43,16 @@ impl RepsPlus {
         self.state.suspicion.suspect()
     }
 
-    /// Cached entropy values that have not been used since.
+    /// Cached entropy values that have not been reused since.
     pub fn valid_evs(&self) -> u8 {
         self.state.valid
     }
 
-    /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence.
+    /// Returns the next known path in turn, or else the next value of an even sequence.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     fn explore(&mut self, evs: u16) -> Ev {
-        // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
+        // Acknowledgements of a known path may all return over the failed one: other values are
+        // tried too.
         if !self.state.suspicion.forbids_exploring()
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
@@ -65,7 +68,8 @@ impl RepsPlus {
         }
     }
 
-    /// Caches the entropy values of the other packets that the ACK covers, if it shows them to be unmarked.
+    /// Caches the entropy values of the other packets that the ACK covers, if it shows them to be
+    /// unmarked.
     fn cache_others(&mut self, ack: &AckInfo) {
         let Self { state, settled, settings, .. } = self;
         let mut left = if settled.echoed {
@@ -168,7 +172,7 @@ impl Balancer for RepsPlus {
         if ack.packets > 1 {
             self.cache_others(ack);
         }
-        // The packet that triggered the ACK is judged once, with the settled ones where it is among them.
+        // The triggering packet is judged once, with the settled ones if it is among them.
         let is_slow = match self.settled.is_empty() {
             true => !self.state.is_reused(now.path, ack.rtt_ps),
             false => self.settled.is_slow(ack.ev) || ack.rtt_ps >= slow_ps(now.path),
@@ -264,17 +268,17 @@ impl Balancer for RepsPlus {
     }
 }
 
-/// What a NIC keeps for each connection.
+/// The state per connection.
 #[derive(Clone, Copy, Debug)]
 struct RecycledEvs {
-    /// Slots from `filled` on were never written; the `valid` ones before `head` are unused.
+    /// Slots from `filled` were never written; the `valid` ones before `head` are unused.
     cached: [Ev; MAX_BUFFER],
     suspicion: Suspicion,
-    /// When the oldest packet is looked at again; [`Time::NEVER`] while nothing is in flight.
+    /// When the oldest packet is checked again; [`Time::NEVER`] while nothing is in flight.
     ask_at: Time,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
-    /// Sum of the shares of packets on slow paths, in 2^-16. Each time it overflows, a value is not cached.
+    /// Sum of the shares of packets on slow paths, in 2^-16. Each overflow leaves a value uncached.
     surplus: u16,
     head: u8,
     valid: u8,
@@ -287,7 +291,7 @@ struct RecycledEvs {
 const _: () = assert!(size_of::<RecycledEvs>() <= 64, "the state fits a cache line");
 
 impl RecycledEvs {
-    /// Whether the path of a packet with this round-trip time is used again.
+    /// Whether the path of a packet with this round-trip time is reused.
     //= docs/specs/reps-plus.md#RPP-17 slow paths
     fn is_reused(&mut self, path: &Path, rtt_ps: u64) -> bool {
         if rtt_ps >= slow_ps(path) {
@@ -330,14 +334,15 @@ impl RecycledEvs {
     }
 }
 
-/// Round-trip time from which on no path is used again: every queue of two tiers is full, or a link has lost most of its rate.
+/// Round-trip time from which no path is reused: every queue of two tiers is full, or a link has
+/// lost most of its rate.
 const fn slow_ps(path: &Path) -> u64 {
     4 * path.base_rtt_ps
 }
 
-/// Packets that are asked for besides the oldest: as many NACKs as one frame leads to.
+/// Packets requested besides the oldest: the NACKs that one frame triggers.
 const MORE_ASKED: u64 = 63;
 
-/// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
-/// places once.
+/// The golden ratio's share of 2^16. Its multiples fill a cycle evenly; since it is odd they reach
+/// each of 2^16 places once.
 const GOLDEN: u16 = 40_503;

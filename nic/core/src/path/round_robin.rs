@@ -1,4 +1,5 @@
-//! Round robin: every entropy value in turn, whatever comes back. Clauses (RR-n) are in `docs/specs/round-robin.md`.
+//! Round robin: every entropy value in turn, regardless of feedback. Clauses (RR-n) are in
+//! `docs/specs/round-robin.md`.
 
 use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, ahead, draw_lasting};
 use crate::now::{Now, Path};
@@ -13,7 +14,6 @@ pub struct RoundRobin {
 impl Scheme for RoundRobin {
     type Config = NoSettings;
 
-    /// The next packet's entropy value.
     const STATE_BYTES: usize = size_of::<Ev>();
 
     //= docs/specs/round-robin.md#RR-1 the first EV

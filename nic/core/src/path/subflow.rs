@@ -1,5 +1,5 @@
-//! Subflows: a connection uses a few labels in turn, and switches hash each to a lasting path (OFAN §3.2, table 2).
-//! Clauses (SUB-n) are in `docs/specs/subflow.md`.
+//! Subflows: a connection uses a few labels in turn, and switches hash each to a lasting path (OFAN
+//! §3.2, table 2). Clauses (SUB-n) are in `docs/specs/subflow.md`.
 
 use super::labels::Labels;
 use super::{Balancer, Ev, Scheme, SendInfo};
@@ -16,7 +16,7 @@ settings! {
     }
 }
 
-/// Uses a few labels in turn, whatever comes back.
+/// Uses a few labels in turn, regardless of feedback.
 #[derive(Clone, Debug)]
 pub struct Subflow {
     labels: Labels,
@@ -26,7 +26,7 @@ pub struct Subflow {
 impl Scheme for Subflow {
     type Config = SubflowConfig;
 
-    /// The first label's value, and whose turn it is.
+    /// The first label's value, and the next label.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
 
     //= docs/specs/subflow.md#SUB-1 labels

@@ -5,21 +5,19 @@ use spray_wire::Data;
 use super::{Placed, Reassembly};
 use crate::loss::Span;
 
-/// What became of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow) enum Coded {
     /// Its message is complete, or the arrival cannot be judged yet.
     Duplicate,
     /// It contradicts itself, the message so far, or a limit.
     Rejected,
-    /// It counts, and its message needs more.
     Part,
-    /// Its message has enough now.
     Complete(Span),
 }
 
 impl Reassembly {
-    /// Takes an arrival. `filled` says that its number arrived before; `cumulative` and `highest` are the receiver's.
+    /// Takes an arrival. `filled`: its number arrived before. `cumulative` and `highest` are the
+    /// receiver's.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
         let end = data.offset.saturating_add(u64::from(data.payload_bytes));
@@ -50,7 +48,8 @@ impl Reassembly {
 }
 
 impl Placed {
-    /// What the first arrival of a message amounts to. It completes the message only if it is all of it.
+    /// Converts the result for the first arrival of a message, which completes it only if it is all
+    /// of it.
     fn into_coded(self, data: &Data) -> Coded {
         match self {
             Self::Rejected | Self::NoRoom => Coded::Rejected,

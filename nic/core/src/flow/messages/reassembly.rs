@@ -1,4 +1,5 @@
-//! The receiver's reassembly: which packets make a message, and how much memory each message may take.
+//! The receiver's reassembly: which packets form a message, and how much memory each message may
+//! take.
 
 use spray_wire::Data;
 
@@ -7,40 +8,37 @@ use super::numbers::Numbers;
 use super::room::Room;
 use super::table::{Incoming, Table};
 
-/// What became of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow) enum Placed {
     /// It contradicts itself, the message so far, or a limit.
     Rejected,
-    /// There is no memory for it now.
     NoRoom,
-    /// It belongs to a message that still lacks something.
     Part(PayloadSlot),
-    /// Its message has every byte now.
     Complete(PayloadSlot),
 }
 
-/// Where a packet's payload goes.
+/// The position of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadSlot {
-    /// The buffer of the packet's message: a small number, which no other incomplete message has.
+    /// Number of the buffer of the packet's message: small, and unique among incomplete messages.
     pub buffer: u32,
-    /// What it is to its message.
+    /// The packet's part of the message.
     pub part: Part,
 }
 
-/// What a packet is to its message, in the order of arrival.
+/// A packet's part of its message, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it. It needs no buffer.
+    /// The whole message. It needs no buffer.
     Whole,
-    /// The first. The buffer begins, with nothing in it, and memory for all of the message.
+    /// The first. Create the buffer, empty, with memory for the whole message.
     First,
-    /// The same, but only what is written may take memory.
+    /// The first, but only what is written may take memory.
     FirstOfMany,
-    /// One that is neither.
+    /// Neither the first nor the last.
     Next,
-    /// The last: the message is complete. It takes its buffer along, and the next message of that number begins with another.
+    /// The last: the message is complete. It takes its buffer along; the next message of that
+    /// number begins with another.
     Last,
 }
 
@@ -53,16 +51,17 @@ pub(in crate::flow) struct Reassembly {
     pub open_bytes: u64,
     max_open_bytes: u64,
     max_message_bytes: u64,
-    /// `None` where nothing of what arrives is kept.
+    /// `None` if no payload is stored.
     pub room: Option<Room>,
 }
 
 impl Reassembly {
-    /// Makes room for what an honest sender can have open with packets of up to `payload_bytes`.
+    /// Creates a table for what a conforming sender can have open with packets of up to
+    /// `payload_bytes`.
     ///
-    /// Every incomplete message but the newest has a packet received and a packet missing inside the window, so there
-    /// are at most half a window of them and one more. Their bytes lie inside the window, but for the beginning of
-    /// the first and the end of the last.
+    /// Every incomplete message but the newest has a received and a missing packet inside the
+    /// window, so there are at most half a window of them and one more. Their bytes lie inside the
+    /// window, except for the beginning of the first and the end of the last.
     pub fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
         let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
         Self {
@@ -76,12 +75,12 @@ impl Reassembly {
         }
     }
 
-    /// Hashes with `key`. Nothing was placed yet.
+    /// Sets the hash key, before anything is placed.
     pub fn set_key(&mut self, key: HashKey) {
         self.table.key = key;
     }
 
-    /// Takes the payload of a packet that arrives for the first time.
+    /// Places the payload of a packet that arrives for the first time.
     #[inline]
     pub fn place(&mut self, data: &Data) -> Placed {
         let payload = u64::from(data.payload_bytes);
@@ -95,7 +94,6 @@ impl Reassembly {
         if incoming.bytes != data.message_bytes {
             return Placed::Rejected;
         }
-        // Mostly as before.
         let mut layout = None;
         if !incoming.agrees_with(data, end) {
             layout = incoming.layout_before_last(data, end);
@@ -148,7 +146,7 @@ impl Reassembly {
         Placed::Part(PayloadSlot { buffer: self.table.insert(incoming), part })
     }
 
-    /// Forgets a message that has every byte. By then it takes no more memory than has arrived of it.
+    /// Removes a message that has every byte. Its memory is then at most what has arrived of it.
     pub fn complete(&mut self, data: &Data) {
         self.open_bytes -= data.message_bytes;
         self.table.remove(data.message);

@@ -1,4 +1,4 @@
-//! How much credit a receiver's sender needs. The host decides when to grant it, over all of its receivers.
+//! A sender's demand for credit. The host decides when to grant it, over all of its receivers.
 
 use spray_wire::PullRequest;
 
@@ -10,7 +10,7 @@ impl Receiver {
         self.pull.demand = self.pull.demand.max(request.demand_bytes);
     }
 
-    /// Wire bytes of credit for which there is room again, since this frame arrived and was judged so; for
+    /// Wire bytes of credit that this frame, with this result, makes available again; for
     /// [`PullPacer`](crate::cc::PullPacer).
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     #[inline]
@@ -31,6 +31,6 @@ impl Receiver {
     }
 }
 
-/// Credit for which an arrival makes room, in packets of its size. A sender on a path that loses seven frames in eight still gets
-/// credit for each packet.
+/// Packets of credit that an arrival makes available: a sender on a path that loses seven frames in
+/// eight still gets credit for each packet.
 const ROOM_PER_ARRIVAL: u64 = 8;

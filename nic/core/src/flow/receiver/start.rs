@@ -1,10 +1,10 @@
-//! Receivers that begin as if much had come: for tests of what counts beyond limits.
+//! Receivers that begin as if much had arrived, to test numbers beyond limits.
 
 use super::{Order, Receiver};
 use crate::flow::tests::Before;
 
 impl Receiver {
-    /// Begins as if so much had come and been consumed.
+    /// Begins as if this much had arrived and been consumed.
     pub(in crate::flow) fn start_after(&mut self, before: &Before) {
         let Before { packets, bytes, messages } = *before;
         (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));

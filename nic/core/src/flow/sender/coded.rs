@@ -7,22 +7,23 @@ use crate::Time;
 use crate::loss::Repair;
 
 impl Sender {
-    /// Makes a sender that has sent nothing send in the code. Its receiver must expect that, and no payload may travel.
+    /// Switches a sender that has sent nothing to the code. Its receiver must use it too, and no
+    /// payload may travel.
     //= docs/specs/erasure.md#ERA-1 fresh coded packets
     pub fn in_ideal_code(mut self) -> Self {
         self.recovery.set_repair(Repair::IdealCode);
         self
     }
 
-    /// Whether a cumulative number beyond the packets sent is possible: it covers messages that were handed over.
+    /// Whether a cumulative number beyond the packets sent is valid: it covers queued messages.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
         let beyond = cumulative - self.recovery.scoreboard.next_psn();
         self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets()
     }
 
-    /// Passes over packets that need not be sent, since the receiver has their messages. All packets sent are settled
-    /// by then.
+    /// Skips packets that need not be sent, since the receiver has their messages. All packets sent
+    /// are settled.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
     pub(super) fn pass_over(&mut self, now: Time, ack: &Ack) {

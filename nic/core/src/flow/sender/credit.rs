@@ -1,4 +1,5 @@
-//! What the receiver lets a sender send: its grant (TRN-5, TRN-6), and credit for congestion controls that use it (EQDS-7, EQDS-14).
+//! The receiver's grant (TRN-5, TRN-6), and credit for congestion controls that use it (EQDS-7,
+//! EQDS-14).
 
 use spray_wire::{Data, Pull};
 
@@ -11,12 +12,12 @@ use crate::path::{Balancer, Ev, draw};
 use crate::rng::Rng;
 
 impl Sender {
-    /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK brings an old one.
+    /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK carries an old one.
     //= docs/specs/transport.md#TRN-5 the receiver's grant
     #[inline]
     pub(super) fn on_grant(&mut self, now: Time, max_data: u64) {
         if self.retry.awaits(Awaited::Grant) {
-            // A peer that answers is alive, however long it holds its grant back.
+            // A peer that answers is alive, even if it grants nothing.
             self.liveness.progress_at = now;
         }
         if max_data > self.grant.max {
@@ -25,7 +26,8 @@ impl Sender {
         }
     }
 
-    /// Begins to wait for a new grant, unless acknowledgements are still to come or the wait has begun.
+    /// Starts to wait for a new grant, unless acknowledgements are outstanding or the wait has
+    /// begun.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now: Time) {
@@ -35,7 +37,7 @@ impl Sender {
         }
     }
 
-    /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
+    /// Creates an empty data frame with the last settled number, which the receiver must answer.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     pub(super) fn ask_for_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
         let (psn, ev) = self.path_of_request(now, rng);
@@ -49,14 +51,14 @@ impl Sender {
 }
 
 impl Sender {
-    /// Where a request that repeats goes: where the last settled packet would go again. Returns that packet's number, too.
+    /// Returns the last settled number and the path that this packet would be retransmitted over.
     fn path_of_request(&mut self, now: Time, rng: &mut Rng) -> (u64, Ev) {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
         let packet = self.send_info(psn, self.frames.header_bytes, true);
         (psn, self.balancer.next_ev(self.path.at(now), &packet, rng))
     }
 
-    /// Takes a pull, which brings credit.
+    /// Takes a pull, which grants credit.
     pub fn on_pull(&mut self, now: Time, pull: &Pull) {
         if self.liveness.has_failed() || !self.uses_credit {
             return;
@@ -71,7 +73,8 @@ impl Sender {
         }
     }
 
-    /// Returns a request for credit if one is due. It goes over a random path, a repeated one over the balancer's choice.
+    /// Returns a request for credit if one is due. It goes over a random path, a repeated one over
+    /// the balancer's choice.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
@@ -88,7 +91,7 @@ impl Sender {
         Some(Transmit::PullRequest { request, ev })
     }
 
-    /// Whether credit lets a packet go. If not, begins to wait for credit.
+    /// Whether credit permits a packet. If not, starts to wait for credit.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
     pub(super) fn credit_admits(&mut self, now: Time) -> bool {
         if self.cc.has_credit() {
@@ -104,5 +107,5 @@ impl Sender {
     }
 }
 
-/// A sender without credit waits for the answer to a request for so many doublings of the timeout at most.
+/// Maximum doublings of the timeout between requests of a sender without credit.
 const MAX_CREDIT_BACKOFF: Backoff = 2;

@@ -1,4 +1,5 @@
-//! Going back: everything from the lowest missing packet on is sent again (`docs/specs/go-back-n.md`).
+//! Going back: everything from the lowest missing packet is retransmitted
+//! (`docs/specs/go-back-n.md`).
 
 use spray_wire::{Ack, Nack};
 
@@ -9,7 +10,8 @@ use crate::feedback::LossCause;
 use crate::loss::Repair;
 
 impl Sender {
-    /// Takes a NACK of a receiver that keeps nothing out of order. A sender that does not go back ignores it.
+    /// Takes a NACK of a receiver that stores nothing out of order. A sender that does not go back
+    /// ignores it.
     //= docs/specs/go-back-n.md#GBN-7 A sender with another ignores the NACKs
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn on_go_back(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
@@ -23,13 +25,14 @@ impl Sender {
         }
     }
 
-    /// Declares lost, by this cause, the lowest packet that is not acknowledged. All others that are in flight go again with it, in
-    /// their order.
+    /// Declares lost, for this cause, the lowest unacknowledged packet, and retransmits all others
+    /// in flight in order.
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn go_back(&mut self, now: Time, cause: LossCause, publisher: &mut impl Publisher) {
         let board = &self.recovery.scoreboard;
         let first = board.cumulative();
-        // Those that wait to be sent again are the highest: the sender went back and has not come so far again.
+        // Those that wait for retransmission are the highest: the sender went back and has not
+        // reached them.
         let end = board.first_lost().map_or(board.next_psn(), |(psn, _)| psn);
         for psn in (first..end).rev() {
             self.lose(now, psn, if psn == first { cause } else { LossCause::GoneBack }, publisher);
@@ -37,7 +40,7 @@ impl Sender {
     }
 }
 
-/// What a NACK acknowledges: every packet before the expected one. It reports the one that was dropped.
+/// Converts a NACK to an ACK of every packet before the expected one. It reports the dropped one.
 //= docs/specs/go-back-n.md#GBN-3 what a NACK tells
 fn told_by(nack: &Nack) -> Ack {
     Ack {

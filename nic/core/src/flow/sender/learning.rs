@@ -1,4 +1,4 @@
-//! A sender that learns its path works by what it has learned.
+//! Applies what a sender learns of its path.
 
 use super::Sender;
 use crate::Time;
@@ -8,14 +8,14 @@ use crate::loss::RttHistogram;
 use crate::path::Balancer;
 
 impl Sender {
-    /// The round-trip times of all acknowledgements that a data packet triggered, where it learns its path.
+    /// The round-trip times of all ACKs that a data packet triggered, if the sender learns its
+    /// path.
     pub fn rtts(&self) -> Option<&RttHistogram> {
         self.calibration.as_deref().map(|calibration| &calibration.rtts)
     }
 
-    /// Learns from an acknowledgement, and gives it to the congestion control. That may see other marks (CAL-10) than the balancer, which takes it afterwards
-    /// with those that it is to see.
-    /// `reports` says that a data packet triggered it.
+    /// Learns from an ACK and passes it to the congestion control, whose marks (CAL-10) may differ
+    /// from those that the balancer takes afterwards. `reports`: a data packet triggered it.
     pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };
@@ -40,20 +40,19 @@ impl Sender {
         (ack.marked, ack.marked_packets) = if is_marked && !self.shows_mark(ack.rtt_ps) { (false, 0) } else { marks };
     }
 
-    /// Whether the balancer sees that a packet was marked which took so long.
+    /// Whether the balancer sees the mark of a packet with this round-trip time.
     #[inline]
     pub(super) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
         self.calibration.as_deref_mut().is_none_or(|calibration| calibration.shows_mark(rtt_ps))
     }
 
-    /// Raises the congestion control's window to `bytes`.
     fn raise_window(&mut self, bytes: u64) {
         let first = core::mem::replace(&mut self.path.initial_window_bytes, bytes);
         self.cc.on_start(&self.path);
         self.path.initial_window_bytes = first;
     }
 
-    /// Learns from the loss of a packet; returns whether it counts for the congestion control.
+    /// Learns from a loss. Returns whether it counts for the congestion control.
     #[inline]
     pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) -> bool {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
@@ -61,7 +60,8 @@ impl Sender {
         calibration.is_none_or(|calibration| calibration.on_loss(now, smoothed_ps, cause.is_trim()))
     }
 
-    /// Tells balancer and congestion control that the window grows, while it does, and gives the retransmission timer what was learned.
+    /// Grows the windows of balancer and congestion control during the start, and updates the
+    /// retransmission timeout.
     #[inline(never)]
     fn calibrate(&mut self) {
         let Some(calibration) = self.calibration.as_deref() else { return };

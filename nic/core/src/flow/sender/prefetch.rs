@@ -4,7 +4,7 @@ use super::Sender;
 use crate::cc::CongestionControl;
 
 impl Sender {
-    /// Reads something of every part that an acknowledgement or a turn works on, and returns a mix of it.
+    /// Reads the state that an acknowledgement or a turn needs, and returns a mix of it.
     #[inline]
     pub fn prefetch(&self) -> u64 {
         let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;

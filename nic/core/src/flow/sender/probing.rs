@@ -1,4 +1,4 @@
-//! Probes go out, and their answers come back.
+//! Probes and their answers.
 
 use spray_wire::{Probe, ProbeAck};
 
@@ -9,7 +9,8 @@ use crate::feedback::ProbeInfo;
 use crate::path::Balancer;
 
 impl Sender {
-    /// Takes the answer to a probe. What answers no probe of the present suspect is ignored: it says nothing of how its path is now.
+    /// Takes the answer to a probe. Answers to no probe of the present suspect are ignored as
+    /// stale.
     //= docs/specs/transport.md#TRN-63 answers to probes
     pub fn on_probe_ack(&mut self, now: Time, ack: &ProbeAck, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() || !self.balancer.has_probed() {

@@ -1,4 +1,4 @@
-//! Loss recovery: which packets are in flight, how long their feedback may take, and when they count as lost.
+//! Loss recovery: packets in flight, their timeouts, and when they count as lost.
 
 use crate::Time;
 use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
@@ -6,26 +6,25 @@ use crate::loss::{
     Backoff, Irn, MAX_BACKOFF, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
 };
 
-/// The packets of a connection that are sent and not acknowledged, and their timers.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub scoreboard: Scoreboard,
     patience: Patience,
     pub rtt: RttEstimator,
     rto: RtoConfig,
-    /// The retransmission timeout without backoff, as of the last round-trip time.
+    /// The retransmission timeout without backoff.
     timeout_ps: u64,
-    /// Timeouts in a row without progress.
+    /// Consecutive timeouts without progress.
     pub backoff: Backoff,
-    /// The number of retransmissions trimmed since the last new acknowledgement.
+    /// Retransmissions trimmed since the last new acknowledgement.
     trims: Backoff,
     /// No lost packet is sent before this time.
     pub held_until: Time,
     sack_gap: SackGap,
-    /// With IRN: what it knows in place of the gap rule.
+    /// IRN's recovery, in place of the gap rule.
     pub irn: Option<Irn>,
     pub repair: Repair,
-    /// Wire bytes of outstanding packets. Lost ones do not count.
+    /// Wire bytes of outstanding packets, lost ones excluded.
     pub in_flight_bytes: u64,
 }
 
@@ -53,7 +52,7 @@ impl Recovery {
         }
     }
 
-    /// Declares losses by the gap rule, with little patience.
+    /// Enables the gap rule with little patience.
     //= docs/specs/transport.md#TRN-40 quick gap rule
     pub(super) fn quicken(&mut self) {
         self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
@@ -61,7 +60,7 @@ impl Recovery {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Repairs in another way. Nothing was sent yet.
+    /// Changes the repair before anything is sent.
     pub(super) fn set_repair(&mut self, repair: Repair) {
         (self.repair, self.patience) = (repair, repair.patience());
     }
@@ -72,7 +71,6 @@ impl Recovery {
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
     }
 
-    /// Takes a new acknowledgement.
     //= docs/specs/transport.md#TRN-32 any new acknowledgement
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[inline]
@@ -80,7 +78,8 @@ impl Recovery {
         (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
     }
 
-    /// Handles the trim of a retransmission that was sent at `sent_at`: another one at once would be trimmed too, regardless of the window.
+    /// Delays retransmissions after one that was sent at `sent_at` was trimmed: the next would be
+    /// trimmed too, regardless of the window.
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[cold]
     pub(super) fn on_trimmed_again(&mut self, sent_at: Time, base_rtt_ps: u64) {
@@ -90,7 +89,7 @@ impl Recovery {
         self.held_until = self.held_until.max(sent_at.after(wait_ps));
     }
 
-    /// Takes new bounds of the retransmission timeout.
+    /// Updates the bounds of the retransmission timeout.
     pub(super) fn set_rto(&mut self, rto: RtoConfig) {
         self.rto = rto;
         self.timeout_ps = rto.timeout_ps(&self.rtt);
@@ -99,7 +98,8 @@ impl Recovery {
         }
     }
 
-    /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
+    /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count
+    /// once.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     pub(super) fn learn(&mut self, now: Time, was_mistaken: bool, confirmations: u64) {
@@ -109,7 +109,7 @@ impl Recovery {
         (0..confirmations).for_each(|_| self.patience.on_confirmation());
     }
 
-    /// The best guess at the round-trip time without a sample; never zero.
+    /// The estimated round-trip time without a sample; never zero.
     #[cold]
     pub(super) fn expected_rtt_ps(&self) -> u64 {
         match self.rtt.smoothed_ps() {
@@ -118,7 +118,7 @@ impl Recovery {
         }
     }
 
-    /// When a timeout that starts at `start` runs out.
+    /// When a timeout that starts at `start` expires.
     #[inline]
     pub(super) fn after_timeout(&self, start: Time, backoff: Backoff) -> Time {
         //= docs/specs/transport.md#TRN-32 backoff
@@ -132,13 +132,14 @@ impl Recovery {
         self.scoreboard.oldest().map_or(Time::NEVER, |(_, oldest)| self.expiry(oldest).min(self.gap_deadline(oldest)))
     }
 
-    /// The oldest transmission, if the plain gap rule declares it and all others before the latest arrival lost.
+    /// Returns the oldest transmission if the plain gap rule declares all before the latest arrival
+    /// lost.
     #[inline]
     pub(super) fn widest_gap(&self) -> Option<u64> {
         self.sack_gap.widest_gap(&self.scoreboard)
     }
 
-    /// The oldest transmission, if the gap rule declares it lost.
+    /// Returns the oldest transmission if the gap rule declares it lost.
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn overtaken(&self, now: Time) -> Option<u64> {
@@ -146,13 +147,13 @@ impl Recovery {
         (self.gap_deadline(oldest) <= now).then_some(psn)
     }
 
-    /// The next packet that IRN's recovery finds lost.
+    /// Returns the next packet that IRN's recovery finds lost.
     #[inline]
     pub(super) fn missing_in_recovery(&mut self) -> Option<u64> {
         self.irn.as_mut()?.take_lost(&self.scoreboard)
     }
 
-    /// The oldest transmission, if its timeout ran out. This may raise the backoff.
+    /// Returns the oldest transmission if its timeout expired. This may raise the backoff.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
     pub(super) fn take_expired(&mut self, now: Time) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
@@ -175,7 +176,6 @@ impl Recovery {
         self.sack_gap.packets.is_some()
     }
 
-    /// When a transmission times out.
     #[inline]
     pub(super) fn expiry(&self, record: &Record) -> Time {
         match &self.irn {
@@ -184,7 +184,7 @@ impl Recovery {
         }
     }
 
-    /// When the oldest transmission counts as lost by the gap rule or, in a code, for its age.
+    /// When the oldest transmission counts as lost by the gap rule or, in a code, by its age.
     #[inline]
     fn gap_deadline(&self, oldest: &Record) -> Time {
         let Self { sack_gap, scoreboard, patience, rtt, repair, .. } = self;

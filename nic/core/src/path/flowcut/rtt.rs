@@ -1,5 +1,5 @@
-//! How congested a path is: a connection's own round-trip times, by the rule that it shares with switches ([`spray_wire::flowcut`]) or by that of
-//! the published artifact.
+//! Congestion of a path from a connection's own round-trip times, by the rule shared with switches
+//! ([`spray_wire::flowcut`]) or by that of the published artifact.
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample, average, ticks};
 
@@ -7,13 +7,12 @@ use super::config::Settings;
 use crate::now::Path;
 use crate::path::AckInfo;
 
-/// What a connection knows of its delays.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
-    /// By the number of switches: the least round-trip time seen, without serialisation; 0 before any. `simple` keeps
-    /// its one value in the first.
+    /// Least round-trip time without serialisation, by number of switches; 0 before any. `simple`
+    /// uses the first.
     least: [u32; HOPS],
-    /// Under `simple` its average is that of round-trip times in ticks.
+    /// Under `simple` its average is of round-trip times in ticks.
     path: Congestion,
 }
 
@@ -60,13 +59,13 @@ impl Delay {
         self.path.average = average(settings.rule.weight, i64::from(rtt), i64::from(before)) as u32;
     }
 
-    /// The least round-trip time seen; before any, that of the empty network.
+    /// The least round-trip time; before any, that of the empty network.
     fn simple_base(&self, path: &Path) -> u32 {
         if self.least[0] == 0 { ticks(path.base_rtt_ps) } else { self.least[0] }
     }
 
-    /// Keeps the least time for this hop count. Returns the normalised round-trip time: the sample over the least
-    /// possible.
+    /// Updates the least time for this hop count. Returns the normalised round-trip time: the
+    /// sample over the least possible.
     fn normalise(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) -> u32 {
         let sample = Sample::new(ack.rtt_ps, ack.packet_bytes, settings.kib_ps, ack.hops);
         let (hops, queueless) = (sample.hops(), sample.queueless());
@@ -78,8 +77,8 @@ impl Delay {
         sample.over(if path.learned { seen } else { seen.min(self.expected(path, hops)) })
     }
 
-    /// The round-trip time of a full packet over so many switches in the empty network. It is that of the shortest
-    /// path seen, in proportion to the links.
+    /// The round-trip time of a full packet over `hops` switches in the empty network: that of the
+    /// shortest path seen, in proportion to the links.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
     fn expected(&self, path: &Path, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);

@@ -1,4 +1,4 @@
-//! What the next connection to the same host begins with.
+//! Knowledge for the next connection to the same host.
 
 use super::{RepsPlus, Suspicion};
 use crate::now::Now;
@@ -34,7 +34,8 @@ impl RepsPlus {
             self.state.cache(ev, self.settings.buffer);
         }
         //= docs/specs/reps-plus.md#RPP-18 at least half
-        // Beside a suspect that is probed no packet explores. Few values would lead the first ones over few paths.
+        // While a suspect is probed no packet explores: few values would concentrate the first ones
+        // on few paths.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.buffer.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };

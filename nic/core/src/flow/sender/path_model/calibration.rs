@@ -1,5 +1,5 @@
-//! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
-//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+//! Learns the round-trip time without queues and the capacity of the path while sending. Clauses
+//! (CAL-n) are in `docs/specs/calibration.md`.
 
 use super::competing_traffic::{Outcome, Rivals};
 use super::lateness::{Lateness, smoothed};
@@ -11,36 +11,36 @@ use crate::link::rate_bps;
 use crate::loss::{RtoConfig, RttHistogram};
 use crate::now::Path;
 
-/// What acknowledgements tell of the path. What follows is in the sender's [`Path`].
+/// What acknowledgements show of the path. The results are in the sender's [`Path`].
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Calibration {
     pub(in crate::flow::sender) rto: RtoConfig,
-    /// The balancer sends most packets where others came back from.
+    /// Whether the balancer reuses paths that packets came back from.
     reuses: bool,
-    /// Least round-trip times of the present epoch and of the one before; `u64::MAX` where there was none.
+    /// Least round-trip times of the present and the previous epoch; `u64::MAX` without a sample.
     least_ps: [u64; 2],
     epoch_start: Time,
     /// Smoothed round-trip time of all acknowledgements; 0 before the first.
     usual_ps: u64,
-    /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
+    /// Smoothed round-trip time of unmarked acknowledgements; 0 before the first.
     calm_ps: u64,
     pub(in crate::flow::sender) rtts: RttHistogram,
-    /// The network has marked a packet, or one was late where it does not mark.
+    /// Whether a packet was marked, or late where the network does not mark.
     marks: bool,
     lateness: Lateness,
     rivals: Rivals,
     round: Round,
-    /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
+    /// Wire bytes that the best recent round delivered in one base round-trip time.
     best_bytes: u64,
     phase: Phase,
     queues: ShortQueues,
-    /// Sum of the shares of marks that the balancer sees, in 2^-16. Each time it overflows, it sees one.
+    /// Sum of the shares of marks shown to the balancer, in 2^-16. Each overflow shows one.
     shown: u16,
-    /// The path has changed since the sender was told.
+    /// Whether the path has changed since the sender was notified.
     is_due: bool,
 }
 
-/// What arrived since the round began. A round lasts one smoothed round-trip time.
+/// Counts of one round, which lasts one smoothed round-trip time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     start: Time,
@@ -48,21 +48,21 @@ struct Round {
     packets: u32,
     marked_packets: u32,
     lost_packets: u32,
-    /// A packet took long.
     is_late: bool,
 }
 
 /// How the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It grows with every round. So many rounds in a row have delivered little more than the best before.
+    /// With every round. The number of consecutive rounds that delivered little more than the best
+    /// before.
     Starting(u8),
-    /// The congestion control moves it.
+    /// By the congestion control.
     Steady,
 }
 
 impl Calibration {
-    /// `reuses` says whether the balancer [reuses](crate::path::Offers::reuses) paths.
+    /// `reuses`: whether the balancer [reuses](crate::path::Offers::reuses) paths.
     pub(in crate::flow::sender) fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
             rto: config.rto,
@@ -84,8 +84,8 @@ impl Calibration {
         }
     }
 
-    /// Takes an acknowledgement, and the smoothed round-trip time; marks it where the network should have. `reports` says that a data packet
-    /// triggered it. Returns whether the path has changed.
+    /// Takes an ACK and the smoothed round-trip time, and marks the ACK where the network should
+    /// have. `reports`: a data packet triggered it. Returns whether the path has changed.
     #[inline]
     pub(in crate::flow::sender) fn learn(
         &mut self,
@@ -114,7 +114,8 @@ impl Calibration {
         reports && core::mem::take(&mut self.is_due)
     }
 
-    /// Round-trip time from which a path is slow beside the others. Marks show full queues only, and not on every network.
+    /// Round-trip time from which a path is slow compared with the others: marks show full queues
+    /// only, and not on every network.
     //= docs/specs/calibration.md#CAL-12 slow paths
     #[inline]
     fn slow_rtt_ps(&self, least_ps: u64) -> u64 {
@@ -122,12 +123,13 @@ impl Calibration {
         least_ps.saturating_add(usual_ps + usual_ps / 4)
     }
 
-    /// Whether a frame that took so long counts as marked.
+    /// Whether a frame with this round-trip time counts as marked.
     pub(in crate::flow::sender) fn is_late(&self, rtt_ps: u64) -> bool {
         self.lateness.is_late(rtt_ps, self.least_ps())
     }
 
-    /// Takes a loss; returns whether it counts for the congestion control. `trimmed` says that a switch reported it.
+    /// Takes a loss. Returns whether it counts for the congestion control. `trimmed`: a switch
+    /// reported it.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
     pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
@@ -148,7 +150,8 @@ impl Calibration {
         !by_chance
     }
 
-    /// The least window after an acknowledgement that moved it from `before` to `after`, in wire bytes.
+    /// Returns the least window, in wire bytes, after an ACK that moved it from `before` to
+    /// `after`.
     #[inline]
     pub(in crate::flow::sender) fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
         if self.is_starting() || self.rivals.govern() {
@@ -158,7 +161,7 @@ impl Calibration {
         self.queues.least_window([before, after], ack.bytes, is_used)
     }
 
-    /// Whether the balancer sees that a packet was marked which took so long.
+    /// Whether the balancer sees the mark of a packet with this round-trip time.
     //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
     #[inline]
     pub(in crate::flow::sender) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
@@ -166,7 +169,7 @@ impl Calibration {
             return true;
         }
         let delay_ps = rtt_ps.saturating_sub(self.least_ps());
-        // Half of the delay's part of the round-trip time.
+        // Half of the delay's share of the round-trip time.
         let share = (delay_ps / (rtt_ps >> 15).max(1)).clamp(LEAST_SHOWN, 1 << 15) as u16;
         let (shown, is_full) = self.shown.overflowing_add(share);
         self.shown = shown;
@@ -178,7 +181,8 @@ impl Calibration {
         self.rivals.govern()
     }
 
-    /// What congestion control takes for the marks of an acknowledgement: whether it is marked, and how many of its packets.
+    /// Returns the marks of an ACK for the congestion control: its own, and the number of marked
+    /// packets.
     #[inline]
     pub(in crate::flow::sender) fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
         match self.rivals.govern() {
@@ -188,12 +192,10 @@ impl Calibration {
         }
     }
 
-    /// Whether the window grows with every round.
     pub(in crate::flow::sender) fn is_starting(&self) -> bool {
         self.phase != Phase::Steady
     }
 
-    /// Takes an acknowledgement with its round-trip time, and the smoothed one.
     #[inline]
     fn on_ack(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
         self.take_rtt(now, ack);
@@ -211,7 +213,6 @@ impl Calibration {
         }
     }
 
-    /// Takes a round-trip time.
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     fn take_rtt(&mut self, now: Time, ack: &AckInfo) {
         self.rtts.on_sample(ack.rtt_ps);
@@ -230,13 +231,13 @@ impl Calibration {
         self.least_ps[0].min(self.least_ps[1])
     }
 
-    /// The round-trip time without queues, as far as it is known.
+    /// The round-trip time without queues, as far as known.
     fn base_rtt_ps(&self) -> u64 {
         let least_ps = self.least_ps();
         if self.marks && self.calm_ps > 0 { self.calm_ps.max(least_ps) } else { least_ps }
     }
 
-    /// Learns from what the round delivered, and begins the next one.
+    /// Ends the round and starts the next one.
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
     fn end_round(&mut self, now: Time, path: &mut Path) {
@@ -245,7 +246,8 @@ impl Calibration {
             core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start == Time::ZERO {
-            // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
+            // The first measurement replaces the initial guess, however close: the path holds the
+            // first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
         }
         let elapsed_ps = u128::from(now.since(start).max(1));
@@ -265,13 +267,14 @@ impl Calibration {
         if let Phase::Starting(idle) = self.phase {
             self.grow(path, idle, bytes, bytes_per_rtt, is_late && self.reuses);
         }
-        // An eighth is forgotten with every round, so that a path that has become slower is known as such.
+        // Forgets an eighth per round, to detect a path that has become slower.
         self.best_bytes = bytes_per_rtt.max(self.best_bytes - self.best_bytes / 8);
         let packet = u64::from(path.packet_bytes);
         self.judge(path, base_rtt_ps, (self.best_bytes / packet).clamp(1, u64::from(u16::MAX)) as u32);
     }
 
-    /// The start goes on for another round, if this one delivered more than those before. With `careful` the window grows little.
+    /// Continues the start for another round if this one delivered more than those before.
+    /// `careful`: the window grows little.
     //= docs/specs/calibration.md#CAL-3 the start
     //= docs/specs/calibration.md#CAL-6 A careful start
     fn grow(&mut self, path: &mut Path, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {
@@ -287,7 +290,7 @@ impl Calibration {
         self.is_due = true;
     }
 
-    /// New settings are due when what is known differs by an eighth.
+    /// Changes the path if the measurement differs by an eighth.
     //= docs/specs/calibration.md#CAL-4 what follows
     fn judge(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
         let differs = |known: u64, new: u64| known.abs_diff(new) > known / 8;
@@ -297,7 +300,7 @@ impl Calibration {
     }
 
     fn settle(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
-        // Twice what arrived, since a rate that is all that arrived could never rise.
+        // Twice what arrived: a rate equal to what arrived could never rise.
         let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(path.packet_bytes);
         let (link_bps, version) = (rate_bps(bytes, base_rtt_ps), path.version.wrapping_add(1));
         *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.sanitised();
@@ -305,13 +308,13 @@ impl Calibration {
     }
 }
 
-/// The least round-trip time counts for one to two of these.
+/// The least round-trip time is valid for one to two epochs.
 const EPOCH_PS: u64 = 5_000_000_000_000;
-/// A packet that takes so many base round-trip times went over a path that is far slower than others, or all queues on it are full.
+/// A packet late by this factor took a far slower path, or one on which all queues are full.
 const LATE_RTTS: u64 = 3;
-/// The balancer sees one mark in eight at least; in 2^-16.
+/// The balancer sees at least one mark in eight; in 2^-16.
 const LEAST_SHOWN: u64 = 1 << 13;
-/// Rounds with little more that end the start.
+/// Rounds with little gain that end the start.
 const IDLE_ROUNDS: u8 = 3;
 
 #[cfg(test)]

@@ -1,49 +1,49 @@
-//! Queues that others fill: where packets stay marked however little is sent, marks tell nothing. Losses govern there.
-//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+//! Queues filled by cross traffic: where packets stay marked although the window falls, losses
+//! govern in place of marks. Clauses (CAL-n) are in `docs/specs/calibration.md`.
 
 use crate::Time;
 
-/// Whether others fill the queues; 64 bytes.
+/// Detects cross traffic.
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Rivals {
-    /// While marks govern: what came back since the last judgement. While losses govern: all since they do.
+    /// While marks govern: counts since the last judgement. While losses govern: counts since they
+    /// do.
     look: Look,
     /// Whether losses govern.
     govern: bool,
     /// Rounds until what governs may change.
     rounds: u16,
-    /// Wire bytes of the last round in which losses governed; 0 where that is long ago.
+    /// Wire bytes of the last round in which losses governed; 0 if long ago.
     round_bytes: u64,
-    /// After a loss: until when acknowledgements count as marked, and until when further losses are of the same queue.
+    /// After a loss: until when ACKs count as marked, and until when further losses count as the
+    /// same queue's.
     marked_until: Time,
     same_until: Time,
 }
 
 const _: () = assert!(size_of::<Rivals>() <= 64);
 
-/// What came back in some rounds.
+/// Counts of some rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Look {
     rounds: u32,
     packets: u32,
     marked: u32,
     lost: u32,
-    /// Time in queues and wire bytes of the first of them.
+    /// Queueing delay and wire bytes of the first round.
     delay_ps: u64,
     bytes: u64,
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Outcome {
-    /// Packets that were acknowledged, and how many of them were marked.
     pub packets: u32,
     pub marked: u32,
-    /// Their wire bytes.
     pub bytes: u64,
-    /// What packets take beyond the least round-trip time.
+    /// Delay beyond the least round-trip time.
     pub delay_ps: u64,
-    /// Marks are packets that took long: the network does not mark.
+    /// Whether late packets stand for marks: the network does not mark.
     pub late: bool,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::flow::sender) struct Outcome {
 pub(in crate::flow::sender) struct Begins {
     /// The window, in wire bytes.
     pub window_bytes: u64,
-    /// Marks have governed for long before, and not just been tried.
+    /// Whether marks had governed for long, not just on trial.
     pub anew: bool,
 }
 
@@ -68,13 +68,12 @@ impl Rivals {
         }
     }
 
-    /// Whether losses govern.
     #[inline]
     pub(in crate::flow::sender) fn govern(&self) -> bool {
         self.govern
     }
 
-    /// A round ended. Says when losses govern from now on.
+    /// Takes a round. Returns `Some` if losses govern from now on.
     pub(in crate::flow::sender) fn on_round(&mut self, round: &Outcome) -> Option<Begins> {
         let look = &mut self.look;
         if look.rounds == 0 {
@@ -94,7 +93,7 @@ impl Rivals {
         None
     }
 
-    /// Judges by a whole look whether others fill the queue.
+    /// Determines from a full look whether cross traffic fills the queue.
     //= docs/specs/calibration.md#CAL-9 queues that others fill
     fn judge(&mut self, round: &Outcome) -> Option<Begins> {
         let look = core::mem::take(&mut self.look);
@@ -107,7 +106,8 @@ impl Rivals {
             *self = Self::new();
             return None;
         }
-        // Unless the window became smaller and the queue did not, the next rounds tell.
+        // Conclusive only if the window fell and the queue did not; otherwise the next rounds
+        // decide.
         let was_cut = round.bytes <= look.bytes / 4 * 3 || round.packets <= FEW_PACKETS;
         let others = was_cut && round.delay_ps >= look.delay_ps / 4 * 3;
         let anew = self.round_bytes == 0;
@@ -118,7 +118,7 @@ impl Rivals {
         others.then_some(begins)
     }
 
-    /// Marks govern again, to see whether they tell something. Where too many packets were lost, they do for long.
+    /// Lets marks govern on trial, or for long if too many packets were lost.
     //= docs/specs/calibration.md#CAL-11 marks are tried again
     fn try_marks(&mut self, round: &Outcome) {
         let many = !round.late && self.look.lost > self.look.packets / MANY_PART;
@@ -126,7 +126,7 @@ impl Rivals {
         *self = Self { round_bytes: round.bytes, rounds, ..Self::new() };
     }
 
-    /// A packet was lost. `rtt_ps` is the smoothed round-trip time.
+    /// Takes a loss. `rtt_ps` is the smoothed round-trip time.
     //= docs/specs/calibration.md#CAL-10 losses in place of marks
     pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, rtt_ps: u64) {
         self.look.lost = self.look.lost.saturating_add(1);
@@ -135,7 +135,7 @@ impl Rivals {
         }
     }
 
-    /// Whether an acknowledgement counts as marked for congestion control.
+    /// Whether an ACK counts as marked for the congestion control.
     //= docs/specs/calibration.md#CAL-10 losses in place of marks
     #[inline]
     pub(in crate::flow::sender) fn marks(&self, now: Time) -> bool {
@@ -143,14 +143,15 @@ impl Rivals {
     }
 }
 
-/// Rounds and packets of a look, at least.
+/// Minimum rounds and packets of a look.
 const LOOK_ROUNDS: u32 = 8;
 const LOOK_PACKETS: u32 = 64;
-/// A window of so few packets need not have become smaller.
+/// A window of this number of packets need not have fallen.
 const FEW_PACKETS: u32 = 8;
-/// Rounds for which losses govern, until marks are tried again.
+/// Rounds in which losses govern before marks are tried again.
 const ROUNDS: u16 = 64;
-/// Where one packet in so many was lost, windows are too small for losses to govern. Marks do then for so many rounds.
+/// If one packet in `MANY_PART` was lost, windows are too small for losses to govern: marks do for
+/// `PATIENCE` rounds.
 const MANY_PART: u32 = 4;
 const PATIENCE: u16 = 1024;
 

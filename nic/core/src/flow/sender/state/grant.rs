@@ -1,6 +1,5 @@
-//! The peer's grant: how many payload bytes may be sent over the connection's life (TRN-5, TRN-6).
+//! The peer's grant: payload bytes over the connection's life (TRN-5, TRN-6).
 
-/// The bytes that the peer granted, and the bytes used.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Grant {
     /// Payload bytes sent at least once.

@@ -1,11 +1,10 @@
-//! Whether the peer is alive: a sender gives up when it makes no progress (TRN-9).
+//! Peer liveness: a sender gives up when it makes no progress (TRN-9).
 
 use crate::Time;
 
-/// When the sender last made progress, and whether it has given up.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Liveness {
-    /// When the first packet was sent: no timestamp echo is older. [`Time::NEVER`] before.
+    /// When the first packet was sent, [`Time::NEVER`] before: no timestamp echo is older.
     pub started_at: Time,
     /// When a packet was last newly acknowledged, or waiting began.
     pub progress_at: Time,
@@ -39,7 +38,7 @@ impl Liveness {
         self.failure = Failure::Unreported;
     }
 
-    /// Returns true once after a failure, so that it is reported once.
+    /// Returns true once after a failure.
     pub(in crate::flow::sender) fn take_failure(&mut self) -> bool {
         let is_new = self.failure == Failure::Unreported;
         if is_new {

@@ -1,9 +1,9 @@
-//! The retry timer: a sender that waits for a grant or for credit asks again, since the answer may have been lost.
+//! The retry timer: a sender that waits for a grant or credit repeats its request, which may be
+//! lost.
 
 use crate::Time;
 use crate::loss::Backoff;
 
-/// What a sender waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow::sender) enum Awaited {
     /// Room in the peer's grant (TRN-6).
@@ -12,11 +12,11 @@ pub(in crate::flow::sender) enum Awaited {
     Credit,
 }
 
-/// The timer. It runs while the sender waits, for one thing at a time.
+/// The timer, for one thing at a time.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Retry {
     awaited: Option<Awaited>,
-    /// When to ask again; [`Time::NEVER`] while the sender does not wait.
+    /// When to repeat the request; [`Time::NEVER`] while the sender does not wait.
     pub deadline: Time,
     due: bool,
     backoff: Backoff,
@@ -26,12 +26,11 @@ impl Retry {
     pub(in crate::flow::sender) const IDLE: Self =
         Self { awaited: None, deadline: Time::NEVER, due: false, backoff: 0 };
 
-    /// Begins to wait; the sender asks again at `deadline`.
     pub(in crate::flow::sender) fn start(&mut self, awaited: Awaited, deadline: Time) {
         *self = Self { awaited: Some(awaited), deadline, ..Self::IDLE };
     }
 
-    /// Ends the wait, if the sender waits for this.
+    /// Ends the wait if it is for this.
     #[inline]
     pub(in crate::flow::sender) fn stop(&mut self, awaited: Awaited) {
         if self.awaited == Some(awaited) {
@@ -49,13 +48,12 @@ impl Retry {
         self.awaited.is_none()
     }
 
-    /// Whether it is time to ask for this again.
     #[inline]
     pub(in crate::flow::sender) fn is_due(&self, awaited: Awaited) -> bool {
         self.due && self.awaits(awaited)
     }
 
-    /// Records that the sender asked. Returns the backoff of the next deadline.
+    /// Records that the request was sent. Returns the backoff of the next deadline.
     pub(in crate::flow::sender) fn on_asked(&mut self) -> Backoff {
         self.due = false;
         self.backoff
