@@ -1,5 +1,4 @@
-//! Congestion control: how much may be in flight, and when the next packet may go. One file per
-//! algorithm.
+//! Congestion control: what may be in flight, and when packets may go. One file per algorithm.
 
 mod dcqcn;
 mod dctcp;
@@ -55,8 +54,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// except those of [`CongestionControl::on_gone_back`].
     fn on_loss(&mut self, _now: Now<'_>, _bytes: u32, _cause: LossCause) {}
 
-    /// Takes a packet of `bytes` on the wire that is no longer in flight because the sender goes
-    /// back to an earlier one.
+    /// Takes a packet of `bytes` that left flight because the sender goes back to an earlier one.
     //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
     fn on_gone_back(&mut self, _bytes: u32) {}
 
@@ -66,8 +64,8 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// Returns the wire bytes that may be in flight; at least one full packet.
     fn window_bytes(&self, path: &Path) -> u64;
 
-    /// Raises the window to at least [`Path::initial_window_bytes`], while the connection still
-    /// learns the capacity of its path. Called before the acknowledgement that raises it is taken.
+    /// Raises the window to [`Path::initial_window_bytes`] while the connection learns its path.
+    /// Called before the acknowledgement that raises it is taken.
     fn on_start(&mut self, _path: &Path) {}
 
     /// Returns the earliest time at which the next packet may go, `now.time` without pacing.
@@ -75,8 +73,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
         now.time
     }
 
-    /// Whether the receiver's credit decides what is sent. If not, none of the methods below is
-    /// called.
+    /// Whether the receiver's credit decides what is sent. If not, the methods below are unused.
     fn uses_credit(&self) -> bool {
         false
     }
@@ -86,8 +83,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
         true
     }
 
-    /// Counts a new message of `bytes` on the wire. `idle`: nothing else waits or is
-    /// unacknowledged.
+    /// Counts a new message of `bytes` on the wire. `idle`: nothing else is unsent or unacked.
     fn on_queued(&mut self, _path: &Path, _bytes: u64, _idle: bool) {}
 
     /// Takes the total of credit, in wire bytes, that a pull grants. Returns whether it increased.
@@ -109,8 +105,7 @@ pub trait Scheme: CongestionControl + Sized {
     /// Bytes of state that a NIC would hold per connection, settings excluded.
     const STATE_BYTES: usize;
 
-    /// Returns the settings of one of `count` equal parts of a connection: its share of all bytes
-    /// and rates.
+    /// Returns the settings of one of `count` equal parts: its share of all bytes and rates.
     fn share(own: &Self::Config, _count: u64) -> Self::Config {
         *own
     }

@@ -4,8 +4,8 @@ use crate::Time;
 
 pub use spray_wire::Ev;
 
-/// Entropy values that lead over one path, used in turn, since the acknowledgements of each may
-/// return over another path. They repeat if fewer are known.
+/// Entropy values of one path, used in turn: acknowledgements of each may return over another path.
+/// They repeat if fewer are known.
 pub type PathEvs = [Ev; 8];
 
 /// An acknowledgement.
@@ -33,8 +33,7 @@ pub struct AckInfo {
     pub open_packets: u64,
     /// Payload bytes of queued messages that are not sent yet.
     pub unsent_bytes: u64,
-    /// The congestion window afterwards, in wire bytes; 0 when the congestion control itself takes
-    /// the ACK.
+    /// The congestion window afterwards, in wire bytes; 0 when the congestion control takes it.
     pub window_bytes: u64,
 }
 
@@ -62,8 +61,7 @@ pub struct PacketInfo {
     pub sent_at: Time,
     /// Whether it was declared lost and is not retransmitted yet.
     pub was_lost: bool,
-    /// Whether [`Balancer::on_ack`](crate::path::Balancer::on_ack) follows: the ACK reports marks
-    /// and times.
+    /// Whether [`Balancer::on_ack`](crate::path::Balancer::on_ack) follows with marks and times.
     pub reported: bool,
 }
 
@@ -77,14 +75,11 @@ pub enum LossCause {
     SackGap,
     /// A switch trimmed it because its queue was full, and the receiver reported that.
     Trimmed,
-    /// The last port of its path trimmed it: the receiver's link is overloaded, and the path is not
-    /// at fault.
+    /// The last port of its path trimmed it: the receiver's link, not the path, is overloaded.
     TrimmedLast,
-    /// The receiver reported that a packet sent after it arrived first, on the same path or, if it
-    /// keeps nothing out of order, on any.
+    /// A packet sent after it arrived first, on the same path or, under `go-back-n`, on any.
     Missing,
-    /// None: it is retransmitted because the sender goes back to an earlier one. Neither its path
-    /// nor the network failed.
+    /// None: retransmitted because the sender goes back. Neither its path nor the network failed.
     GoneBack,
 }
 
@@ -107,8 +102,7 @@ pub struct LossInfo {
     pub bytes: u32,
     /// What declared it lost.
     pub cause: LossCause,
-    /// Largest round-trip time in about two RTTs before the loss, in picoseconds; 0 if none was
-    /// seen.
+    /// Largest round-trip time in about two RTTs before the loss, in picoseconds; 0 if none.
     pub max_rtt_ps: u64,
     /// The same over one to two retransmission timeouts.
     pub max_before_timeout_ps: u64,

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of its
-/// settings, type. Every type implements the `Scheme` in scope.
+/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of
+/// its settings, type. Every type implements the `Scheme` in scope.
 ///
 /// - `$Kind`: the schemes; the presets after `presets:`, each a name for a scheme with some settings
 ///   changed by a function; and those after `pairs:`, two schemes at once with the settings of both.
@@ -11,7 +11,8 @@ use core::fmt;
 /// - `$Config`: the settings of one scheme, or the constructor of another crate's, `$Make`.
 /// - `$All`: the settings of every scheme under its name, as in a scenario.
 ///
-/// It also defines `make!` (creates a scheme from its settings) and `dispatch!` (calls a method of it).
+/// It also defines `make!` (creates a scheme from its settings) and `dispatch!` (calls a method of
+/// it).
 macro_rules! kinds {
     (
         $(#[$about_kind:meta])* $Kind:ident, $what:literal;
@@ -68,8 +69,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Returns the keys of its settings in a scenario: its own name, the scheme's of a
-            /// preset, both of a pair.
+            /// Returns the keys of its settings in a scenario: its scheme's, or both of a pair.
             pub const fn settings_names(self) -> &'static [&'static str] {
                 match self {
                     $(Self::$variant => &[$name],)+
@@ -151,7 +151,7 @@ macro_rules! kinds {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+
         }
 
-        /// Maps settings to a value of the scheme's type: `of_scheme!(config, Type => value,
+        /// Maps settings to a value by their scheme: `of_scheme!(config, Type => value,
         /// otherwise)`.
         #[allow(unused_macros, reason = "not every user of this macro needs it")]
         macro_rules! of_scheme {
@@ -176,8 +176,7 @@ macro_rules! kinds {
             };
         }
 
-        /// Creates the scheme of settings: `make!(config, own => (own, more arguments),
-        /// otherwise)`.
+        /// Creates the scheme of settings: `make!(config, own => (own, arguments), otherwise)`.
         macro_rules! make {
             ($config:expr, $own:ident => $arguments:tt, $otherwise:expr) => {
                 match $config {
@@ -203,8 +202,7 @@ macro_rules! kinds {
 
 pub(crate) use kinds;
 
-/// Defines methods that call the method of the same name of the scheme. Needs the `dispatch!` of
-/// [`kinds!`].
+/// Defines methods that forward to the scheme. Needs the `dispatch!` of [`kinds!`].
 macro_rules! forward {
     () => {};
     (
@@ -246,8 +244,7 @@ pub(crate) fn outlined<R>(call: impl FnOnce() -> R) -> R {
 pub struct Own<Make: ?Sized + 'static> {
     /// Its name, for tables.
     pub name: &'static str,
-    /// Creates one for a new connection. A closure with captured settings becomes static by
-    /// `Box::leak`.
+    /// Creates one for a new connection. `Box::leak` makes a closure with settings static.
     pub make: &'static Make,
 }
 

@@ -1,15 +1,13 @@
 //! Serialisation times and rates.
 
-/// Returns the picoseconds that `bytes` of a frame take at `link_bps`, rounded up, at least 1: a
-/// link never exceeds its rate.
+/// Returns the picoseconds that `bytes` of a frame take, rounded up: no link exceeds its rate.
 #[inline]
 pub const fn serialisation_ceil_ps(bytes: u64, link_bps: u64) -> u64 {
     (bytes * PS_PER_BYTE_AT_1_BPS).div_ceil(link_bps)
 }
 
-/// Returns the picoseconds that `bytes` take at `rate_bps`, rounded down: for base RTTs, queue
-/// drain times and gaps between packets. A rate of 0 counts as 1, and the result saturates at
-/// `u64::MAX`.
+/// Returns the picoseconds that `bytes` take, rounded down: for base RTTs, queue drain times and
+/// gaps. A rate of 0 counts as 1, and the result saturates at `u64::MAX`.
 #[inline]
 pub fn serialisation_floor_ps(bytes: u64, rate_bps: u64) -> u64 {
     let ps = u128::from(bytes) * u128::from(PS_PER_BYTE_AT_1_BPS) / u128::from(rate_bps.max(1));

@@ -1,7 +1,6 @@
-//! Loss recovery, one file for each scheme: retransmission timeout (`rto`), selective-ACK threshold
-//! (`sack`, with `patience`), precise detection on subflows (`subflow`), RDMA NICs (`go_back_n`,
-//! `irn`), the ideal erasure code (`erasure`). Also round-trip times and the scoreboard of packets
-//! in flight.
+//! Loss recovery, one file per scheme: retransmission timeout (`rto`), selective-ACK threshold
+//! (`sack`, `patience`), subflows (`subflow`), RDMA NICs (`go_back_n`, `irn`), ideal erasure code
+//! (`erasure`). Also round-trip times and the scoreboard of packets in flight.
 
 mod bits;
 #[cfg(any(test, feature = "lab"))]

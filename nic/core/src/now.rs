@@ -14,43 +14,37 @@ pub struct Now<'a> {
     pub path: &'a Path,
 }
 
-/// The properties of the path to a peer, and the connection's limits on it. A connection has one,
-/// and passes it to balancer and congestion control at each call; one that
-/// [learns](crate::flow::FlowConfig::learns_path) its path changes it while it sends.
+/// The properties of the path to a peer, and the connection's limits on it: passed to balancer and
+/// congestion control, and changed if [learned](crate::flow::FlowConfig::learns_path).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Round-trip time without queues, in picoseconds: 1 to 10^12 (a second).
     pub base_rtt_ps: u64,
-    /// Round-trip time, in picoseconds, from which a packet's path counts as slow; [`u64::MAX`] if
-    /// unknown.
+    /// Round-trip time, in picoseconds, of a slow path; [`u64::MAX`] if unknown.
     pub slow_rtt_ps: u64,
-    /// Rate of the sender's link, in bits per second: 1 to 10^15. If learned, twice the rate at
-    /// which packets arrive.
+    /// Rate of the sender's link, in bits per second: 1 to 10^15. If learned, twice the arrival
+    /// rate.
     pub link_bps: u64,
-    /// Wire bytes of a full packet, headers included, 1 to 65,535: the step of growth and the least
-    /// window.
+    /// Wire bytes of a full packet, 1 to 65,535: the step of growth and the least window.
     pub packet_bytes: u32,
-    /// Packets in one bandwidth-delay product (REPS's NUM_PKTS_BDP), at most 65,535: the number of
-    /// packets that explore after freezing.
+    /// Packets in one bandwidth-delay product (REPS's NUM_PKTS_BDP), at most 65,535.
     pub bdp_packets: u32,
-    /// The number of entropy values, 1 to 65,535; 65,535 in the paper. With few values many
+    /// The number of entropy values, 1 to 65,535 (as in the paper). With few values many
     /// connections share links, which costs OPS much and REPS little (REPS §4.5.2).
     pub evs: u16,
     /// Whether the network trims. Every other loss then indicates a failed path (REPS appendix A).
     pub trimming: bool,
     /// Whether round-trip time and rate were measured by the connection's own acknowledgements.
     pub learned: bool,
-    /// Window before the first feedback, in wire bytes. It may exceed `max_window_bytes`; the first
-    /// acknowledgement cuts it.
+    /// Window before the first feedback, in wire bytes. The first ACK cuts it to the maximum.
     pub initial_window_bytes: u64,
-    /// Upper bound of window growth, at most 2^40 wire bytes. It is the window of `fixed-rate`,
-    /// where `u64::MAX` means no limit.
+    /// Maximum window, at most 2^40 wire bytes. For `fixed-rate` `u64::MAX` means no limit.
     pub max_window_bytes: u64,
-    /// Maximum number of packets by which a paced sender that runs late catches up, since a
-    /// general-purpose kernel may schedule its thread late. 0: it is never late.
+    /// Maximum packets by which a late paced sender catches up, since a general-purpose kernel may
+    /// schedule its thread late. 0: it is never late.
     pub catch_up_packets: u32,
-    /// Seed of a connection's lasting choices, such as `ecmp`'s path, so that every engine makes
-    /// the same ones. `None` draws them from the generator passed in.
+    /// Seed of a connection's lasting choices, such as `ecmp`'s path, the same in every engine.
+    /// `None` draws them from the generator passed in.
     pub seed: Option<u64>,
     /// Counts the changes of the path, so that derived values can be cached.
     pub version: u32,
@@ -112,8 +106,7 @@ impl Path {
         }
     }
 
-    /// Returns the path of one of `count` equal parts of the connection: its share of the rate and
-    /// all windows.
+    /// Returns the path of one of `count` equal parts: its share of the rate and all windows.
     pub fn share(&self, count: u16) -> Self {
         let count = u64::from(count.max(1));
         let part = |value: u64| (value / count).max(1);

@@ -1,5 +1,4 @@
-//! Path choice: which entropy value (EV) the next packet carries. Each algorithm has a file and
-//! implements [`Balancer`].
+//! Path choice: the entropy value (EV) of the next packet, by one of the [`Balancer`]s below.
 
 mod balancer;
 mod bitmap;
@@ -64,8 +63,7 @@ pub trait Scheme: Balancer + Sized {
     /// Bytes of state that a NIC would hold per connection, settings excluded.
     const STATE_BYTES: usize;
 
-    /// Whether it uses EVs that lead to distinct paths to the destination, where an engine knows
-    /// them.
+    /// Whether it uses EVs that lead to distinct paths, where an engine knows them.
     const WANTS_PATHS: bool = false;
 
     /// The number of entropy values in its paper; the settings may differ.
@@ -74,8 +72,7 @@ pub trait Scheme: Balancer + Sized {
     /// Whether its receiver's ACKs return over the paths in turn and echo no EV; see [`AckTurns`].
     const ACKS_IN_TURN: bool = false;
 
-    /// Creates one for a new connection. Lasting choices derive from [`Path::seed`] if there is
-    /// one.
+    /// Creates one for a new connection. Lasting choices derive from [`Path::seed`], if set.
     fn make(own: &Self::Config, path: &Path, rng: &mut Rng) -> Self;
 }
 
@@ -89,8 +86,8 @@ pub fn draw(evs: u16, rng: &mut Rng) -> Ev {
     Ev::new(draw_below(evs, rng))
 }
 
-/// Draws uniformly from `0..count`, by multiplication where the paper takes a remainder: no value
-/// is more likely than another by over 2^-16 of itself.
+/// Draws from `0..count` by multiplication, where the paper takes a remainder: no value is more
+/// likely than another by over 2^-16 of itself.
 fn draw_below(count: u16, rng: &mut Rng) -> u16 {
     crate::rng::below(count.into(), rng) as u16
 }

@@ -1,7 +1,7 @@
 //! Declares the settings that scenario files may contain, with their defaults.
 
-/// Defines a scheme's settings and their enumerations as types that scenarios read, write and
-/// describe. A field's default follows its type; any field may be omitted.
+/// Defines a scheme's settings and their enumerations as types of scenarios. A field's default
+/// follows its type; any field may be omitted.
 macro_rules! settings {
     () => {};
     (

@@ -13,8 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Defines a quantity that is written as a decimal of a large unit and stored as an integer of a
-/// small one.
+/// Defines a quantity written as a decimal of a large unit, stored as an integer of a small one.
 macro_rules! quantity {
     (
         $(#[$about:meta])* $Name:ident, $small:ident: $large:literal of $scale:literal, as $schema:tt;

@@ -1,6 +1,5 @@
-//! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of
-//! "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in
-//! `docs/specs/dcqcn.md`.
+//! DCQCN, RoCE's rate control by marks (Reunion §4; rules: "Congestion Control for Large-Scale RDMA
+//! Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
 
 use super::fixed_point::after_gap;
 use super::{AckInfo, CongestionControl, Scheme, part_bytes, part_rate};
@@ -282,6 +281,5 @@ const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
 /// The factor by which alpha decays is in 2^-32.
 const KEEP_BITS: u32 = 32;
 
-/// Maximum increases during a silence, by default 14 ms of them. Unless the steps are tiny, the
-/// rate is the link's long before.
+/// Maximum increases in a silence, 14 ms by default: only tiny steps are not at the link's rate.
 const MAX_TICKS: u64 = 256;

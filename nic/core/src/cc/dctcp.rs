@@ -1,5 +1,5 @@
-//! The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's: every acknowledgement moves the
-//! window. Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
+//! REPS's DCTCP variant (REPS §4.1), as MPRDMA's: every acknowledgement moves the window. Clauses
+//! (DCTCP-n) are in `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
 use super::{AckInfo, CongestionControl, Scheme};
@@ -16,8 +16,7 @@ settings! {
     }
 }
 
-/// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of
-/// marked ones.
+/// A window: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// In units of 2^-16 bytes, so that growth of less than a byte adds up.

@@ -1,5 +1,6 @@
 //! EQDS: the receiver grants credit, and the first window needs none (Olteanu et al., NSDI 2022;
-//! REPS §4.5.3). This is the sender's part, [`PullPacer`] the receiving host's; both: `docs/specs/eqds.md`.
+//! REPS §4.5.3). This is the sender's part, [`PullPacer`] the receiving host's; both:
+//! `docs/specs/eqds.md`.
 
 mod pacer;
 
@@ -52,8 +53,7 @@ pub struct Eqds {
 
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// The credit granted, and the credit spent. The last packet may overdraw by less than its own
-    /// bytes.
+    /// Credit granted and spent. The last packet may overdraw by less than its own bytes.
     pulled: u64,
     spent: u64,
     /// Bytes sent without credit, and their limit.
@@ -115,8 +115,7 @@ impl Totals {
         self.wanted.saturating_sub(free)
     }
 
-    /// The demand if speculation ends after the next packet: at most one packet more than was
-    /// requested.
+    /// The demand if speculation ends after the next packet: at most a packet beyond the last.
     //= docs/specs/eqds.md#EQDS-19 one packet in advance
     fn advance(&self, packet_bytes: u64) -> u64 {
         let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));
@@ -130,8 +129,7 @@ impl Totals {
 }
 
 impl Eqds {
-    /// Returns a request for credit if one is due, for at most `most_bytes` beyond the credit
-    /// spent.
+    /// Returns a due request for credit, for at most `most_bytes` beyond the credit spent.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-8 asking for more
     pub(super) fn poll_request_within(&mut self, path: &Path, most_bytes: u64, again: bool) -> Option<PullRequest> {

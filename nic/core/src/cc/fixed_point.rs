@@ -1,5 +1,4 @@
-//! Fixed-point numbers of congestion controls: windows in 2^-16 bytes, shares in 2^-16, times in
-//! ticks.
+//! Fixed-point numbers: windows in 2^-16 bytes, shares in 2^-16, times in ticks.
 
 use crate::Time;
 use crate::link::PS_PER_S;
@@ -36,8 +35,7 @@ pub(super) fn window(bytes: u64, packet_bytes: u64) -> u64 {
     bytes.clamp(packet_bytes, MAX_WINDOW_BYTES) << FRACTION_BITS
 }
 
-/// `bytes * per / window` in 2^-16 bytes; `window` is in 2^-16 bytes too. The dividend is below
-/// 2^64 except for jumbo sizes.
+/// `bytes * per / window`, all in 2^-16 bytes but `bytes`. The dividend rarely exceeds 64 bits.
 pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     let (dividend, window) = (u128::from(bytes * per) << (2 * FRACTION_BITS), window.max(1));
     match u64::try_from(dividend) {
@@ -46,8 +44,8 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     }
 }
 
-/// Returns when the packet is due that follows by `gap_ps` one that was due at `due` and goes at
-/// `now`. A late sender catches up by at most `catch_up_packets`.
+/// Returns when the packet after one that was due at `due` and goes at `now` is due, at a gap of
+/// `gap_ps`. A late sender catches up by at most `catch_up_packets`.
 pub(super) fn after_gap(due: Time, now: Time, gap_ps: u64, catch_up_packets: u64) -> Time {
     let earliest = now.before(gap_ps.saturating_mul(catch_up_packets));
     due.max(earliest).after(gap_ps)
@@ -56,8 +54,7 @@ pub(super) fn after_gap(due: Time, now: Time, gap_ps: u64, catch_up_packets: u64
 /// A step of [`Time`] in 2^-16 ps.
 const STEP: u64 = Time::STEP_PS << FRACTION_BITS;
 
-/// Gaps between packets at a constant rate, at most 281 s, in whole steps of [`Time`]. The
-/// remainder of a gap is in the next one.
+/// Gaps of whole steps of [`Time`], at most 281 s, at a constant rate. Remainders add up.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
     /// Time of one byte in units of 2^-16 ps.

@@ -16,8 +16,7 @@ settings! {
     }
 }
 
-/// Paces at a rate below a constant window. A late packet shifts the next ones, except for the
-/// catch-up of [`Path::catch_up_packets`].
+/// Paces below a constant window. Late packets shift the next, up to [`Path::catch_up_packets`].
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     /// Earliest time of the next packet.

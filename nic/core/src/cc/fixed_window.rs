@@ -1,4 +1,4 @@
-//! A constant window, for comparisons of path choice alone (Flowcut §III-B). Clauses (FXW-n) are in
+//! A constant window, to compare path choice alone (Flowcut §III-B). Clauses (FXW-n) are in
 //! `docs/specs/fixed-window.md`.
 
 use super::{CongestionControl, Scheme, part_bytes};
@@ -9,8 +9,7 @@ use crate::units::ByteSize;
 settings! {
     /// The settings of [`FixedWindow`].
     pub struct FixedWindowConfig {
-        /// Wire bytes that may be in flight, at least a full packet. By default 1.5 bandwidth-delay
-        /// products.
+        /// Wire bytes in flight, at least a full packet. By default 1.5 bandwidth-delay products.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub window_bytes: Option<ByteSize> = None,
     }

@@ -21,8 +21,7 @@ impl Median {
         Self { latest: [0; MAX_SAMPLES], sorted: [u32::MAX; MAX_SAMPLES], count: 0, next: 0, window }
     }
 
-    /// Takes a value and returns the median of the latest ones; the lower one if their number is
-    /// even.
+    /// Takes a value and returns the (lower) median of the latest ones.
     pub(super) fn push(&mut self, value: u32) -> u32 {
         let at = usize::from(self.next) % MAX_SAMPLES;
         let mut hole = usize::from(self.count);

@@ -1,6 +1,5 @@
-//! MSwift: Swift's delay-based window with the median of recent delays in place of the latest one,
-//! as in the OFAN paper (OFAN §4, §8.3 and appendix H). Clauses (MSW-n) are in
-//! `docs/specs/mswift.md`.
+//! MSwift: Swift's delay-based window with the median of recent delays (OFAN §4, §8.3 and appendix
+//! H). Clauses (MSW-n) are in `docs/specs/mswift.md`.
 
 use alloc::boxed::Box;
 
@@ -20,12 +19,12 @@ settings! {
         /// The delay is the median over this many acknowledgements; 1 makes it Swift.
         #[schemars(range(min = 1, max = 16))]
         pub samples: u8 = 16,
-        /// Queue that the target delay permits, over `queue_hops` switches and at the rate of the
-        /// sender's link.
+        /// Queue that the target delay permits over `queue_hops` switches at the sender's link
+        /// rate.
         #[schemars(range(min = 0, max = 4_294_967_296_u64))]
         pub queue_bytes: ByteSize = ByteSize::new(113_000),
-        /// Switches that `queue_bytes` refers to. Other paths permit it in proportion; 0 permits
-        /// the same queue on every path.
+        /// Switches that `queue_bytes` refers to, in proportion to which other paths permit a
+        /// queue. 0 permits the same queue on every path.
         pub queue_hops: u8 = 5,
         /// Additive increase, in packets a round trip.
         #[schemars(range(min = 0.001, max = 1_000))]
@@ -55,8 +54,7 @@ settings! {
     }
 }
 
-/// A window in bytes. Below the target delay it grows by a packet per round trip; above it, it
-/// shrinks in proportion to the excess.
+/// A window that grows by a packet per round trip, or shrinks in proportion to excess delay.
 #[derive(Clone, Debug)]
 pub struct MSwift {
     pub(super) state: DelayWindow,
@@ -90,8 +88,7 @@ struct Settings {
     queue: u32,
     queue_hops: u8,
     reset_timeouts: u8,
-    /// The flow-scaling term is `flow_alpha * (1 / sqrt(packets) - flow_from)`, at most
-    /// `flow_range`.
+    /// The flow-scaling term: `flow_alpha * (1 / sqrt(packets) - flow_from)`, max `flow_range`.
     flow_range: u32,
     flow_alpha: u64,
     flow_from: u64,

@@ -1,6 +1,6 @@
-//! NSCC: Ultra Ethernet's sender-based window control by delay and marks (Ultra Ethernet 1.0,
-//! network signalled congestion control), with the constants of its public artifact. Clauses
-//! (NSC-n) are in `docs/specs/nscc.md`.
+//! NSCC: Ultra Ethernet's window control by delay and marks (Ultra Ethernet 1.0, network signalled
+//! congestion control), with its public artifact's constants. Clauses (NSC-n):
+//! `docs/specs/nscc.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CongestionControl, Scheme};
@@ -19,15 +19,13 @@ settings! {
         /// Delay, in target delays, above which quick adapt sets the window to the bytes delivered.
         #[schemars(range(min = 0, max = 1_000))]
         pub quick_delay: Ratio = Ratio::permille(4_000),
-        /// Quick adapt acts only if fewer bytes were delivered than the largest window, halved this
-        /// many times.
+        /// Quick adapt acts only on fewer delivered bytes than the largest window halved as often.
         #[schemars(range(min = 0, max = 16))]
         pub quick_gate: u8 = 3,
         /// Growth in packets per round trip without delay, on the reference network.
         #[schemars(range(min = 0, max = 1_000))]
         pub proportional: Ratio = Ratio::permille(4_000),
-        /// Growth in packets per round trip on unmarked acknowledgements above the target delay, on
-        /// the reference network.
+        /// As `proportional`, on unmarked acknowledgements above the target delay.
         #[schemars(range(min = 0, max = 1_000))]
         pub fair: Ratio = Ratio::permille(5_000),
         /// Share of the acknowledged bytes that fast increase adds, on the reference network.
@@ -69,8 +67,8 @@ pub(super) struct Adaptation {
     pub(super) window: u64,
     /// Growth that is not added yet, in 2^-16 bytes times the window's bytes.
     increase: u64,
-    /// Bytes acknowledged since the last adjustment, in the present quick-adapt period, and since
-    /// the last quick adapt.
+    /// Bytes acknowledged since the last adjustment, in this quick-adapt period, since the last
+    /// one.
     received: u64,
     achieved: u64,
     ignored: u64,
@@ -111,8 +109,8 @@ struct Settings {
 
 impl Nscc {
     /// Quick adapt: sets the window to the bytes delivered if those are few and congestion is
-    /// severe. Returns whether the feedback needs no further reaction, as for bad feedback from
-    /// before the last quick adapt.
+    /// severe. Returns whether the feedback needs no further reaction, also as older than the last
+    /// quick adapt.
     //= docs/specs/nscc.md#NSC-4 quick adapt
     fn quick_adapt(&mut self, now: Now<'_>, lost: bool, bad: bool, delay: u32) -> bool {
         let Self { state, settings, .. } = self;
@@ -176,8 +174,7 @@ impl Nscc {
         }
     }
 
-    /// Counts a loss, and runs quick adapt if necessary. Returns whether the loss needs no further
-    /// reaction.
+    /// Counts a loss; may run quick adapt. Returns whether no further reaction is needed.
     //= docs/specs/nscc.md#NSC-10 losses
     pub(super) fn adapt_to_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));

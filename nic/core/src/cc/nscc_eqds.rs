@@ -1,5 +1,5 @@
-//! NSCC and EQDS combined, as in Ultra Ethernet: a packet needs room in the sender's window and
-//! credit of the receiver. Clauses (NSE-n) are in `docs/specs/nscc-eqds.md`.
+//! NSCC and EQDS combined, as in Ultra Ethernet: a packet needs window and credit. Clauses (NSE-n)
+//! are in `docs/specs/nscc-eqds.md`.
 
 use spray_wire::PullRequest;
 

@@ -15,10 +15,8 @@ use crate::now::{Now, Path};
 kinds! {
     /// The congestion controls by name.
     CcKind, "congestion control";
-    /// Any of the congestion controls, dispatched without a vtable except for those of other
-    /// crates.
-    // With an explicit tag: one hidden in a control's fields would take several instructions to
-    // read.
+    /// Any of the congestion controls, without a vtable except for those of other crates.
+    // With an explicit tag: one hidden in a control's fields takes several instructions to read.
     #[repr(u8)]
     AnyCc or Box<dyn CongestionControl>;
     /// The settings of one congestion control.
@@ -33,16 +31,14 @@ kinds! {
     FixedRate "fixed-rate" fixed_rate FixedRate;
     /// A constant window.
     FixedWindow "fixed-window" fixed_window FixedWindow;
-    /// Swift's delay-based window with the median of recent delays, as in the OFAN paper (OFAN
-    /// §8.3).
+    /// Swift's delay-based window with the median of recent delays, as in OFAN (OFAN §8.3).
     MSwift "mswift" mswift MSwift;
     /// Ultra Ethernet's window control by delay and marks.
     Nscc "nscc" nscc Nscc;
     /// RoCE's rate control by marks, for Reunion's setting (Reunion §4).
     Dcqcn "dcqcn" dcqcn Dcqcn;
     pairs:
-    /// NSCC and EQDS combined, as in Ultra Ethernet, with the settings of each: window and credit
-    /// must both permit a packet.
+    /// NSCC and EQDS combined, as in Ultra Ethernet: window and credit must both permit a packet.
     NsccEqds "nscc-eqds" (nscc, eqds) NsccEqds;
 }
 
@@ -60,14 +56,12 @@ impl AnyCc {
 }
 
 impl ControlConfig {
-    /// Returns the settings of one of `count` equal parts of a connection: its share of all bytes
-    /// and rates.
+    /// Returns the settings of one of `count` equal parts: its share of all bytes and rates.
     pub(crate) fn share(&self, count: u64) -> Self {
         map!(self, own, Of => <Of as Scheme>::share(own, count))
     }
 
-    /// Returns how a receiving host grants credit to this connection: its settings of EQDS, or the
-    /// defaults.
+    /// Returns how a receiving host grants credit: this connection's settings, or the defaults.
     pub fn eqds(&self) -> EqdsConfig {
         match self {
             Self::Eqds(own) | Self::NsccEqds((_, own)) => *own,

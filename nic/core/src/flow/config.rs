@@ -11,7 +11,8 @@ use crate::units::Gbps;
 
 /// Settings of one connection, the same type for both halves.
 ///
-/// [`FlowConfig::sanitised`], which [`Sender::new`] and [`Receiver::new`] apply, brings values into range.
+/// [`FlowConfig::sanitised`], which [`Sender::new`] and [`Receiver::new`] apply, brings values into
+/// range.
 ///
 /// [`Sender::new`]: super::Sender::new
 /// [`Receiver::new`]: super::Receiver::new
@@ -21,19 +22,16 @@ pub struct FlowConfig {
     pub payload_bytes: u32,
     /// All headers of a data frame, Ethernet's included, in bytes: a frame is payload and header.
     pub header_bytes: u32,
-    /// Maximum number of packet sequence numbers open at a time, rounded up to a power of two, at
-    /// most [`MAX_WINDOW_PACKETS`]. The lesser of both ends' values counts. The window must hold
-    /// the congestion window and what arrives while one packet is retransmitted: four
-    /// bandwidth-delay products are ample.
+    /// Maximum number of open packet sequence numbers, rounded up to a power of two, at most
+    /// [`MAX_WINDOW_PACKETS`]. The lesser of both ends' values counts. It must cover the congestion
+    /// window and arrivals during a retransmission: four bandwidth-delay products are ample.
     pub window_packets: u32,
     /// Data packets per ACK, 1 to 255. Above 8 REPS loses its advantage (REPS §4.5.1).
     pub ack_every: u32,
-    /// Maximum number of entropy values that an ACK echoes, 1 to 16: that of the packet that
-    /// triggered it, then those of the latest other packets it covers (REPS §4.5.1). The peer must
-    /// support such ACKs.
+    /// Maximum number of entropy values that an ACK echoes, 1 to 16: the trigger's, then the latest
+    /// others' (REPS §4.5.1). The peer must support such ACKs.
     pub ack_evs: u32,
-    /// Whether a marked packet is acknowledged at once, regardless of `ack_every`, as in the
-    /// published artifact.
+    /// Whether marked packets are acknowledged at once, as in the published artifact.
     pub ack_marked: bool,
     /// Maximum delay of an ACK, in picoseconds; well below `rto.min_ps`.
     pub ack_delay_ps: u64,
@@ -41,31 +39,28 @@ pub struct FlowConfig {
     pub rto: RtoConfig,
     /// Out-of-order handling, the same at both ends.
     pub receiver: ReceiverConfig,
-    /// The number of later transmissions that must have arrived before the gap rule declares a
-    /// packet lost. `None` leaves losses to timeouts and trims, as the published artifacts do.
+    /// Later transmissions that must have arrived before the gap rule declares a packet lost.
+    /// `None` leaves losses to timeouts and trims, as the published artifacts do.
     pub sack_gap_packets: Option<u32>,
     /// Further condition of the gap rule: none, or time.
     pub sack_rule: SackRule,
     /// Time without progress after which a sender gives the connection up, in picoseconds.
     pub give_up_ps: u64,
-    /// Message bytes that a receiver grants beyond those consumed; the handshake carries it as the
-    /// first grant. At least `max_message_bytes`: where the receiver consumes whole messages, a
-    /// message larger than the grant would never complete.
+    /// Message bytes granted beyond those consumed; the handshake carries the first grant. At least
+    /// `max_message_bytes`, or larger messages would never complete at a receiver that consumes
+    /// whole ones.
     pub max_data_bytes: u64,
     /// The largest message that a receiver accepts, in bytes.
     pub max_message_bytes: u64,
-    /// DSCP of data frames, 0 to [`MAX_DATA_DSCP`](spray_wire::MAX_DATA_DSCP). Others have a
-    /// meaning of their own for switches and receivers.
+    /// DSCP of data frames, 0 to [`MAX_DATA_DSCP`](spray_wire::MAX_DATA_DSCP); others are reserved.
     pub dscp: u8,
-    /// Whether the sender learns the path's base round-trip time and rate; see
-    /// [`FlowConfig::learning`].
+    /// Whether the sender learns the path's round-trip time and rate; see [`FlowConfig::learning`].
     pub learns_path: bool,
     /// The balancer.
     pub balancer: BalancerConfig,
     /// The congestion control.
     pub cc: ControlConfig,
-    /// The path, and the connection's limits on it. The packet size follows from payload and
-    /// headers.
+    /// The path, and the limits on it. The packet size follows from payload and headers.
     pub path: Path,
 }
 
@@ -102,9 +97,9 @@ impl FlowConfig {
     }
 
     /// Returns the settings of a connection that learns its path: it starts with [`FIRST_PACKETS`],
-    /// and only `window_packets` and the network limit what is in flight. An unlimited window stays
-    /// unlimited, and the rate of `fixed-rate` and the first retransmission timeout are kept; all
-    /// other path properties of these settings are replaced.
+    /// and only `window_packets` and the network limit it. An unlimited window, the rate of
+    /// `fixed-rate` and the first retransmission timeout are kept; other path properties are
+    /// replaced.
     //= docs/specs/calibration.md#CAL-3 the start
     //= docs/specs/calibration.md#CAL-5 guesses
     pub fn learning(mut self) -> Self {
@@ -144,8 +139,7 @@ impl FlowConfig {
         self
     }
 
-    /// Returns the BDP-FC limit of packets in flight; `u32::MAX` if the receiver has none or the
-    /// path is not learned yet.
+    /// Returns the BDP-FC limit of packets in flight; `u32::MAX` for other receivers or paths.
     //= docs/specs/irn.md#IRN-5 BDP-FC
     pub(super) fn cap_packets(&self) -> u32 {
         let bdp_packets = if self.learns_path { u32::MAX } else { self.path.bdp_packets.max(1) };
@@ -165,8 +159,7 @@ impl FlowConfig {
             && terms.max_data >= self.max_data_bytes.min(LEAST_PAYLOAD_BYTES.into())
     }
 
-    /// Returns the credit for a sender that sends nothing: all that packet window and flow control
-    /// admit.
+    /// Returns the credit for a sender that sends nothing: what packet window and grant admit.
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     pub fn credit_bound(&self) -> CreditBound {
         let packets = self.max_data_bytes.div_ceil(self.payload_bytes.max(1).into()).min(self.window_packets.into());
@@ -179,28 +172,25 @@ impl FlowConfig {
     }
 }
 
-/// Maximum window: 64 Ki packets. At 800 Gb/s, 1 ms and 4 KiB packets that is 3 BDPs; its records
-/// take 2 MiB.
+/// At 800 Gb/s, 1 ms and 4 KiB packets, 3 BDPs. The records take 2 MiB.
 pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
 
 /// An ACK counts its packets in 8 bits.
 const MAX_ACK_EVERY: u32 = 255;
 
-/// The least payload to which a peer may limit packets, unless ours are smaller. With about 120
-/// bytes of headers per frame, a smaller limit would make most of the traffic headers. Every IP
-/// path carries it.
+/// Least payload to which a peer may limit packets, unless ours are smaller. Frames have about 120
+/// bytes of headers: less payload would make most of the traffic headers. Every IP path carries it.
 pub const LEAST_PAYLOAD_BYTES: u32 = 256;
 
-/// Packets in the initial window of a connection that learns its path. A queue on a slow path still
-/// holds them; a path of 400 Gb/s carries them, at 4 KiB each, in 2.6 us.
+/// Packets in the initial window of a connection that learns its path. A queue on a slow path holds
+/// them; 400 Gb/s carry them, at 4 KiB each, in 2.6 us.
 pub const FIRST_PACKETS: u64 = 32;
 
-/// Base round-trip time of a connection that learns its path until the first acknowledgement: 100
-/// us, regardless of the user's settings, so that a wrong guess changes nothing.
+/// Base round-trip time before the first acknowledgement of a connection that learns its path,
+/// regardless of the user's settings, so that a wrong guess changes nothing.
 const FIRST_RTT_PS: u64 = 100_000_000;
 
-/// Catch-up of a paced sender on a general-purpose kernel: a time slice of 3 ms at 0.5 Gb/s and
-/// 1,500 bytes.
+/// Catch-up of a paced sender on a general-purpose kernel: a 3 ms slice at 0.5 Gb/s, 1,500 bytes.
 const CATCH_UP_PACKETS: u32 = 128;
 
 /// Messages that a sender stores between [`Sender::send_message`] and the event of their delivery.
@@ -209,10 +199,9 @@ const CATCH_UP_PACKETS: u32 = 128;
 pub const MESSAGE_SLOTS: usize = 256;
 
 /// Default of [`FlowConfig::sack_gap_packets`]. TCP's three would do, since the rule also waits for
-/// the recent round-trip times. With eight, one coalesced ACK of up to eight packets cannot decide
+/// recent round-trip times. With eight, one coalesced ACK of up to eight packets cannot decide
 /// alone.
 pub const DEFAULT_SACK_GAP_PACKETS: u32 = 8;
 
-/// Default of [`FlowConfig::give_up_ps`]: 50 ms, five freezing timeouts (REPS §3.2: 10 ms to
-/// exclude a failed link).
+/// Default of [`FlowConfig::give_up_ps`]: five freezing timeouts (REPS §3.2: 10 ms).
 pub const DEFAULT_GIVE_UP_PS: u64 = 50_000_000_000;

@@ -63,8 +63,7 @@ struct Outgoing {
 pub(super) struct Segmenter {
     /// At most [`MESSAGE_SLOTS`]; grows on demand.
     slots: Vec<Outgoing>,
-    /// Running numbers of the oldest stored message, the one being cut, and the next one. A slot is
-    /// a number's low bits.
+    /// Running numbers of the oldest, the present and the next message. The low bits are the slot.
     oldest: u32,
     cutting: u32,
     newest: u32,
@@ -155,8 +154,7 @@ impl Segmenter {
         }
     }
 
-    /// Records the acknowledgement of a packet of the message in `slot`. Returns whether it was the
-    /// last one.
+    /// Records the acknowledgement of a packet of the message in `slot`; whether it was the last.
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];

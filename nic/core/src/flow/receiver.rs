@@ -46,8 +46,7 @@ pub struct Arrival {
 /// What the receiver did with a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// First arrival. Copy the payload to `offset` of the buffer of `place`; `None` means no
-    /// payload.
+    /// First arrival. Copy the payload, if there is a `place`, to `offset` of its buffer.
     New {
         /// Where the payload goes.
         place: Option<PayloadSlot>,
@@ -56,11 +55,9 @@ pub enum Accept {
     Duplicate,
     /// It lost its payload. A NACK is due.
     Trimmed,
-    /// An earlier packet is missing, and the receiver stores nothing out of order. Drop it; a NACK
-    /// may be due.
+    /// An earlier packet is missing in go-back-N. Drop it; a NACK may be due.
     OutOfOrder,
-    /// It is beyond the window, completed messages have not been taken, or memory is short. Drop
-    /// it; an ACK is due.
+    /// Beyond the window, completed messages were not taken, or no memory. Drop it; an ACK is due.
     OutOfWindow,
     /// It contradicts itself, its message so far, or a limit. Drop it.
     Invalid,
@@ -73,11 +70,12 @@ pub enum Accept {
 /// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`]
 /// and [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet: several
 /// arrivals before a poll would share one echo. [`Receiver::on_timeout`] when
-/// [`Receiver::poll_timeout`] is due. Nothing allocates per packet: tables double when more messages are
-/// open than ever before. Memory is bounded regardless of the peer, and no input panics.
+/// [`Receiver::poll_timeout`] is due. Nothing allocates per packet: tables double when more
+/// messages are open than ever before. Memory is bounded regardless of the peer, and no input
+/// panics.
 ///
-/// Methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks`, `go_back`
-/// (`go-back-n`), `pull` (credit), `coded` (the ideal erasure code).
+/// Methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks`,
+/// `go_back` (`go-back-n`), `pull` (credit), `coded` (the ideal erasure code).
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Bits of numbers in `cumulative..highest`.
@@ -168,8 +166,7 @@ impl Receiver {
         }
     }
 
-    /// Sets the key, unknown to the peer, of the hash of message numbers. Call it before the first
-    /// frame.
+    /// Sets the secret hash key of message numbers. Call it before the first frame.
     //= docs/specs/transport.md#TRN-62 numbers that collide
     pub fn set_hash_key(&mut self, key: HashKey) {
         self.reassembly.set_key(key);
@@ -257,8 +254,7 @@ impl Receiver {
         self.completed.pop_front()
     }
 
-    /// Records that the application has consumed `bytes`, at most what has arrived, and grants as
-    /// many more.
+    /// Records consumed bytes, at most what has arrived, which raises the grant.
     pub fn consumed(&mut self, bytes: u64) {
         //= docs/specs/transport.md#TRN-57 granting
         self.grant.consumed = self.grant.consumed.saturating_add(bytes).min(self.stats.bytes);

@@ -1,5 +1,4 @@
-//! The sending half of a connection: which packet goes next, over which path, and the effects of
-//! feedback.
+//! The sending half of a connection: what goes next over which path, and effects of feedback.
 
 #[cfg(any(test, feature = "lab"))]
 mod coded;
@@ -43,10 +42,10 @@ use crate::rng::Rng;
 
 /// The sending half of one connection.
 ///
-/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is due,
-/// [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
-/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables double up
-/// to the window when more is in flight than ever before. No input panics.
+/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is
+/// due, [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
+/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables
+/// double up to the window when more is in flight than ever before. No input panics.
 ///
 /// Methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`:
 ///
@@ -100,8 +99,7 @@ struct Frames {
     ack_every: u32,
 }
 
-/// Consecutive timeouts after which the balancer is not asked for a reused path. After one its
-/// choice gets a second try.
+/// Consecutive timeouts after which reused paths count as outdated: the second try may reuse one.
 const OUTDATED: Backoff = 2;
 
 impl Sender {
@@ -146,14 +144,12 @@ impl Sender {
         }
     }
 
-    /// Returns the balancer's knowledge of the peer's paths, for the next connection. Call it at
-    /// the end.
+    /// Returns the balancer's knowledge of the peer's paths. Call it when the connection ends.
     pub fn remember(&self) -> Option<Remembered> {
         self.balancer.remember()
     }
 
-    /// Passes the balancer what [`Sender::remember`] returned for an earlier connection. Call it
-    /// first.
+    /// Passes the balancer the result of [`Sender::remember`]. Call it before any packet.
     pub fn recall(&mut self, now: Time, learned: &Remembered) {
         self.balancer.recall(self.path.at(now), learned);
     }
@@ -355,9 +351,8 @@ impl Sender {
         ev
     }
 
-    /// Returns the segment that goes next if the windows permit, with its number if it was sent
-    /// before. Lost packets precede new ones, which need a free sequence number and room in the
-    /// peer's grant.
+    /// Returns the segment that goes next if the windows permit, with its number if it is lost. New
+    /// ones follow lost ones, and need a sequence number and room in the peer's grant.
     #[inline]
     fn next_segment(&mut self, now: Time) -> Option<(Segment, Option<u64>)> {
         if self.offers.lowest_first {
@@ -402,8 +397,7 @@ impl Sender {
         }
     }
 
-    /// Returns what delays a packet: the balancer, the congestion window unless the balancer has
-    /// its own, or pacing.
+    /// Returns what delays a packet: the balancer, its or the congestion window, or pacing.
     #[inline]
     fn holds_back(&mut self, now: Time, packet: &SendInfo) -> Option<Limit> {
         let mut admission = Admission::Window;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 /// One bit for each of `capacity` consecutive sequence numbers. Numbers `n` and `n + capacity`
-/// share a bit: the owner clears a number before the next one that shares its bit is used.
+/// share a bit: the owner clears a number before the other is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
     words: Box<[u64]>,
@@ -28,8 +28,7 @@ impl Bits {
         self.words[self.word(number)] |= 1 << (number & 63);
     }
 
-    /// Clears `bits` of the word that starts at `first`, a multiple of 64. Returns those that were
-    /// clear.
+    /// Clears `bits` of the word from `first`, a multiple of 64. Returns those that were clear.
     #[inline]
     pub(crate) fn remove_word(&mut self, first: u64, bits: u64) -> u64 {
         let word = self.word(first);
@@ -38,8 +37,7 @@ impl Bits {
         fresh
     }
 
-    /// Clears the run of set bits from `first` up to at most `end`. Returns the number after the
-    /// run.
+    /// Clears the run of set bits from `first` up to `end`. Returns the number after the run.
     #[inline]
     pub(crate) fn remove_run(&mut self, first: u64, end: u64) -> u64 {
         let mut at = first;

@@ -1,6 +1,6 @@
-//! The ideal erasure code, without overhead: a message is complete when as many bytes arrived as it has,
-//! in any packets (OFAN §4 "Loss recovery"). No payload may travel.
-//! Clauses (ERA-n) are in `docs/specs/erasure.md`.
+//! The ideal erasure code, without overhead: a message is complete when as many bytes arrived as it
+//! has, in any packets (OFAN §4 "Loss recovery"). No payload may travel. Clauses (ERA-n) are in
+//! `docs/specs/erasure.md`.
 
 use spray_wire::Data;
 
@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the span of the message of `data`, of which all packets but the last carry `unit`
+    /// Returns the span of the message of `data`, all of whose packets but the last have `unit`
     /// bytes.
     pub fn of(data: &Data, unit: u16) -> Self {
         let per = u64::from(unit.max(1));
@@ -35,8 +35,7 @@ impl Span {
         self.bytes_from(psn).min(u64::from(self.unit))
     }
 
-    /// Whether an ACK can cover the whole message: all numbers before it are settled, or all of its
-    /// numbers were sent.
+    /// Whether an ACK can cover the message: all numbers before it are settled, or all of it sent.
     //= docs/specs/erasure.md#ERA-3 A complete message
     pub fn can_settle(&self, cumulative: u64, highest: u64) -> bool {
         cumulative >= self.first || highest >= self.end

@@ -29,8 +29,7 @@ impl RttHistogram {
         }
     }
 
-    /// Returns the `permille` quantile in picoseconds, as the middle of its bucket; 0 without
-    /// samples.
+    /// Returns the `permille` quantile in picoseconds (the middle of its bucket), 0 if empty.
     pub fn permille_ps(&self, permille: u16) -> u64 {
         let rank = (self.samples * u64::from(permille)).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -47,9 +46,8 @@ impl RttHistogram {
         self.samples = self.counts.iter().copied().map(u64::from).sum();
     }
 
-    /// Returns the samples by octave: an upper bound in ps, and the number of samples between the
-    /// bound before and it. The first bound is `first_ps`, a power of two from 2^22; each of
-    /// `octaves` doubles it, and the last is `u64::MAX`.
+    /// Returns the samples by octave as an upper bound in ps, and the number between the previous
+    /// bound and it. The first is `first_ps`, a power of two from 2^22; the last is `u64::MAX`.
     pub fn octaves(&self, first_ps: u64, octaves: usize) -> impl Iterator<Item = (u64, u64)> {
         (0..=octaves).map(move |octave| {
             let (least, most) =

@@ -1,6 +1,5 @@
-//! IRN's loss recovery: selective repeat with one retransmission of each packet in a recovery, and
-//! two fixed timeouts (Mittal et al., SIGCOMM 2018, §3). Clauses (IRN-n) are in
-//! `docs/specs/irn.md`.
+//! IRN's loss recovery: selective repeat, one retransmission per packet and recovery, two fixed
+//! timeouts (Mittal et al., SIGCOMM 2018, §3). Clauses (IRN-n) are in `docs/specs/irn.md`.
 
 use spray_wire::Ack;
 
@@ -11,23 +10,20 @@ use crate::units::Micros;
 settings! {
     /// The settings of IRN.
     pub struct IrnConfig {
-        /// Maximum packets in flight, from the oldest unacknowledged one to the newest. By default
-        /// one bandwidth-delay product.
+        /// Maximum packet numbers in flight. By default one bandwidth-delay product.
         #[schemars(range(min = 1, max = 65_536))]
         pub cap_packets: Option<u32> = None,
-        /// NACKs of one gap that begin a recovery. The paper's evaluation has 1; more allow for
-        /// reordering (§7).
+        /// NACKs of a gap that begin a recovery: 1 in the paper; more allow for reordering (§7).
         #[schemars(range(min = 1, max = 65_536))]
         pub nacks: u32 = 1,
         /// Fewer packets in flight than this use the low timeout.
         #[schemars(range(min = 0, max = 65_536))]
         pub few_packets: u32 = 3,
-        /// The low timeout. By default the least retransmission timeout, `rto_min_us`, but at most
-        /// the high one.
+        /// The low timeout. By default `rto_min_us`, but at most the high one.
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_low_us: Option<Micros> = None,
-        /// The high timeout, at least the low one. By default 3.2 times that, as 320 us to 100 in
-        /// the paper.
+        /// The high timeout, at least the low one. By default 3.2 times that (the paper: 320, 100
+        /// us).
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_high_us: Option<Micros> = None,
     }
@@ -109,8 +105,7 @@ impl Irn {
         });
     }
 
-    /// Returns the next packet that the recovery finds lost, each once. The caller declares it
-    /// lost.
+    /// Returns the next packet that the recovery finds lost, each once, for the caller to declare.
     //= docs/specs/irn.md#IRN-3 what is lost
     pub fn take_lost(&mut self, board: &Scoreboard) -> Option<u64> {
         let recovery = self.recovery.as_mut()?;

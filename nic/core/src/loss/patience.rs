@@ -63,18 +63,16 @@ impl Patience {
 }
 
 /// One and a half round trips: a queue of one bandwidth-delay product drains in one, at half rate
-/// in two. Measured over four modelled paths, one of them slow (`flow/tests/fabric.rs`): with 0
-/// quarters 10 packets of 4,100 were spurious losses, and REPS, which froze for them, took 530 us
-/// instead of 417. With 2 quarters REPS had none. With 6 OPS, too, has one or two in place of 19.
+/// in two. Measured over four paths, one of them slow (`flow/tests/fabric.rs`): with 0 quarters 10
+/// packets of 4,100 were spurious losses, for which REPS froze and took 530 us instead of 417; with
+/// 2 it had none. With 6 OPS, too, has one or two in place of 19.
 const LEAST_QUARTERS: u8 = 6;
 
-/// Nothing beyond the recent times: OFAN's sender declares lost every packet sent before its last
-/// bandwidth-delay product. With an eighth of a round trip less OFAN sent 2 % of its packets twice,
-/// since its queues grow.
+/// Nothing beyond the recent times: OFAN's sender declares lost every packet before its last
+/// bandwidth-delay product. With an eighth of a round trip less it sent 2 % of its packets twice.
 const EAGER_QUARTERS: u8 = 0;
 
-/// Three quarters of a round trip: with two, a slow uplink and an ACK for eight packets made it
-/// send 2 of 128,000 packets twice.
+/// With two, a slow uplink and an ACK for eight packets made it send 2 of 128,000 packets twice.
 const QUICK_QUARTERS: u8 = 3;
 
 /// Four round trips: the timeout expires by then.

@@ -7,15 +7,12 @@ settings! {
     /// Out-of-order handling, and what a gap tells the sender.
     #[derive(Default)]
     pub enum ReceiverKind {
-        /// Stored; a gap is a loss by `sack_gap_packets` and `sack_rule`: for packets over many
-        /// paths.
+        /// Stored; a gap is a loss by `sack_gap_packets` and `sack_rule`: for many paths.
         #[default]
         Selective,
-        /// Dropped; the sender retransmits everything from the gap on, as RoCE NICs do
-        /// (`go-back-n.md`).
+        /// Dropped; the sender retransmits all from the gap, as RoCE NICs do (`go-back-n.md`).
         GoBackN,
-        /// Stored; the first one begins a recovery in which the sender retransmits what is missing
-        /// (`irn.md`).
+        /// Stored; begins a recovery in which the sender retransmits what is missing (`irn.md`).
         Irn,
     }
 }

@@ -61,8 +61,7 @@ impl Record {
         self.fate != PacketState::FREE && self.fate.0 < PacketState::LOST
     }
 
-    /// Whether a NACK, by the trimmed frame's timestamp, refers to the packet's present
-    /// transmission.
+    /// Whether a NACK with this timestamp refers to the packet's present transmission.
     //= docs/specs/transport.md#TRN-36 trimmed packets
     #[inline]
     pub fn is_current(&self, timestamp_echo: Time) -> bool {

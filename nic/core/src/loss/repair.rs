@@ -30,8 +30,7 @@ impl Repair {
         }
     }
 
-    /// When a transmission at `sent_at` is lost by its age alone; [`Time::NEVER`] without a code or
-    /// a round-trip time.
+    /// When a transmission is lost by age alone; [`Time::NEVER`] without code or round-trip time.
     //= docs/specs/erasure.md#ERA-4
     #[inline]
     #[cfg_attr(not(any(test, feature = "lab")), expect(unused_variables, reason = "the code's"))]

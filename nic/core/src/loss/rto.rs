@@ -1,5 +1,4 @@
-//! The retransmission timeout: floor, ceiling and exponential backoff (RFC 6298 §5; the floor is
-//! REPS's, §4.1).
+//! The retransmission timeout: floor (REPS §4.1), ceiling and exponential backoff (RFC 6298 §5).
 
 use super::RttEstimator;
 
@@ -8,8 +7,7 @@ use super::RttEstimator;
 pub struct RtoConfig {
     /// The timeout before the first round-trip time.
     pub initial_ps: u64,
-    /// The floor. Below the time that a packet takes through full queues, congestion looks like
-    /// loss.
+    /// The floor: below the time through full queues, congestion would look like loss.
     pub min_ps: u64,
     /// The ceiling, with backoff.
     pub max_ps: u64,
@@ -59,8 +57,8 @@ pub const fn floor_ps(base_rtt_ps: u64, drain_ps: u64, switches: u64) -> u64 {
     base_rtt_ps.saturating_add(drain_ps.saturating_mul(queues))
 }
 
-/// Minimum number of queues in the floor: the published artifact's, for any number of tiers. Two
-/// tiers have three.
+/// Minimum number of queues, the published artifact's for any number of tiers. Two tiers have
+/// three.
 const LEAST_QUEUES: u64 = 4;
 
 /// The number of doublings of the timeout.

@@ -13,8 +13,8 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time measured at `now`, clamped to 1 ps to 36 hours. `timeout_ps` is the
-    /// retransmission timeout of what was in flight.
+    /// Takes a round-trip time, clamped to 1 ps to 36 hours. `timeout_ps` is the retransmission
+    /// timeout of what was in flight.
     //= docs/specs/transport.md#TRN-33 largest recent round-trip time
     pub fn on_sample(&mut self, now: Time, rtt_ps: u64, timeout_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);
@@ -35,15 +35,15 @@ impl RttEstimator {
         self.min_ps
     }
 
-    /// The largest sample of the last one to two smoothed RTTs before the latest sample; 0 before
-    /// the first. Silence does not age it.
+    /// The largest sample in one to two smoothed RTTs before the latest; 0 before the first.
+    /// Silence does not age it.
     #[inline]
     pub fn recent_max_ps(&self) -> u64 {
         self.recent.max_ps()
     }
 
-    /// The largest sample of the last one to two retransmission timeouts: conditions while a packet
-    /// that now times out was lost (REPS appendix A).
+    /// The largest sample of one to two retransmission timeouts: what packets met while one that
+    /// times out now was lost (REPS appendix A).
     #[inline]
     pub fn max_before_timeout_ps(&self) -> u64 {
         self.before_timeout.max_ps()

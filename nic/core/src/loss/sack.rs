@@ -1,5 +1,5 @@
-//! The selective-ACK threshold: packets are lost when enough packets sent after them have arrived
-//! (OFAN §4 "Loss recovery"; §8.2 has 6 for all-to-all, 32 for permutations).
+//! The selective-ACK threshold: packets are lost when enough later packets have arrived (OFAN §4
+//! "Loss recovery"; §8.2 has 6 for all-to-all, 32 for permutations).
 
 use super::{Patience, RttEstimator, Scoreboard};
 use crate::Time;
@@ -12,8 +12,7 @@ settings! {
         /// The longest recent round-trip time on any path has passed (TRN-35).
         #[default]
         Patient,
-        /// None, as in OFAN's evaluation: all packets missing before the latest arrival are lost at
-        /// once (TRN-39).
+        /// None, as in OFAN's evaluation: all missing before the latest arrival is lost (TRN-39).
         Plain,
     }
 }
@@ -21,24 +20,22 @@ settings! {
 /// The threshold and its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackGap {
-    /// Later transmissions that must have arrived, or the distance of the latest (TRN-39); `None`
-    /// declares no losses.
+    /// Later arrivals, or the distance of the latest (TRN-39); `None` declares no losses.
     pub packets: Option<u32>,
     /// The additional condition.
     pub rule: SackRule,
 }
 
 impl SackGap {
-    /// Returns the oldest packet missing before the latest arrival, if the plain rule declares all
-    /// of those lost.
+    /// Returns the oldest packet before the latest arrival, if the plain rule declares it lost.
     //= docs/specs/transport.md#TRN-39 plain gap rule
     #[inline]
     pub fn widest_gap(&self, scoreboard: &Scoreboard) -> Option<u64> {
         scoreboard.oldest_behind(u64::from(self.packets?)).filter(|_| self.rule == SackRule::Plain)
     }
 
-    /// When a transmission made at `sent_at` counts as lost by the patient rule, with
-    /// `arrived_after` later arrivals. `None`: these are too few.
+    /// When a transmission counts as lost by the patient rule, with `arrived_after` later arrivals;
+    /// `None` if these are too few.
     #[inline]
     pub fn deadline(&self, arrived_after: u64, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Option<Time> {
         if arrived_after < u64::from(self.packets?) {

@@ -1,9 +1,10 @@
 //! Packets in flight: acknowledged numbers as bitmaps, outstanding transmissions in their order.
 //!
-//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send has a
-//! slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Outstanding slots
-//! form a list in order of their last transmission, lost ones a queue; both run through the records, so
-//! that everything is O(1) per packet. Records grow with the packets in flight.
+//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send
+//! has a slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged.
+//! Outstanding slots form a list in order of their last transmission, lost ones a queue; both run
+//! through the records, so that everything is O(1) per packet. Records grow with the packets in
+//! flight.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -44,16 +45,14 @@ pub struct Scoreboard {
     next_psn: u64,
     /// Transmissions so far.
     transmissions: u64,
-    /// One more than the order of the latest acknowledged transmission, of packets that were sent
-    /// once.
+    /// One more than the order of the latest acknowledged transmission of packets sent once.
     acked_end: u64,
     outstanding: List,
     lost: List,
 }
 
 impl Scoreboard {
-    /// Creates a scoreboard for `packets`, rounded up to a power of two of at least 64 (a bitmap
-    /// word).
+    /// Creates a scoreboard for `packets`, rounded up to a power of two of at least 64.
     pub fn new(packets: u32) -> Self {
         Self {
             records: vec![Record::EMPTY; FIRST_RECORDS].into_boxed_slice(),
@@ -69,8 +68,8 @@ impl Scoreboard {
         }
     }
 
-    /// Records the transmission of the next new packet and returns its sequence number. The caller
-    /// keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
+    /// Records the transmission of the next new packet and returns its number. The caller keeps
+    /// [`Scoreboard::span`] below [`Scoreboard::capacity`].
     #[inline]
     pub fn send_new(&mut self, now: Time, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
         debug_assert!(self.span() < self.capacity());
@@ -92,7 +91,7 @@ impl Scoreboard {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Skips the next number, which is never sent, and returns it. Every packet sent must be
+    /// Skips the next number, which is never sent, and returns it. All sent ones must be
     /// acknowledged.
     pub fn skip(&mut self) -> u64 {
         debug_assert!(self.span() == 0);
@@ -102,8 +101,7 @@ impl Scoreboard {
         psn
     }
 
-    /// Records the retransmission of the first lost packet. Returns its number and the cause of its
-    /// loss.
+    /// Records the retransmission of the first lost packet. Returns its number and loss cause.
     #[inline]
     pub fn send_lost(&mut self, now: Time, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
         let (psn, record) = self.first_lost()?;
@@ -199,8 +197,7 @@ impl Scoreboard {
     }
 
     /// Returns the oldest outstanding packet if the latest acknowledged transmission is at least
-    /// `ahead` later. Acknowledgements of retransmitted packets do not count, since they are
-    /// ambiguous.
+    /// `ahead` later. Those of retransmitted packets do not count, since their ACKs are ambiguous.
     #[inline]
     pub fn oldest_behind(&self, ahead: u64) -> Option<u64> {
         let (psn, oldest) = self.oldest()?;

@@ -1,6 +1,5 @@
-//! Distinguishes losses from reordering at the receiver: packets of one section go over one path in
-//! order, so an arrival proves that every missing one before it is lost. Clauses (ORC-n) are in
-//! `docs/specs/ordered-chaos.md`.
+//! Loss detection at the receiver: packets of one section go over one path in order, so an arrival
+//! proves missing earlier ones lost. Clauses (ORC-n) are in `docs/specs/ordered-chaos.md`.
 
 use spray_wire::Section;
 

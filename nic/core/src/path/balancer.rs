@@ -12,9 +12,9 @@ use crate::rng::Rng;
 
 /// Chooses the entropy value (EV) of every packet of one connection.
 ///
-/// A balancer learns only from feedback to the sender and reads no clock: methods take the present time
-/// and path. Only [`Balancer::next_ev`] is required. [`Balancer::offers`] declares what else a scheme
-/// does; the sender calls no other methods.
+/// A balancer learns only from feedback to the sender and reads no clock: methods take the present
+/// time and path. Only [`Balancer::next_ev`] is required. [`Balancer::offers`] declares what else a
+/// scheme does; the sender calls no other methods.
 ///
 /// # Order of calls
 ///
@@ -35,13 +35,12 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         Offers::NOTHING
     }
 
-    /// Returns the EV, within `0..now.path.evs`, of the packet that is sent now. Called once for
-    /// every packet, retransmission and request for a grant, except those during a silence of a
-    /// balancer that [reuses](Offers::reuses) paths (TRN-41).
+    /// Returns the EV, within `0..now.path.evs`, of the packet that is sent now. Called for every
+    /// packet, retransmission and request for a grant, except during a silence of a balancer that
+    /// [reuses](Offers::reuses) paths (TRN-41).
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
 
-    /// Returns how [`Balancer::next_ev`] will choose if called now. Called for observed connections
-    /// only.
+    /// Returns how [`Balancer::next_ev`] will choose. Called for observed connections only.
     fn next_choice(&self) -> Choice {
         Choice::Chosen
     }
@@ -54,47 +53,43 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Takes an ACK that a data packet triggered and whose EV is within `0..now.path.evs`.
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {}
 
-    /// Takes the loss of a packet, once for each transmission that is declared lost. The balancer
-    /// decides whether it means congestion or a failed path.
-    /// [`LossCause::GoneBack`](crate::path::LossCause::GoneBack) means neither, and occurs only
-    /// with [`Offers::packet_feedback`].
+    /// Takes each transmission that is declared lost; the balancer decides whether it means
+    /// congestion or a failed path. [`LossCause::GoneBack`](crate::path::LossCause::GoneBack) means
+    /// neither, and occurs only with [`Offers::packet_feedback`].
     fn on_loss(&mut self, _now: Now<'_>, _loss: &LossInfo, _publisher: &mut dyn Publisher) {}
 
-    /// Returns the next time at which [`Balancer::poll_probe`] or [`Balancer::poll_trailer`] has
-    /// something to send, or at which the result of [`Balancer::admit`] may change.
+    /// Returns when [`Balancer::poll_probe`] or [`Balancer::poll_trailer`] is next due, or the
+    /// result of [`Balancer::admit`] may change.
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
         None
     }
 
-    /// With [`Offers::hold_back`]: returns whether the next packet may go. Called whenever the
-    /// sender looks for something to send. After [`Admission::Window`] the congestion control may
-    /// still delay the packet.
+    /// With [`Offers::hold_back`]: returns whether the next packet may go. After
+    /// [`Admission::Window`] the congestion control may still delay it.
     fn admit(&mut self, _now: Now<'_>, _packet: &SendInfo) -> Admission {
         Admission::Window
     }
 
-    /// With [`Offers::hold_back`]: whether the connection waits until nothing is in flight, to
-    /// change the path.
+    /// With [`Offers::hold_back`]: whether it waits until nothing is in flight, to change paths.
     fn is_draining(&self) -> bool {
         false
     }
 
-    /// Takes the settings of the congestion control, for a scheme with its own windows. Called
-    /// before any packet. May allocate.
+    /// Takes the congestion control's settings, for its own windows, before any packet. May
+    /// allocate.
     fn on_control(&mut self, _control: &ControlConfig, _path: &Path) {}
 
-    /// For windows of the scheme:
+    /// For its own windows:
     /// [`CongestionControl::on_start`](crate::cc::CongestionControl::on_start).
     fn on_start(&mut self, _path: &Path) {}
 
-    /// With [`Offers::sections`]: returns the number of packets of its section before the packet of
-    /// the last [`Balancer::next_ev`]. Called after each packet.
+    /// With [`Offers::sections`]: returns the packets of its section before the one of the last
+    /// [`Balancer::next_ev`]. Called after each packet.
     fn section(&self) -> Section {
         Section::NONE
     }
 
-    /// With [`Offers::sections`]: returns a trailer to send after packets on their path, if one is
-    /// due.
+    /// With [`Offers::sections`]: returns a due trailer, which follows packets on their path.
     fn poll_trailer(&mut self, _now: Now<'_>, _flight: &Flight) -> Option<Trailer> {
         None
     }
@@ -104,8 +99,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         None
     }
 
-    /// With [`Offers::probing`]: whether it has probed its present suspect. If not, answers belong
-    /// to earlier probes.
+    /// With [`Offers::probing`]: whether its present suspect was probed, and answers concern it.
     fn has_probed(&self) -> bool {
         false
     }
@@ -113,21 +107,19 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Takes the answer to a probe sent since [`Balancer::has_probed`] was last false.
     fn on_probe_ack(&mut self, _now: Now<'_>, _answer: &ProbeInfo, _publisher: &mut dyn Publisher) {}
 
-    /// Takes EVs for each path, if the scheme [uses
-    /// them](super::BalancerConfig::wants_reachability) and the engine knows the paths: when the
-    /// connection begins and whenever routing changes. May allocate.
+    /// Takes EVs for each path at the start and after changes of routing, if the scheme [uses
+    /// them](super::BalancerConfig::wants_reachability) and the engine knows the paths. May
+    /// allocate.
     fn on_reachable(&mut self, _now: Now<'_>, _paths: &[PathEvs]) {}
 
-    /// With [`Offers::packet_feedback`]: takes each packet that the ACK of the next
-    /// [`Balancer::on_ack`] acknowledges, triggering or not.
+    /// With [`Offers::packet_feedback`]: takes each packet acknowledged by the ACK of the next
+    /// [`Balancer::on_ack`].
     fn on_packet_acked(&mut self, _now: Now<'_>, _packet: &PacketInfo) {}
 
-    /// Takes the EV and mark of another packet that the ACK of the next [`Balancer::on_ack`]
-    /// covers, if ACKs are coalesced.
+    /// Takes EV and mark of another packet covered by the coalesced ACK of the next `on_ack`.
     fn on_echo(&mut self, _now: Now<'_>, _ev: Ev, _marked: bool) {}
 
-    /// Returns its knowledge of the paths, for the next connection to the host. Called when the
-    /// connection ends.
+    /// Returns its knowledge of the paths for the next connection to the host. Called at the end.
     fn remember(&self) -> Option<Remembered> {
         None
     }
@@ -139,18 +131,17 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
 /// What a balancer does besides choosing, by its scheme and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offers {
-    /// Most packets reuse paths that others came back from. Mostly the packets by which a window
-    /// grows explore, so that a balancer without feedback may never leave a failed path.
+    /// Most packets reuse paths that others came back from, and mostly those by which a window
+    /// grows explore: without feedback a balancer may never leave a failed path.
     pub reuses: bool,
     /// It may delay packets: it drains paths, or has its own windows.
     pub hold_back: bool,
     /// The lowest unacknowledged packet, if lost, is retransmitted before all other lost packets.
     pub lowest_first: bool,
-    /// Packets, or trailers after them, tell the receiver which packets went over one path in
-    /// order, so that it detects losses.
+    /// Packets, or trailers after them, show the receiver losses by the order on one path.
     pub sections: bool,
-    /// The sender uses the gap rule regardless of the connection's settings, and with little
-    /// patience: the scheme tolerates spurious losses.
+    /// The sender uses the gap rule with little patience, regardless of the connection's settings:
+    /// the scheme tolerates spurious losses.
     pub gap_rule: bool,
     /// It probes a path that carries no packets.
     pub probing: bool,

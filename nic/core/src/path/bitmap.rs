@@ -1,5 +1,5 @@
-//! Per-path penalties over all entropy values: the "bitmap" baseline of REPS §4.1, after STrack (Le
-//! et al., 2024). Clauses (BITMAP-n) are in `docs/specs/bitmap.md`.
+//! Per-path penalties over all entropy values: REPS's "bitmap" baseline (§4.1), after STrack (Le et
+//! al., 2024). Clauses (BITMAP-n) are in `docs/specs/bitmap.md`.
 
 #[cfg(test)]
 mod tests;
@@ -80,8 +80,7 @@ impl Bitmap {
 impl Scheme for Bitmap {
     type Config = BitmapConfig;
 
-    /// Half a byte for each of 256 entropy values, and four bytes of position. With 65,535 values:
-    /// 32,772 bytes.
+    /// Half a byte per entropy value, and four bytes of position. With 65,535 values: 32,772 bytes.
     const STATE_BYTES: usize = Self::EVS as usize / 2 + 2 * size_of::<Ev>();
 
     //= docs/specs/bitmap.md#BITMAP-7 256 of them
@@ -126,8 +125,7 @@ impl Balancer for Bitmap {
     }
 }
 
-/// Maximum number of values skipped for one packet, which bounds its cost if most of a large set
-/// has a penalty.
+/// Maximum values skipped for one packet, to bound its cost when most have a penalty.
 const MAX_PASSED: u16 = 32;
 
 /// The state per connection.

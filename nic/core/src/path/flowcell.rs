@@ -32,8 +32,7 @@ settings! {
     }
 }
 
-/// Keeps an entropy value for a number of bytes, then takes another. The only feedback used is
-/// timeouts.
+/// Keeps an entropy value for a number of bytes or until a timeout, then takes another.
 #[derive(Clone, Debug)]
 pub struct Flowcell {
     state: Cell,

@@ -1,9 +1,10 @@
-//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in flight,
-//! so that nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
+//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in
+//! flight, so that nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C;
+//! `docs/specs/flowcut.md`).
 //!
-//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A
-//! path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait until
-//! everything sent is acknowledged, then go over another path.
+//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged.
+//! A path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait
+//! until everything sent is acknowledged, then go over another path.
 
 mod config;
 mod rates;
@@ -39,8 +40,7 @@ struct Cut {
     rates: Rates,
     /// Time of the last feedback, or of the drain's start.
     heard_at: Time,
-    /// When the last silent round was counted. Timeouts of earlier transmissions belong to that
-    /// round.
+    /// When the last silent round was counted, which includes timeouts of earlier transmissions.
     round_at: Time,
     /// Wire bytes of new packets that may still go during this drain.
     allowance_bytes: u64,
@@ -72,8 +72,8 @@ enum Phase {
 
 impl Flowcut {
     /// Returns the wire bytes of new packets that may go now, regardless of windows: all
-    /// (`u64::MAX`), the rest of a drain's allowance, or 0. For an external scheduler that pauses
-    /// flows by XOFF, XOFF with credit and XON.
+    /// (`u64::MAX`), the rest of a drain's allowance, or 0. For external pausing by XOFF, XOFF with
+    /// credit and XON.
     //= docs/specs/flowcut.md#FLC-30 pausing from outside
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
@@ -88,8 +88,7 @@ impl Flowcut {
         self.state.ev
     }
 
-    /// Ends the flowcut: everything sent is acknowledged, so the old path can only deliver
-    /// duplicates.
+    /// Ends the flowcut: all is acknowledged, so the old path can only deliver duplicates.
     //= docs/specs/flowcut.md#FLC-3 end of a flowcut
     fn end_flowcut(&mut self, path: &Path) {
         let is_congested = !self.settings.simple && self.is_congested(path);
@@ -132,8 +131,7 @@ impl Flowcut {
         state.held = false;
     }
 
-    /// Continues on the old path, since the acknowledgements that the drain waits for do not
-    /// arrive.
+    /// Continues on the old path, since the expected acknowledgements do not arrive.
     //= docs/specs/flowcut.md#FLC-24 A silent drain
     fn resume(&mut self, path: &Path) {
         self.state.phase = Phase::Open;
@@ -199,8 +197,8 @@ impl Flowcut {
     }
 }
 
-/// A path is left on trial only while this multiple of the bytes in flight, the cost of a drain, is
-/// still unsent.
+/// A path is left on trial only while this multiple of the bytes in flight, a drain's cost, is
+/// unsent.
 const TRIAL_SHARE: u64 = 32;
 
 impl Scheme for Flowcut {

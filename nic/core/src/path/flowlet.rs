@@ -99,8 +99,7 @@ impl Flowlet {
 
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// Time of the last packet or feedback, depending on `clock`; [`Time::NEVER`] before the first
-    /// packet.
+    /// Time of the last packet or feedback; [`Time::NEVER`] before the first packet.
     last_at: Time,
     held_until: Time,
     ev: Ev,

@@ -1,5 +1,5 @@
 //! Host DR: destination-based rotation at the host (OFAN §6, after DRB), over the switches where
-//! shortest paths turn from up to down. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
+//! shortest paths turn downwards. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
 
 use rand_core::RngCore;
 use spray_wire::EvPort;
@@ -19,8 +19,7 @@ settings! {
         /// Labels that take turns if the engine does not provide the paths.
         #[schemars(range(min = 1, max = 1_024))]
         pub labels: u16 = 64,
-        /// Packets of at most this many wire bytes are small. Small packets rotate apart from the
-        /// others.
+        /// Packets of at most this many wire bytes rotate apart from larger ones.
         #[schemars(range(min = 0, max = 65_535))]
         pub small_bytes: ByteSize = ByteSize::new(256),
         /// The order of the turns.

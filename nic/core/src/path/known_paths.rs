@@ -58,8 +58,7 @@ impl KnownPaths {
         self.paths
     }
 
-    /// Returns a value of the path at `turn`, modulo the number of values, and advances `turn`;
-    /// `None` without paths.
+    /// Returns a value of the path at `turn` (modulo their number), and advances it.
     pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
         let at = usize::from(*turn);
         let at = if at < self.evs.len() { at } else { at.checked_rem(self.evs.len())? };

@@ -1,6 +1,5 @@
 //! A connection's labels: consecutive entropy values from a random one, which switches hash to
-//! unrelated paths, as in the published artifacts. A label's number follows from its value, without
-//! a table.
+//! unrelated paths, as in the published artifacts. Numbers follow from values, without a table.
 
 use super::{Ev, ahead, draw_lasting};
 use crate::now::Path;

@@ -7,8 +7,7 @@ use super::Ev;
 /// A connection's knowledge of the paths to its destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// Entropy values whose packets came back unmarked, the oldest first; `count` of them are
-    /// valid.
+    /// Entropy values whose packets came back unmarked, the oldest first; `count` are valid.
     pub good: [Ev; MAX_GOOD],
     /// The number of valid entries of `good`.
     pub count: u8,
@@ -37,8 +36,8 @@ pub struct Suspect {
 /// Maximum number of entropy values of a [`Remembered`].
 pub const MAX_GOOD: usize = 16;
 
-/// A host's knowledge of others, by their numbers: 256 entries of 64 bytes, allocated on first use.
-/// Hosts whose numbers have the same remainder replace each other.
+/// Knowledge of other hosts: 256 entries of 64 bytes, allocated on first use, indexed by host
+/// number modulo 256.
 #[derive(Clone, Debug, Default)]
 pub struct Memories {
     places: Vec<Option<(u128, Remembered)>>,

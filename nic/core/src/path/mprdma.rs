@@ -1,6 +1,5 @@
-//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): each acknowledgement sends the
-//! next packet over its own path. `artifact` is the rule of REPS's artifact (REPS §4.1). Clauses
-//! (MPRDMA-n) are in `docs/specs/mprdma.md`.
+//! MP-RDMA's path rule (Lu et al., NSDI 2018, §4.2 and §4.3): each ACK sends the next packet over
+//! its own path. `artifact`: as in REPS's artifact (REPS §4.1). Clauses: `docs/specs/mprdma.md`.
 
 #[cfg(test)]
 mod tests;
@@ -18,12 +17,10 @@ settings! {
     pub struct MprdmaConfig {
         /// The variant of the rule.
         pub rule: MprdmaRule = MprdmaRule::Artifact,
-        /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow
-        /// path, which is not reused.
+        /// `paper`: paths of packets acknowledged more than this many late are not reused.
         #[schemars(range(min = 1, max = 65_535))]
         pub ooo_packets: u16 = 32,
-        /// `paper`: the probability that a round trip sends one packet over a random path.
-        /// Thousandths count.
+        /// `paper`: probability per round trip of a packet on a random path. Thousandths count.
         #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub probe_share: Ratio = Ratio::permille(10),
     }

@@ -41,8 +41,7 @@ const STALE_PACKETS: u64 = 64;
 const MAX_STALE_DOUBLINGS: u8 = 10;
 const SUBFLOWS: u16 = 8;
 
-/// Spreads packets over subflows. Each has its own window, under the connection's kind of
-/// congestion control.
+/// Spreads packets over subflows, each with a window of the connection's congestion control.
 #[derive(Debug)]
 pub struct Mptcp {
     labels: Labels,
@@ -124,8 +123,7 @@ impl Mptcp {
         second_best
     }
 
-    /// Restores the subflows that have been stale for long enough, or all of them if no other is
-    /// left.
+    /// Restores subflows that were stale for long enough, or all if no other is left.
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     fn end_stale(&mut self) {
         let mut stale = self.stale;

@@ -1,7 +1,6 @@
 //! Reactive subflow spraying with precise fast loss detection (*Ordered Chaos*, SC 2026, the public
-//! artifact). A few subflows each keep their order on one path, and periodically the worst one
-//! moves to another. Clauses (ORC-n) are in `docs/specs/ordered-chaos.md`; the receiver's half is
-//! `loss/subflow.rs`.
+//! artifact): a few subflows keep their order, each on one path; periodically the worst one moves.
+//! Clauses (ORC-n): `docs/specs/ordered-chaos.md`; the receiver's half: `loss/subflow.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -24,19 +23,16 @@ mod tests;
 settings! {
     /// The settings of [`OrderedChaos`].
     pub struct OrderedChaosConfig {
-        /// Subflows, a power of two, at most the number of entropy values. Packets go to them in
-        /// turn.
+        /// Subflows, a power of two, at most one per entropy value. Packets go to them in turn.
         #[schemars(range(min = 1, max = 64))]
         pub subflows: u8 = SUBFLOWS,
-        /// Time after which the subflow with the largest mean round-trip time moves to another
-        /// path.
+        /// Time after which the subflow with the largest mean round-trip time changes its path.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub interval_us: Micros = Micros::new(15),
         /// Maximum random change of that time, either way, as a share of it. Thousandths count.
         #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub jitter: Ratio = Ratio::permille(250),
-        /// A subflow moves only if the largest mean exceeds the least one by this share of the
-        /// least. Thousandths count.
+        /// Excess of the largest mean over the least, as a share of it, to move. Thousandths count.
         #[schemars(range(min = 0, max = 8), extend("x-decimals" = 3))]
         pub threshold: Ratio = Ratio::default(),
         /// Whether a subflow also moves without feedback for two such times while it has packets in
@@ -45,8 +41,7 @@ settings! {
         /// Whether packets, and trailers after them, tell the receiver which packets preceded them
         /// on their path, so that it detects losses.
         pub detection: bool = true,
-        /// Time between trailers of a subflow (the artifact's probes). By default the base
-        /// round-trip time.
+        /// Time between trailers of a subflow (the artifact's probes). By default the base RTT.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub probe_us: Option<Micros> = None,
         /// Packets of a subflow between trailers, in place of the time; 0 uses the time.
@@ -223,8 +218,7 @@ impl Balancer for OrderedChaos {
 }
 
 impl OrderedChaos {
-    /// The entropy values of the subflows. One that is to move has its old value until its next
-    /// packet.
+    /// The entropy values of the subflows, before pending moves.
     pub fn evs(&self) -> impl Iterator<Item = Ev> {
         self.subflows.iter().map(|subflow| subflow.ev)
     }
@@ -233,8 +227,7 @@ impl OrderedChaos {
         (psn & (self.subflows.len() as u64 - 1)) as usize
     }
 
-    /// Starts idle timers, and adds jitter to the present interval, which began without a
-    /// generator.
+    /// Starts idle timers, and adds the present interval's jitter, now that a generator is given.
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
     fn arm(&mut self, now: Now<'_>, rng: &mut Rng) {
         let Self { state, settings, .. } = self;

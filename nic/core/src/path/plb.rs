@@ -1,6 +1,6 @@
-//! PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): a connection keeps its path until
-//! it stays congested. Variants: REPS (§4.1), OFAN (§3.2, scheme 3) and Linux. Clauses (PLB-n) are
-//! in `docs/specs/plb.md`.
+//! PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): keeps a path until it stays
+//! congested. Variants: REPS (§4.1), OFAN (§3.2, scheme 3), Linux. Clauses (PLB-n):
+//! `docs/specs/plb.md`.
 
 #[cfg(test)]
 mod tests;
@@ -19,31 +19,28 @@ settings! {
     pub struct PlbConfig {
         /// The variant whose settings are the defaults.
         pub rule: PlbRule = PlbRule::default(),
-        /// A round is congested if more than this share of its packets was marked or lost (`linux`:
-        /// this share or more). By default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
+        /// Share of marked or lost packets above which a round is congested (`linux`: from which).
+        /// By default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
         #[schemars(range(min = 0, max = 1))]
         pub marked_share: Option<Ratio> = None,
-        /// Consecutive congested rounds that change the path. By default 2 (`reps`), 1 (`ofan`), 12
-        /// (`linux`).
+        /// Consecutive congested rounds to change the path. By default 2, 1 (`ofan`), 12 (`linux`).
         #[schemars(range(min = 1, max = 255))]
         pub rounds: Option<u8> = None,
-        /// Consecutive congested rounds that change the path while nothing is in flight. By default
-        /// 3 (`linux`), otherwise as `rounds`.
+        /// The same while nothing is in flight. By default 3 (`linux`), otherwise as `rounds`.
         #[schemars(range(min = 1, max = 255))]
         pub idle_rounds: Option<u8> = None,
         /// Length of a round measured by time. By default the base RTT.
         #[schemars(range(min = 0.000_001, max = 1_000_000))]
         pub round_us: Option<Micros> = None,
-        /// Acknowledged packets in a round; 0 measures rounds by time. By default those of a BDP
-        /// (`ofan`), otherwise 0.
+        /// Acknowledged packets in a round; 0: by time. By default a BDP (`ofan`), otherwise 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub round_packets: Option<u32> = None,
-        /// Minimum time between two changes of the path for timeouts. By default five base RTTs
-        /// (`reps`), otherwise 0.
+        /// Minimum time between changes for timeouts. By default five base RTTs (`reps`), otherwise
+        /// 0.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub timeout_hold_us: Option<Micros> = None,
-        /// Time after a timeout in which congestion does not change the path. By default 60 s
-        /// (`linux`), otherwise 0.
+        /// Time after a timeout without changes for congestion. By default 60 s (`linux`),
+        /// otherwise 0.
         #[schemars(range(min = 0, max = 1_000_000_000))]
         pub suspend_us: Option<Micros> = None,
     }

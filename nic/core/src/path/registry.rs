@@ -29,8 +29,8 @@ kinds! {
     Ops "ops" ops Ops;
     /// Recycled entropies with freezing (REPS §3), formerly ARCANE.
     Reps "reps" | "arcane" reps Reps;
-    /// Flowcut, NIC-only: changes its path only when nothing is in flight, so that nothing is
-    /// reordered (Flowcut §II).
+    /// Flowcut, NIC-only: changes paths only with nothing in flight, so never reorders (Flowcut
+    /// §II).
     Flowcut "flowcut" flowcut super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
     Plb "plb" plb super::Plb;
@@ -42,11 +42,11 @@ kinds! {
     Mprdma "mprdma" mprdma super::Mprdma;
     /// Entropy values in turn, except those with a penalty, as STrack (REPS §4.1).
     Bitmap "bitmap" bitmap super::Bitmap;
-    /// Entropy values that came back unmarked, and between them the bitmap's: Ultra Ethernet's
-    /// default.
+    /// Entropy values that came back unmarked, in between the bitmap's: Ultra Ethernet's default.
     Mixed "mixed" mixed super::Mixed;
-    /// This project's own REPS: recycles all entropy values that an ACK covers, explores evenly,
-    /// detects losses before the timer, and freezes when probes show that a path has failed.
+    /// REPS, extended by this project: recycles all entropy values that an ACK covers, explores
+    /// evenly, detects losses before the timer, and freezes when probes show that a path has
+    /// failed.
     RepsPlus "reps-plus" reps_plus super::RepsPlus;
     /// Host DR: takes the paths that the engine provides in turn (OFAN §6).
     HostDr "host-dr" host_dr super::HostDr;
@@ -54,8 +54,8 @@ kinds! {
     Mptcp "mptcp" mptcp super::Mptcp;
     /// A few labels in turn, each hashed to a lasting path (OFAN §3.2).
     Subflow "subflow" subflow super::Subflow;
-    /// Subflows that keep their order; the worst one moves to another path, and the receiver
-    /// distinguishes losses from reordering (*Ordered Chaos*).
+    /// Subflows that keep their order, of which the worst moves; the receiver distinguishes losses
+    /// from reordering (*Ordered Chaos*).
     OrderedChaos "ordered-chaos" ordered_chaos super::OrderedChaos;
     /// Every entropy value in turn, regardless of feedback.
     RoundRobin "round-robin" round_robin super::RoundRobin;
@@ -83,16 +83,14 @@ impl BalancerConfig {
         of_scheme!(self, Of => Of::EVS, 65_535)
     }
 
-    /// Whether its ACKs return over the paths in turn, if the receiver knows them; see
-    /// [`AckTurns`](super::AckTurns).
+    /// Whether ACKs return over the paths in turn, if known; see [`AckTurns`](super::AckTurns).
     pub const fn acks_in_turn(&self) -> bool {
         of_scheme!(self, Of => Of::ACKS_IN_TURN, false)
     }
 }
 
 impl AnyBalancer {
-    /// Creates the configured balancer. Lasting choices come from [`Path::seed`], if set, in place
-    /// of `rng`.
+    /// Creates the configured balancer. Lasting choices come from [`Path::seed`], if set.
     pub fn new(config: &BalancerConfig, path: &Path, rng: &mut Rng) -> Self {
         make!(config, own => (own, path, rng), (own.make)(path, rng))
     }

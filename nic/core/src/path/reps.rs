@@ -1,6 +1,5 @@
-//! REPS, recycled entropy packet spraying (REPS §3). An EV that comes back unmarked is reused once.
-//! After a failure the connection freezes: it uses only EVs that worked. Clauses (REPS-n) are in
-//! `docs/specs/reps.md`.
+//! REPS, recycled entropy packet spraying (REPS §3): an EV that comes back unmarked is reused once;
+//! after a failure only EVs that worked are used. Clauses (REPS-n) are in `docs/specs/reps.md`.
 
 mod config;
 
@@ -145,8 +144,7 @@ impl Reps {
 impl Scheme for Reps {
     type Config = RepsConfig;
 
-    /// At any depth; the paper's table 1 has 25 at depth 8. The exit time counts with the paper's
-    /// 32 bits.
+    /// At any depth, with a 32-bit exit time; the paper's table 1 has 25 at depth 8.
     //= docs/specs/reps.md#REPS-1 the variables
     const STATE_BYTES: usize = size_of::<Buffer>() + size_of::<u32>();
 
@@ -266,9 +264,8 @@ impl Balancer for Reps {
     }
 }
 
-/// The paper's variables. Slots need no validity bit: the valid ones are always the `valid` slots
-/// before the head. A send takes the oldest of them; the head moves over used slots only when none
-/// is valid.
+/// The paper's variables. The valid slots are always the `valid` ones before the head, which needs
+/// no validity bit. A send takes the oldest; the head passes used slots when none is valid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Buffer {
     /// `repsBuffer[i].cachedEV`; slots from `filled` were never written.
@@ -310,8 +307,7 @@ impl Buffer {
             self.counts -= 1;
             if head >= valid { head - valid } else { head + depth - valid }
         } else {
-            // The paper's buffer is full by now. Here some slots may never have been written; the
-            // walk skips them.
+            // The paper's buffer is full by now. This one may not be; the walk skips empty slots.
             //= docs/specs/reps.md#REPS-9 slots never written
             let offset = if head < self.filled() { head } else { 0 };
             self.set_head(offset + 1, depth);
@@ -414,8 +410,7 @@ impl Settings {
         }
     }
 
-    /// The RTT from which a loss means congestion. Where the network trims, trimming alone
-    /// distinguishes congestion from failure.
+    /// The RTT from which a loss means congestion. Where the network trims, trimming decides.
     //= docs/specs/reps.md#REPS-14 networks that trim
     fn congestion_rtt_ps(&self, path: &Path) -> u64 {
         if path.trimming || self.congestion_rtt == Ratio::default() {
@@ -441,8 +436,7 @@ impl Settings {
 
 /// About as long as routing takes to exclude a failed link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
-/// Minimum base RTTs of a freeze. One BDP of packets explores after it, so a lasting failure costs
-/// less than 1 % of the packets.
+/// Minimum base RTTs of a freeze: exploring after it then costs under 1 % of the packets.
 const FREEZING_RTTS: u64 = 128;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.

@@ -1,6 +1,6 @@
-//! `reps-plus`, this project's own: REPS that recycles the entropy value of every packet an ACK
-//! covers, explores evenly, detects losses before the timer, and freezes when probes show that a
-//! path has failed. Clauses (RPP-n) are in `docs/specs/reps-plus.md`.
+//! `reps-plus`, this project's REPS: recycles the EV of every packet an ACK covers, explores
+//! evenly, detects losses before the timer, and freezes when probes show that a path has failed.
+//! Clauses (RPP-n) are in `docs/specs/reps-plus.md`.
 
 mod buffer;
 mod config;
@@ -51,8 +51,7 @@ impl RepsPlus {
     /// Returns the next known path in turn, or else the next value of an even sequence.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     fn explore(&mut self, evs: u16) -> Ev {
-        // Acknowledgements of a known path may all return over the failed one: other values are
-        // tried too.
+        // Acknowledgements of a known path may all return over the failed one.
         if !self.state.suspicion.forbids_exploring()
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
@@ -68,8 +67,7 @@ impl RepsPlus {
         }
     }
 
-    /// Caches the entropy values of the other packets that the ACK covers, if it shows them to be
-    /// unmarked.
+    /// Caches the values of the other packets that the ACK covers, if it shows them unmarked.
     fn cache_others(&mut self, ack: &AckInfo) {
         let Self { state, settled, settings, .. } = self;
         let mut left = if settled.echoed {
@@ -334,8 +332,7 @@ impl RecycledEvs {
     }
 }
 
-/// Round-trip time from which no path is reused: every queue of two tiers is full, or a link has
-/// lost most of its rate.
+/// Round-trip time of no reuse: all queues of two tiers are full, or a link lost most of its rate.
 const fn slow_ps(path: &Path) -> u64 {
     4 * path.base_rtt_ps
 }
@@ -343,6 +340,5 @@ const fn slow_ps(path: &Path) -> u64 {
 /// Packets requested besides the oldest: the NACKs that one frame triggers.
 const MORE_ASKED: u64 = 63;
 
-/// The golden ratio's share of 2^16. Its multiples fill a cycle evenly; since it is odd they reach
-/// each of 2^16 places once.
+/// The golden ratio of 2^16: its multiples fill a cycle evenly and, being odd, completely.
 const GOLDEN: u16 = 40_503;

@@ -4,8 +4,8 @@ use super::{AckInfo, Ev, LossInfo};
 use crate::Time;
 use crate::now::{Now, Path};
 
-/// The path of a lost packet, and the results of probes over it. A failed path leaves all probes
-/// unanswered, one that loses few frames answers nearly all.
+/// A lost packet's path and the results of its probes. A failed path leaves all probes unanswered,
+/// one that loses few frames answers nearly all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspicion {
     /// When the next step is due; [`Time::NEVER`] without a suspect.
@@ -16,8 +16,8 @@ pub(super) struct Suspicion {
     ev: Ev,
     /// [`LOST`] for each unanswered probe, less one for each answer.
     score: i8,
-    /// Bits 0-2: whether the probe of each of the last three steps awaits its answer, the latest
-    /// first. Bits 3-5: probes that are to explore (`reps-plus`). [`ASKED`], [`FAILED`].
+    /// Bits 0-2: whether the probes of the last three steps await answers, the latest first. Bits
+    /// 3-5: probes that are to explore (`reps-plus`). [`ASKED`], [`FAILED`].
     flags: u8,
 }
 
@@ -27,8 +27,7 @@ const _: () = assert!(size_of::<Suspicion>() == 16);
 impl Suspicion {
     pub(super) const NONE: Self = Self { step_at: Time::NEVER, wait: 0, ev: Ev::new(0), score: 0, flags: 0 };
 
-    /// Suspects the path of `ev`, whose probes are answered within `wait` ticks if it works, or
-    /// that is known to have `failed`.
+    /// Suspects the path of `ev`, which answers within `wait` ticks unless it `failed`.
     pub(super) fn of(now: Time, ev: Ev, wait: u32, failed: bool) -> Self {
         Self { step_at: now, wait, ev, score: 0, flags: if failed { FAILED } else { 0 } }
     }
@@ -123,8 +122,7 @@ impl Suspicion {
         Some(self.ev)
     }
 
-    /// Whether packets must not explore: lost probes outweigh the answers, or none was answered
-    /// yet.
+    /// Whether packets must not explore: lost probes outweigh answers, or none was answered yet.
     pub(super) fn forbids_exploring(&self) -> bool {
         self.step_at != Time::NEVER && (self.score >= 0 || self.has_failed())
     }
@@ -186,8 +184,8 @@ pub(super) const fn overdue_ps(path: &Path) -> u64 {
 /// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
 pub(super) const TICK_SHIFT: u32 = 20;
 
-/// Weight of a lost probe; an answer weighs -1. The log-likelihood ratios of a link that loses 50 %
-/// of all frames to one that loses 4 % are 2.5 for a lost probe and -0.65 for an answer.
+/// Weight of a lost probe against -1 of an answer. The log-likelihood ratios of a link that loses
+/// 50 % of all frames to one that loses 4 % are 2.5 for a lost probe and -0.65 for an answer.
 const LOST: i8 = 4;
 /// Score of a failed path: five probes lost, or more if some were answered.
 const FAILS: i8 = 5 * LOST;

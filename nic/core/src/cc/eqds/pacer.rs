@@ -72,8 +72,8 @@ impl PullPacer {
         Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_at: Time::ZERO, gaps }
     }
 
-    /// Adds a connection and returns its entry. `owner` is the caller's name for it; each of its
-    /// pulls grants `pull_bytes`. The bound is at least one pull.
+    /// Adds the connection `owner`, each of whose pulls grants `pull_bytes`. Returns its entry. The
+    /// bound is at least one pull.
     pub fn open(&mut self, owner: u32, pull_bytes: u64, bound: CreditBound) -> u32 {
         let pull_bytes = pull_bytes.max(1);
         let bound = CreditBound { bytes: bound.bytes.max(pull_bytes), ..bound };
@@ -117,8 +117,8 @@ impl PullPacer {
         }
     }
 
-    /// Takes a request of a sender that had seen a total of `pulled_bytes`. If more was granted,
-    /// the total is repeated. If not, and the room is used up, there may be room for one more pull.
+    /// Takes a request of a sender that had received `pulled_bytes`. If more was granted, the total
+    /// is repeated; if not, and the room is used up, there may be room for one more pull.
     //= docs/specs/eqds.md#EQDS-13 repeating a total
     //= docs/specs/eqds.md#EQDS-17 beyond the room
     pub fn on_request(&mut self, now: Time, index: u32, pulled_bytes: u64) {
@@ -135,8 +135,7 @@ impl PullPacer {
         }
     }
 
-    /// Makes room for `bytes` more after an arrival. Returns whether a connection that had none
-    /// waits now.
+    /// Adds room after an arrival. Returns whether a connection that had none waits now.
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     pub fn on_arrival(&mut self, now: Time, index: u32, bytes: u64) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };

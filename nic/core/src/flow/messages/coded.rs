@@ -16,8 +16,7 @@ pub(in crate::flow) enum Coded {
 }
 
 impl Reassembly {
-    /// Takes an arrival. `filled`: its number arrived before. `cumulative` and `highest` are the
-    /// receiver's.
+    /// Takes an arrival, whose number may be `filled`, given the receiver's numbers.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
         let end = data.offset.saturating_add(u64::from(data.payload_bytes));
@@ -48,8 +47,7 @@ impl Reassembly {
 }
 
 impl Placed {
-    /// Converts the result for the first arrival of a message, which completes it only if it is all
-    /// of it.
+    /// Converts the first arrival of a message, which completes it only if it is all of it.
     fn into_coded(self, data: &Data) -> Coded {
         match self {
             Self::Rejected | Self::NoRoom => Coded::Rejected,

@@ -15,8 +15,8 @@ pub(in crate::flow) struct Numbers {
     missing: u32,
 }
 
-/// Maximum number of lower numbers that are incomplete when a message begins: messages that a
-/// sender delays while later ones go. Their gaps take 128 KiB at most.
+/// Maximum lower numbers that are incomplete when a message begins: messages that a sender delays
+/// while later ones go. Their gaps take at most 128 KiB.
 pub(in crate::flow) const MOST_MISSING: u32 = 1 << 14;
 
 impl Numbers {

@@ -1,5 +1,4 @@
-//! The receiver's reassembly: which packets form a message, and how much memory each message may
-//! take.
+//! The receiver's reassembly: which packets form a message, and how much memory it may take.
 
 use spray_wire::Data;
 
@@ -37,8 +36,7 @@ pub enum Part {
     FirstOfMany,
     /// Neither the first nor the last.
     Next,
-    /// The last: the message is complete. It takes its buffer along; the next message of that
-    /// number begins with another.
+    /// The message is complete and takes its buffer along: its number's next one has another.
     Last,
 }
 

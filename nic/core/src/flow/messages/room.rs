@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 
-/// Memory of a connection's incomplete messages beyond twice what has arrived of each. Two pieces
-/// of a file fit.
+/// Memory of a connection's messages beyond twice what has arrived. Two pieces of a file fit.
 pub(in crate::flow) const SLACK_BYTES: u64 = 2 << 20;
-/// Units of memory for a message that does not get memory for all of its bytes at once: steps, or
-/// pages if there is no room for steps.
+/// Units of memory if not all of a message fits: steps, or pages if no step fits.
 const STEP_BYTES: u64 = 64 << 10;
 const PAGE_BYTES: u64 = 4 << 10;
 
@@ -34,8 +32,8 @@ pub(in crate::flow) struct Parts {
 }
 
 impl Room {
-    /// Extends the memory of a message of `whole` bytes to include `packet`, with which `received`
-    /// bytes have arrived. Returns `false`, and changes nothing, if that exceeds the limit.
+    /// Extends the memory of a message of `whole` bytes, of which `received` have arrived, to
+    /// include `packet`. Returns `false`, and changes nothing, if that exceeds the limit.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[inline]
     pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, packet: Range) -> bool {
@@ -84,8 +82,7 @@ impl Parts {
         found.inspect(|part| self.latest = **part).is_some()
     }
 
-    /// Adds the whole message, the steps or the pages around a packet: the largest that fits in
-    /// addition to the excess of `others`.
+    /// Adds the largest that fits of the message, and the steps and pages around a packet.
     fn grow(&mut self, (from, until): Range, whole: u64, received: u64, others: u64) -> bool {
         let around = |unit: u64| {
             let until = until.checked_next_multiple_of(unit).unwrap_or(u64::MAX);

@@ -36,7 +36,7 @@ const FIRST_PLACES: usize = 16;
 const NONE: u32 = u32::MAX;
 
 /// A hash table with linear probing, at most half full, from message numbers to entry indices. An
-/// entry keeps its small index while its message is incomplete. The table doubles as needed.
+/// entry keeps its small index while its message is incomplete.
 #[derive(Clone, Debug)]
 pub(in crate::flow) struct Table {
     places: Box<[u32]>,
@@ -97,8 +97,8 @@ impl Table {
         number
     }
 
-    /// Removes the entry of `message`, and moves later ones back where their search passed its
-    /// place, so that a search still ends at the first free place.
+    /// Removes the entry of `message`, and moves back later ones whose search passed its place, so
+    /// that a search still ends at the first free place.
     pub fn remove(&mut self, message: u32) {
         let mut place = self.search(message);
         let number = self.places[place];
@@ -198,8 +198,7 @@ impl Incoming {
         }
     }
 
-    /// Whether a packet that ends at `end` fits the layout of those before it, one of which was not
-    /// the last.
+    /// Whether a packet that ends at `end` fits the known layout.
     #[inline]
     pub fn agrees_with(&self, data: &Data, end: u64) -> bool {
         let Layout { unit, key: known } = self.layout;
@@ -209,8 +208,8 @@ impl Incoming {
     }
 
     /// Returns the layout if only the last packet has arrived: `received` is its length, the key
-    /// its number, and this packet gives the unit. Returns `None` if it does not fit, or another
-    /// has arrived.
+    /// its number, and this packet gives the unit. `None` if it does not fit, or another has
+    /// arrived.
     #[cold]
     pub fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
         if self.layout.unit != 0 {

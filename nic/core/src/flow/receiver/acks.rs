@@ -33,9 +33,9 @@ impl Receiver {
         }
     }
 
-    /// Returns the number where the ACK's bitmap begins: the cumulative number if the bitmap then
-    /// covers all pending packets. Otherwise the bitmap ends at the latest pending packet, but
-    /// begins no later than the lowest one.
+    /// Returns the start of the ACK's bitmap: the cumulative number if that covers all pending
+    /// packets. Otherwise the bitmap ends at the latest pending packet, but begins no later than
+    /// the lowest one.
     #[inline]
     pub(super) fn sack_base(&self) -> u64 {
         let Pending { lowest, end, .. } = self.pending;
@@ -54,14 +54,12 @@ impl Receiver {
         [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest))
     }
 
-    /// Starts a new count. Another ACK is due at once if this one's bitmap did not cover all
-    /// pending packets.
+    /// Starts a new count. Another ACK is due if this one did not cover all pending packets.
     #[inline]
     pub(super) fn after_ack(&mut self, base: u64) {
         let mut covered = base.saturating_add(BITMAP_PACKETS);
         let pending = &mut self.pending;
-        // The outlier was the latest packet, so those left are the last ones. A code may settle a
-        // whole message at once.
+        // The outlier was the latest packet, so those left are the last ones, except in a code.
         if !self.repair.settles_messages() {
             covered = covered.max(pending.end.saturating_sub(BITMAP_PACKETS));
         }

@@ -47,8 +47,7 @@ impl Receiver {
         Accept::New { place: None }
     }
 
-    /// Settles the other numbers of a complete message, so that an acknowledgement covers all of
-    /// it.
+    /// Settles the other numbers of a complete message, so that an ACK covers all of it.
     //= docs/specs/erasure.md#ERA-3 A complete message
     fn fill(&mut self, span: Span) {
         let start = span.first.max(self.cumulative);
@@ -62,8 +61,7 @@ impl Receiver {
         }
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         if span.end > self.highest {
-            // The number was never sent. Those before it are settled, or the message would not be
-            // complete.
+            // The number was never sent. Those before it are settled, or some would be missing.
             self.stats.bytes += span.bytes_from(self.highest.max(start));
             (self.highest, self.cumulative) = (span.end, span.end);
         }

@@ -1,8 +1,7 @@
 //! The order of arrivals: two measures of reordering, and its degree.
 
-/// Counts of reordered packets by their distance to the highest number seen: entry `i` counts
-/// distances from `2^i` to `2^(i+1) - 1`. The window bounds the distance, so the last entry is
-/// never exceeded.
+/// Reordered packets by their distance to the highest number seen: entry `i` counts distances from
+/// `2^i` to `2^(i+1) - 1`. The window bounds the distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degrees([u64; DEGREES]);
 
@@ -46,11 +45,9 @@ impl Order {
 /// Measures of the order of arrivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderStats {
-    /// Packets with a lower number than one before: reordered by the network. Retransmissions do
-    /// not count.
+    /// First transmissions with a lower number than an earlier arrival: the network reordered them.
     pub reordered: u64,
-    /// Packets whose number is not one more than that of the previous one; retransmissions are
-    /// ignored.
+    /// First transmissions whose number is not one more than the previous one's.
     pub unexpected: u64,
     /// How far reordered packets were behind the highest number seen.
     pub degrees: Degrees,

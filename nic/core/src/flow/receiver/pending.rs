@@ -22,8 +22,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Includes a packet in the next ACK, which is due at once if one bitmap does not cover all of
-    /// them.
+    /// Includes a packet in the next ACK, due at once if one bitmap does not cover all of them.
     //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[inline]
     pub(super) fn cover(&mut self, psn: u64) {

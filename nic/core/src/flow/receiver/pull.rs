@@ -10,8 +10,7 @@ impl Receiver {
         self.pull.demand = self.pull.demand.max(request.demand_bytes);
     }
 
-    /// Wire bytes of credit that this frame, with this result, makes available again; for
-    /// [`PullPacer`](crate::cc::PullPacer).
+    /// Wire bytes that this frame makes available again; for [`PullPacer`](crate::cc::PullPacer).
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     #[inline]
     pub fn credit_back(&self, arrival: &Arrival, accept: Accept) -> u64 {
@@ -31,6 +30,5 @@ impl Receiver {
     }
 }
 
-/// Packets of credit that an arrival makes available: a sender on a path that loses seven frames in
-/// eight still gets credit for each packet.
+/// Packets of credit per arrival: a sender still gets credit if seven frames in eight are lost.
 const ROOM_PER_ARRIVAL: u64 = 8;

@@ -4,8 +4,7 @@ use crate::counters::counters;
 counters! {
     /// Counts of one receiver since its construction.
     pub struct ReceiverStats {
-        /// Data frames, trimmed ones included: the sum of the following up to `invalid`, without
-        /// `trimmed_last`.
+        /// Data frames, trimmed ones included: the sum up to `invalid`, except `trimmed_last`.
         frames,
         /// First arrivals with their payload.
         packets,
@@ -21,8 +20,7 @@ counters! {
         out_of_window,
         /// Frames that contradict themselves, their message, or a limit.
         invalid,
-        /// Trailers: frames without payload that follow packets on their path. Not part of
-        /// `frames`.
+        /// Trailers: frames without payload after packets on their path, not part of `frames`.
         trailers,
         /// Reports of missing packets; a packet reported twice counts twice.
         missing,

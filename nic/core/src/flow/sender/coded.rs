@@ -7,8 +7,7 @@ use crate::Time;
 use crate::loss::Repair;
 
 impl Sender {
-    /// Switches a sender that has sent nothing to the code. Its receiver must use it too, and no
-    /// payload may travel.
+    /// Uses the code, as the receiver must, from the first packet. No payload may travel.
     //= docs/specs/erasure.md#ERA-1 fresh coded packets
     pub fn in_ideal_code(mut self) -> Self {
         self.recovery.set_repair(Repair::IdealCode);
@@ -22,8 +21,7 @@ impl Sender {
         self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets()
     }
 
-    /// Skips packets that need not be sent, since the receiver has their messages. All packets sent
-    /// are settled.
+    /// Skips packets whose messages the receiver has. All packets sent are settled.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
     pub(super) fn pass_over(&mut self, now: Time, ack: &Ack) {

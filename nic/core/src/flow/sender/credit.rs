@@ -1,5 +1,4 @@
-//! The receiver's grant (TRN-5, TRN-6), and credit for congestion controls that use it (EQDS-7,
-//! EQDS-14).
+//! The receiver's grant (TRN-5, TRN-6), and credit for controls that use it (EQDS-7, EQDS-14).
 
 use spray_wire::{Data, Pull};
 
@@ -26,8 +25,7 @@ impl Sender {
         }
     }
 
-    /// Starts to wait for a new grant, unless acknowledgements are outstanding or the wait has
-    /// begun.
+    /// Starts to wait for a grant, unless it does or acknowledgements are outstanding.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now: Time) {
@@ -73,8 +71,7 @@ impl Sender {
         }
     }
 
-    /// Returns a request for credit if one is due. It goes over a random path, a repeated one over
-    /// the balancer's choice.
+    /// Returns a due request for credit: over a random path, then over the balancer's choice.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {

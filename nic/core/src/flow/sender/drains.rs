@@ -5,8 +5,8 @@ use crate::Time;
 use crate::path::Balancer;
 
 impl Sender {
-    /// Takes a switch's request to pause or to resume. Lost packets are still retransmitted; the
-    /// pause also ends with a timeout, and when nothing is open.
+    /// Takes a switch's request to pause or to resume. Retransmissions continue; the pause also
+    /// ends with a timeout, and when nothing is open.
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     #[inline]
     pub fn on_pause(&mut self, pause: bool) {

@@ -236,8 +236,7 @@ impl Sender {
         }
     }
 
-    /// Returns the ACK's round-trip time and records it as a sample. Without one, returns the
-    /// estimate; never zero.
+    /// Returns the ACK's round-trip time, recorded as a sample, or else the estimate; never zero.
     //= docs/specs/transport.md#TRN-22 round-trip times
     #[inline]
     fn sample_rtt(&mut self, now: Time, ack: &Ack) -> u64 {
@@ -252,8 +251,7 @@ impl Sender {
         self.recovery.expected_rtt_ps()
     }
 
-    /// Declares a packet lost, reports it to congestion control and balancer, and queues it for
-    /// retransmission.
+    /// Declares a packet lost, reports it, and queues it for retransmission.
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
     pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {

@@ -1,5 +1,4 @@
-//! Going back: everything from the lowest missing packet is retransmitted
-//! (`docs/specs/go-back-n.md`).
+//! Going back: retransmits everything from the lowest missing packet (`docs/specs/go-back-n.md`).
 
 use spray_wire::{Ack, Nack};
 
@@ -10,8 +9,7 @@ use crate::feedback::LossCause;
 use crate::loss::Repair;
 
 impl Sender {
-    /// Takes a NACK of a receiver that stores nothing out of order. A sender that does not go back
-    /// ignores it.
+    /// Takes a NACK of go-back-N. A sender that does not go back ignores it.
     //= docs/specs/go-back-n.md#GBN-7 A sender with another ignores the NACKs
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn on_go_back(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
@@ -25,14 +23,12 @@ impl Sender {
         }
     }
 
-    /// Declares lost, for this cause, the lowest unacknowledged packet, and retransmits all others
-    /// in flight in order.
+    /// Declares the lowest open packet lost for this cause, and retransmits all others in order.
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn go_back(&mut self, now: Time, cause: LossCause, publisher: &mut impl Publisher) {
         let board = &self.recovery.scoreboard;
         let first = board.cumulative();
-        // Those that wait for retransmission are the highest: the sender went back and has not
-        // reached them.
+        // Packets already waiting are the highest: the sender has not reached them again.
         let end = board.first_lost().map_or(board.next_psn(), |(psn, _)| psn);
         for psn in (first..end).rev() {
             self.lose(now, psn, if psn == first { cause } else { LossCause::GoneBack }, publisher);

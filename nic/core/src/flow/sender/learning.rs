@@ -8,14 +8,14 @@ use crate::loss::RttHistogram;
 use crate::path::Balancer;
 
 impl Sender {
-    /// The round-trip times of all ACKs that a data packet triggered, if the sender learns its
-    /// path.
+    /// The round-trip times of all ACKs triggered by a data packet, if the path is learned.
     pub fn rtts(&self) -> Option<&RttHistogram> {
         self.calibration.as_deref().map(|calibration| &calibration.rtts)
     }
 
-    /// Learns from an ACK and passes it to the congestion control, whose marks (CAL-10) may differ
-    /// from those that the balancer takes afterwards. `reports`: a data packet triggered it.
+    /// Learns from an ACK, which a data packet triggered if `reports`, and passes it to the
+    /// congestion control. Its marks (CAL-10) may differ from those that the balancer takes
+    /// afterwards.
     pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };
@@ -60,8 +60,7 @@ impl Sender {
         calibration.is_none_or(|calibration| calibration.on_loss(now, smoothed_ps, cause.is_trim()))
     }
 
-    /// Grows the windows of balancer and congestion control during the start, and updates the
-    /// retransmission timeout.
+    /// Raises the windows during the start, and updates the retransmission timeout.
     #[inline(never)]
     fn calibrate(&mut self) {
         let Some(calibration) = self.calibration.as_deref() else { return };

@@ -55,8 +55,7 @@ pub enum SenderEvent {
         /// Time of the last acknowledgement.
         at: Time,
     },
-    /// Nothing was newly acknowledged for `give_up_ps`. The sender has failed, and ignores all
-    /// input.
+    /// Nothing was acknowledged for `give_up_ps`: the sender has failed, and ignores all input.
     Failed,
 }
 

@@ -9,8 +9,7 @@ use crate::feedback::ProbeInfo;
 use crate::path::Balancer;
 
 impl Sender {
-    /// Takes the answer to a probe. Answers to no probe of the present suspect are ignored as
-    /// stale.
+    /// Takes the answer to a probe. Answers to probes of earlier suspects are ignored.
     //= docs/specs/transport.md#TRN-63 answers to probes
     pub fn on_probe_ack(&mut self, now: Time, ack: &ProbeAck, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() || !self.balancer.has_probed() {

@@ -78,7 +78,7 @@ impl Recovery {
         (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
     }
 
-    /// Delays retransmissions after one that was sent at `sent_at` was trimmed: the next would be
+    /// Delays retransmissions after the trim of one sent at `sent_at`: the next one would be
     /// trimmed too, regardless of the window.
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[cold]
@@ -98,8 +98,7 @@ impl Recovery {
         }
     }
 
-    /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count
-    /// once.
+    /// Adapts the gap rule's patience to mistakes, which count once per ACK, and confirmations.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     pub(super) fn learn(&mut self, now: Time, was_mistaken: bool, confirmations: u64) {
@@ -132,8 +131,7 @@ impl Recovery {
         self.scoreboard.oldest().map_or(Time::NEVER, |(_, oldest)| self.expiry(oldest).min(self.gap_deadline(oldest)))
     }
 
-    /// Returns the oldest transmission if the plain gap rule declares all before the latest arrival
-    /// lost.
+    /// Returns the oldest transmission if the plain gap rule declares all before an arrival lost.
     #[inline]
     pub(super) fn widest_gap(&self) -> Option<u64> {
         self.sack_gap.widest_gap(&self.scoreboard)

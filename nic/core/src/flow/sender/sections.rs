@@ -10,8 +10,7 @@ use crate::feedback::LossCause;
 use crate::path::{Balancer, Flight, Trailer, Transmission};
 
 impl Sender {
-    /// Returns a trailer that is due. While the path is being learned, none is due before the first
-    /// round-trip time.
+    /// Returns a due trailer. While the path is learned, none precedes the first round-trip time.
     pub(super) fn poll_trailer(&mut self, now: Time) -> Option<Transmit> {
         if self.calibration.is_some() && self.rtt().smoothed_ps() == 0 {
             return None;
@@ -44,8 +43,8 @@ impl Sender {
         self.stamp
     }
 
-    /// Takes a NACK for a missing packet. It is lost if its last transmission preceded the frame
-    /// that the NACK echoes, or, with another entropy value, long preceded it.
+    /// Takes a NACK for a missing packet: lost if its last transmission preceded the frame that the
+    /// NACK echoes, or, with another entropy value, long preceded it.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         let known = self.offers.sections && nack.timestamp_echo <= self.stamp;

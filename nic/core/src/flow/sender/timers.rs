@@ -8,8 +8,8 @@ use crate::loss::Repair;
 use crate::path::Balancer;
 
 impl Sender {
-    /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] have work without other
-    /// input. It may be past; `None` while nothing is outstanding, and after a failure.
+    /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] are due without other
+    /// input, possibly in the past. `None` while nothing is outstanding, and after a failure.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.liveness.has_failed() {
@@ -75,8 +75,9 @@ impl Sender {
         }
     }
 
-    /// When the balancer must be polled again. Times at which it was polled are excluded: a
-    /// balancer that waits for something else, such as credit, would be woken for ever.
+    /// When the balancer must be polled again. Earlier times at which it was polled are excluded,
+    /// so that a balancer that waits for something else, such as credit, does not wake the sender
+    /// for ever.
     #[inline(never)]
     fn balancer_deadline(&self) -> Time {
         let is_to_come = |at: &Time| self.asked_at.is_none_or(|asked_at| *at > asked_at);

@@ -125,6 +125,5 @@ fn fixed(ratio: Ratio) -> u32 {
     u32::try_from(ratio.of(ONE.into())).unwrap_or(u32::MAX)
 }
 
-/// Loss recovery goes first: two retransmission timeouts of five base RTTs, the second one doubled,
-/// and as much again.
+/// Loss recovery goes first: retransmission timeouts of five and ten base RTTs, and as much again.
 const DRAIN_TIMEOUT_RTTS: u64 = 32;

@@ -44,8 +44,7 @@ impl Rates {
     /// Records that another path replaces the present one.
     pub(super) fn begin_path(&mut self) {
         if self.present > 0 {
-            // Slow ones do not displace the best, but its rate decays, in case all have become
-            // slower.
+            // Slow ones do not displace the best, whose rate decays, in case all are slower.
             if self.left[LAST] > self.left[0].max(self.left[1]) {
                 self.left[LAST] -= self.left[LAST] / 8;
                 self.left.swap(1, LAST);
@@ -92,8 +91,8 @@ impl Default for Rates {
     }
 }
 
-/// The number of others tried before the present path counts as no worse. With one slow path of
-/// four, one connection of 256 has then tried no other.
+/// Others tried before the present path counts as good. With one slow path of four, one connection
+/// of 256 has then tried no other.
 const PATHS: usize = 3;
 const LAST: usize = PATHS - 1;
 /// Packets to measure a path's rate.

@@ -1,5 +1,5 @@
-//! Congestion of a path from a connection's own round-trip times, by the rule shared with switches
-//! ([`spray_wire::flowcut`]) or by that of the published artifact.
+//! Congestion of a path by a connection's round-trip times: the rule shared with switches
+//! ([`spray_wire::flowcut`]) or the published artifact's.
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample, average, ticks};
 
@@ -9,8 +9,7 @@ use crate::path::AckInfo;
 
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
-    /// Least round-trip time without serialisation, by number of switches; 0 before any. `simple`
-    /// uses the first.
+    /// Least round-trip time without serialisation, by number of switches; `simple` uses the first.
     least: [u32; HOPS],
     /// Under `simple` its average is of round-trip times in ticks.
     path: Congestion,
@@ -64,8 +63,7 @@ impl Delay {
         if self.least[0] == 0 { ticks(path.base_rtt_ps) } else { self.least[0] }
     }
 
-    /// Updates the least time for this hop count. Returns the normalised round-trip time: the
-    /// sample over the least possible.
+    /// Updates the least time for this hop count. Returns the sample over the least possible.
     fn normalise(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) -> u32 {
         let sample = Sample::new(ack.rtt_ps, ack.packet_bytes, settings.kib_ps, ack.hops);
         let (hops, queueless) = (sample.hops(), sample.queueless());
@@ -77,8 +75,8 @@ impl Delay {
         sample.over(if path.learned { seen } else { seen.min(self.expected(path, hops)) })
     }
 
-    /// The round-trip time of a full packet over `hops` switches in the empty network: that of the
-    /// shortest path seen, in proportion to the links.
+    /// The empty network's round-trip time of a full packet over `hops` switches, in proportion to
+    /// the shortest path seen.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
     fn expected(&self, path: &Path, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);

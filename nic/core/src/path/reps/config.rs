@@ -4,19 +4,16 @@ use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
 settings! {
-    /// The settings of [`Reps`](super::Reps), also under the names `reps-no-freezing` and
-    /// `reps-probing`.
+    /// The settings of [`Reps`](super::Reps), `reps-no-freezing` and `reps-probing`.
     pub struct RepsConfig {
         /// The variant whose settings are the defaults.
         pub rule: RepsRule = RepsRule::Paper,
         /// Entropy values that the buffer holds (REPS_BUFFER_SIZE).
         #[schemars(range(min = 1, max = 8))]
         pub buffer: u8 = MAX_BUFFER,
-        /// Freeze after failures. `reps-no-freezing` turns it off, which leaves REPS's core logic
-        /// (REPS §3.1).
+        /// Freeze after failures. Off in `reps-no-freezing`: REPS's core logic (REPS §3.1).
         pub freezing: bool = true,
-        /// Minimum time spent frozen (FREEZING_TIMEOUT). By default 10 ms, and at least 128 base
-        /// RTTs.
+        /// Minimum time frozen (FREEZING_TIMEOUT). By default 10 ms, and at least 128 base RTTs.
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
         pub freezing_timeout_us: Option<Micros> = None,
         /// Freeze this long after the first acknowledgement, unconditionally, and stay frozen (REPS
@@ -32,21 +29,18 @@ settings! {
         /// that probes confirm where it does not; timeouts only under `artifact` and
         /// `ultra-ethernet`.
         pub failure_signal: Option<FailureSignal> = None,
-        /// Probe the failed path while frozen, and leave freezing mode when it answers (REPS §3.2).
-        /// `reps-probing` turns it on.
+        /// Probe the failed path while frozen, and thaw when it answers (REPS §3.2). On in
+        /// `reps-probing`.
         pub probing: bool = false,
         /// Time between probes. By default eight base RTTs: probes are then less than a thousandth
         /// of a frozen connection's packets. The paper names no interval.
         #[schemars(range(min = 1, max = 2_251_799_812_u64))]
         pub probe_us: Option<Micros> = None,
-        /// With probes: whether the freezing timeout ends freezing mode too. In the paper probes
-        /// replace it.
+        /// With probes: whether the freezing timeout also thaws. In the paper probes replace it.
         pub timed_exit: bool = false,
-        /// Packets that explore after freezing. By default one bandwidth-delay product; 16 under
-        /// `ultra-ethernet`.
+        /// Packets that explore after freezing. By default a BDP; 16 under `ultra-ethernet`.
         pub explore_packets: Option<u16> = None,
-        /// Whether leaving freezing mode empties the buffer. By default no; yes under `artifact`
-        /// and `ultra-ethernet`.
+        /// Whether thawing empties the buffer. By default no; yes under the other rules.
         pub empty_on_thaw: Option<bool> = None,
         /// Which feedback ends freezing mode once its time is over. By default an unmarked
         /// acknowledgement; any feedback under `artifact` and `ultra-ethernet`.
@@ -81,8 +75,7 @@ settings! {
 
     /// Which feedback ends freezing mode once its time is over.
     pub enum ThawCheck {
-        /// An unmarked acknowledgement: the paper's algorithm 1 returns before the check on a
-        /// marked one.
+        /// An unmarked acknowledgement: the paper's algorithm 1 returns early on a marked one.
         UnmarkedAck,
         /// Any acknowledgement or NACK, as in both published implementations.
         AnyFeedback,
@@ -90,8 +83,8 @@ settings! {
 
     /// The order in which entropy values are reused while frozen.
     pub enum FrozenWalk {
-        /// Valid ones first, the oldest of them first. When none is left, all from the head around
-        /// the buffer (the paper's algorithm 2).
+        /// Valid ones first, oldest first; then all, from the head around (the paper's algorithm
+        /// 2).
         ValidFirst,
         /// All slots in their order, valid or not, as in the authors' artifact.
         AllSlots,

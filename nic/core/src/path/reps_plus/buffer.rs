@@ -21,8 +21,8 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the value cached last; the next call uses the one before it, and so on around the
-    /// buffer. The next cached value replaces the one used last.
+    /// Uses the value cached last, then the one before it, and so on around the buffer. The next
+    /// cached value replaces the one used last.
     pub(super) fn newest(&mut self) -> Ev {
         let newest = self.latest().unwrap_or_default();
         self.head = self.head.checked_sub(1).unwrap_or(self.filled.saturating_sub(1));
@@ -30,8 +30,7 @@ impl RecycledEvs {
         newest
     }
 
-    /// Without a valid value: uses the one cached or used longest ago. The next cached value
-    /// replaces the one after it.
+    /// Uses the value cached or used longest ago. The next cached value replaces the one after it.
     pub(super) fn around(&mut self) -> Ev {
         let at = if self.head < self.filled { self.head } else { 0 };
         self.head = if at + 1 < self.filled { at + 1 } else { 0 };

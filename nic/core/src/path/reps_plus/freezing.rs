@@ -1,5 +1,4 @@
-//! Reactions to losses: probes of a suspect, freezing if they stay unanswered, and whether packets
-//! explore.
+//! Reactions to losses: probes of a suspect, freezing, and whether packets explore.
 
 use super::{RecycledEvs, RepsPlus, Suspicion};
 use crate::event::{Event, FreezeReason, Publisher};

@@ -34,8 +34,7 @@ impl RepsPlus {
             self.state.cache(ev, self.settings.buffer);
         }
         //= docs/specs/reps-plus.md#RPP-18 at least half
-        // While a suspect is probed no packet explores: few values would concentrate the first ones
-        // on few paths.
+        // Beside a suspect no packet explores: few values would concentrate the first packets.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.buffer.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };

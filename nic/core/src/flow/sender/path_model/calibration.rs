@@ -1,5 +1,5 @@
-//! Learns the round-trip time without queues and the capacity of the path while sending. Clauses
-//! (CAL-n) are in `docs/specs/calibration.md`.
+//! Learns the base round-trip time and the capacity of the path while sending. Clauses (CAL-n) are
+//! in `docs/specs/calibration.md`.
 
 use super::competing_traffic::{Outcome, Rivals};
 use super::lateness::{Lateness, smoothed};
@@ -54,8 +54,7 @@ struct Round {
 /// How the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// With every round. The number of consecutive rounds that delivered little more than the best
-    /// before.
+    /// With every round. Counts consecutive rounds that delivered little more than the best.
     Starting(u8),
     /// By the congestion control.
     Steady,
@@ -84,8 +83,8 @@ impl Calibration {
         }
     }
 
-    /// Takes an ACK and the smoothed round-trip time, and marks the ACK where the network should
-    /// have. `reports`: a data packet triggered it. Returns whether the path has changed.
+    /// Takes an ACK, which a data packet triggered if `reports`, and marks it where the network
+    /// should have. Returns whether the path has changed.
     #[inline]
     pub(in crate::flow::sender) fn learn(
         &mut self,
@@ -114,8 +113,7 @@ impl Calibration {
         reports && core::mem::take(&mut self.is_due)
     }
 
-    /// Round-trip time from which a path is slow compared with the others: marks show full queues
-    /// only, and not on every network.
+    /// Round-trip time of a slow path: marks show full queues only, and not on every network.
     //= docs/specs/calibration.md#CAL-12 slow paths
     #[inline]
     fn slow_rtt_ps(&self, least_ps: u64) -> u64 {
@@ -128,8 +126,7 @@ impl Calibration {
         self.lateness.is_late(rtt_ps, self.least_ps())
     }
 
-    /// Takes a loss. Returns whether it counts for the congestion control. `trimmed`: a switch
-    /// reported it.
+    /// Takes a loss. Returns whether congestion control takes it. `trimmed`: by a switch's report.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
     pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
@@ -150,8 +147,7 @@ impl Calibration {
         !by_chance
     }
 
-    /// Returns the least window, in wire bytes, after an ACK that moved it from `before` to
-    /// `after`.
+    /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.
     #[inline]
     pub(in crate::flow::sender) fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
         if self.is_starting() || self.rivals.govern() {
@@ -181,8 +177,7 @@ impl Calibration {
         self.rivals.govern()
     }
 
-    /// Returns the marks of an ACK for the congestion control: its own, and the number of marked
-    /// packets.
+    /// Returns the ACK's marks for the congestion control: its own, and the number of packets.
     #[inline]
     pub(in crate::flow::sender) fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
         match self.rivals.govern() {
@@ -246,8 +241,7 @@ impl Calibration {
             core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start == Time::ZERO {
-            // The first measurement replaces the initial guess, however close: the path holds the
-            // first window.
+            // The first measurement replaces the initial guess: the path holds the first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
         }
         let elapsed_ps = u128::from(now.since(start).max(1));
@@ -273,8 +267,7 @@ impl Calibration {
         self.judge(path, base_rtt_ps, (self.best_bytes / packet).clamp(1, u64::from(u16::MAX)) as u32);
     }
 
-    /// Continues the start for another round if this one delivered more than those before.
-    /// `careful`: the window grows little.
+    /// Continues the start if this round delivered more than the best. `careful`: grows little.
     //= docs/specs/calibration.md#CAL-3 the start
     //= docs/specs/calibration.md#CAL-6 A careful start
     fn grow(&mut self, path: &mut Path, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {

@@ -6,8 +6,7 @@ use crate::Time;
 /// Detects cross traffic.
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Rivals {
-    /// While marks govern: counts since the last judgement. While losses govern: counts since they
-    /// do.
+    /// Counts since the last judgement or, while losses govern, since they do.
     look: Look,
     /// Whether losses govern.
     govern: bool,
@@ -15,8 +14,7 @@ pub(in crate::flow::sender) struct Rivals {
     rounds: u16,
     /// Wire bytes of the last round in which losses governed; 0 if long ago.
     round_bytes: u64,
-    /// After a loss: until when ACKs count as marked, and until when further losses count as the
-    /// same queue's.
+    /// After a loss: when ACKs cease to count as marked, and losses to count as the same queue's.
     marked_until: Time,
     same_until: Time,
 }
@@ -106,8 +104,7 @@ impl Rivals {
             *self = Self::new();
             return None;
         }
-        // Conclusive only if the window fell and the queue did not; otherwise the next rounds
-        // decide.
+        // Conclusive if the window fell and the queue did not; else the next rounds decide.
         let was_cut = round.bytes <= look.bytes / 4 * 3 || round.packets <= FEW_PACKETS;
         let others = was_cut && round.delay_ps >= look.delay_ps / 4 * 3;
         let anew = self.round_bytes == 0;
@@ -150,8 +147,7 @@ const LOOK_PACKETS: u32 = 64;
 const FEW_PACKETS: u32 = 8;
 /// Rounds in which losses govern before marks are tried again.
 const ROUNDS: u16 = 64;
-/// If one packet in `MANY_PART` was lost, windows are too small for losses to govern: marks do for
-/// `PATIENCE` rounds.
+/// If one packet in `MANY_PART` is lost, windows are too small: marks govern `PATIENCE` rounds.
 const MANY_PART: u32 = 4;
 const PATIENCE: u16 = 1024;
 

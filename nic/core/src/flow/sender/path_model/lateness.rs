@@ -6,8 +6,7 @@ use crate::Time;
 /// The delay from which a packet counts as marked.
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Lateness {
-    /// Delay beyond the least round-trip time from which a packet is late; [`u64::MAX`] if the
-    /// network marks.
+    /// Delay from which a packet is late; [`u64::MAX`] if the network marks.
     limit_ps: u64,
     span: Span,
     state: State,
@@ -88,8 +87,7 @@ impl Lateness {
         }
     }
 
-    /// Restores the limit: no lower one prevents losses, which are by chance or due to cross
-    /// traffic.
+    /// Restores the limit: losses are by chance or due to cross traffic.
     #[cold]
     pub(in crate::flow::sender) fn give_up(&mut self, now: Time) {
         if let State::Trying(trial) = self.state {
@@ -104,8 +102,7 @@ impl Lateness {
         matches!(self.state, State::Trying(trial) if span_ps / SLOWER > trial.before_ps)
     }
 
-    /// Adapts the limit to the losses of the span. `delay_ps` is the smoothed delay; the limit is
-    /// at least `floor_ps`.
+    /// Adapts the limit, at least `floor_ps`, to the losses and smoothed delay of the span.
     //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
     #[cold]
     fn end_span(&mut self, now: Time, delay_ps: u64, floor_ps: u64) {
@@ -138,8 +135,8 @@ impl Lateness {
     }
 }
 
-/// Updates a smoothed round-trip time, 0 before the first, with weight 1/16. A sample counts as at
-/// most twice the present value, so that one much slower path does not make all seem slow. Never 0.
+/// Updates a smoothed round-trip time, 0 before the first, by 1/16. A sample counts at most
+/// twofold, so that one much slower path does not make all seem slow. Never 0.
 #[inline]
 pub(in crate::flow::sender) fn smoothed(present_ps: u64, rtt_ps: u64) -> u64 {
     let present_ps = if present_ps == 0 { rtt_ps } else { present_ps };
@@ -155,8 +152,7 @@ const MANY: u32 = 4;
 const MOST_LOST: u64 = 1 << 24;
 /// Spans of the trial of a lower limit, after one in which queues settle.
 const TRIAL_SPANS: u8 = 4;
-/// Factor by which a span of a trial may be slower than the one before; beyond it, cross traffic
-/// fills the queue.
+/// Spans of a trial that are slower by this factor end it: cross traffic fills the queue.
 const SLOWER: u64 = 2;
 /// The limit grows by this part per span.
 const GROWTH: u64 = 64;

@@ -28,17 +28,16 @@ pub(in crate::flow::sender) struct RightQueue {
 /// Minimum rank for use: 256 values, so that neither the start nor a false report leaves few paths.
 const LEAST_RANK: u8 = 8;
 /// One packet in `LEARNING`, at random since ACKs report some packets only, keeps the balancer's
-/// value, to learn more; one in `SETTLED` after `PATIENCE` packets without news.
+/// value to learn more; one in `SETTLED` after `PATIENCE` packets without news.
 const LEARNING: u32 = 16;
 const SETTLED: u32 = 1024;
 const PATIENCE: u32 = 65_536;
-/// After this number of contradictions without settling, the hash counts as non-linear. A change of
-/// the NIC's table causes several, since late ACKs report the old one.
+/// Contradictions without settling after which the hash counts as non-linear. A change of the NIC's
+/// table causes several, since late ACKs report the old one.
 const MISTAKES: u8 = 32;
 
 impl RightQueue {
-    /// Takes the report on a packet's port. A port that stands for none of the `evs` values is
-    /// ignored.
+    /// Takes the report on a packet's port, unless it stands for none of the `evs` values.
     pub(in crate::flow::sender) fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
         let (is_ours, port) = (port.ev(evs).is_some(), port.number());
         match astray {

@@ -25,8 +25,8 @@ pub(in crate::flow::sender) struct RoundPackets {
 }
 
 impl ShortQueues {
-    /// Takes a round: its packets, their smoothed delay and the least round-trip time, and the
-    /// bytes delivered in one base round-trip time.
+    /// Takes a round with its smoothed delay, the least round-trip time, and the bytes delivered in
+    /// one base round-trip time.
     //= docs/specs/calibration.md#CAL-13 growth while queues are short
     pub(in crate::flow::sender) fn on_round(
         &mut self,
@@ -47,8 +47,7 @@ impl ShortQueues {
         self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
     }
 
-    /// Whether this number of marked packets in a round means long queues on more than one slow
-    /// path.
+    /// Whether this number of marked packets in a round means several slow paths.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
     pub(in crate::flow::sender) fn are_many(&self, marked: u32) -> bool {
@@ -82,8 +81,7 @@ const MANY_PART: u32 = 3;
 const CHANCE_PART: u32 = 32;
 /// Uncongested rounds after which losses are by chance.
 const CHANCE_ROUNDS: u8 = 2;
-/// Uncongested rounds after which the window grows faster, and the share of acknowledged bytes it
-/// grows by.
+/// Uncongested rounds before the window grows faster, and its growth per acknowledged byte.
 const GROWTH_ROUNDS: u8 = 3;
 const GROWTH_PART: u64 = 16;
 

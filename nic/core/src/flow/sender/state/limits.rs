@@ -17,8 +17,7 @@ pub enum Limit {
     Balancer,
 }
 
-/// Time in which a sender could not send, by cause. The remaining time is the host's: its link or
-/// thread was busy.
+/// Time in which a sender could not send, by cause. The rest is the host's, busy link or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     waited_ps: [u64; 5],
@@ -27,9 +26,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the picoseconds of this cause up to the last
-    /// [`Sender::poll_transmit`](crate::flow::sender::Sender::poll_transmit), saturating at
-    /// `u64::MAX` (213 days).
+    /// Returns the picoseconds up to the last
+    /// [`poll_transmit`](crate::flow::Sender::poll_transmit), saturating at `u64::MAX` (213 days).
     pub fn waited_ps(&self, limit: Limit) -> u64 {
         self.waited_ps[limit as usize]
     }

@@ -1,5 +1,4 @@
-//! The retry timer: a sender that waits for a grant or credit repeats its request, which may be
-//! lost.
+//! The retry timer: repeats requests for a grant or credit, which may be lost.
 
 use crate::Time;
 use crate::loss::Backoff;

@@ -6,8 +6,7 @@ counters! {
     pub struct SenderStats {
         /// Data packets sent, retransmissions included.
         packets_sent,
-        /// With the ideal erasure code: packets never sent, because the receiver had their
-        /// messages.
+        /// Packets of the ideal erasure code never sent, because the receiver had their messages.
         packets_spared,
         /// Payload bytes sent, retransmissions excluded.
         bytes_sent,
@@ -27,15 +26,14 @@ counters! {
         nacks,
         /// Those trimmed by the last port of the path: the receiver's own incast, not the fabric.
         nacks_last,
-        /// Packets declared lost because the receiver reported a later arrival, on the same path
-        /// or, under `go-back-n`, on any.
+        /// Packets lost by a receiver's report of a later arrival, on the same path or in
+        /// go-back-N.
         missing,
         /// Packets retransmitted only because the sender went back to an earlier one (`go-back-n`).
         gone_back,
         /// NACKs for packets that had arrived, or were declared lost or retransmitted since.
         stale_nacks,
-        /// Packets acknowledged after they were declared lost and before their retransmission: not
-        /// lost.
+        /// Packets declared lost and acknowledged before their retransmission: not lost.
         late_acks,
         /// Retransmissions acknowledged sooner than a round trip takes: spurious.
         spurious_retransmits,
@@ -45,8 +43,7 @@ counters! {
         marked_acks,
         /// ACKs whose triggering packet was late, on a network that does not mark.
         overdue_acks,
-        /// ACKs received while cross traffic filled the queues, so that losses governed in place of
-        /// marks.
+        /// ACKs received while losses governed in place of marks, because of cross traffic.
         contended_acks,
         /// ACKs refused because they acknowledge packets never sent.
         invalid_acks,
@@ -66,8 +63,7 @@ counters! {
         pull_requests,
         /// Pulls that granted credit.
         pulls,
-        /// Drains: the balancer, or a switch's pause, held new packets until nothing was in flight,
-        /// to change the path.
+        /// Drains: new packets were held until nothing was in flight, to change the path.
         drains,
         /// Time spent in completed drains, in picoseconds.
         drained_ps,
