@@ -154,7 +154,6 @@ impl<T> OnPath<T> {
 impl<T> Deref for OnPath<T> {
     type Target = T;
 
-    #[inline]
     fn deref(&self) -> &T {
         &self.value
     }

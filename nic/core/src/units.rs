@@ -225,7 +225,6 @@ impl ByteSize {
     }
 
     /// The number of bytes.
-    #[inline]
     pub const fn bytes(self) -> u64 {
         self.0
     }

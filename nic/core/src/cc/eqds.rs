@@ -155,8 +155,7 @@ impl Eqds {
 impl CongestionControl for Eqds {
     //= docs/specs/eqds.md#EQDS-3 end of speculation
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {
-        let state = &mut self.state;
-        state.speculating = false;
+        self.state.speculating = false;
     }
 
     //= docs/specs/eqds.md#EQDS-3 end of speculation

@@ -5,8 +5,6 @@ mod coded;
 mod numbers;
 mod reassembly;
 mod room;
-#[cfg(test)]
-mod start;
 mod table;
 
 use alloc::collections::VecDeque;
@@ -59,7 +57,7 @@ struct Outgoing {
 }
 
 /// The sender's messages, in the order in which they were queued.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Segmenter {
     /// At most [`MESSAGE_SLOTS`]; grows on demand.
     slots: Vec<Outgoing>,
@@ -75,15 +73,7 @@ pub(super) struct Segmenter {
 
 impl Segmenter {
     pub(super) fn new(payload_bytes: u16) -> Self {
-        Self {
-            slots: Vec::new(),
-            oldest: 0,
-            cutting: 0,
-            newest: 0,
-            delivered: VecDeque::new(),
-            payload_bytes,
-            unsent_bytes: 0,
-        }
+        Self { payload_bytes, ..Self::default() }
     }
 
     /// Queues a message; returns `false` if there is no room.
@@ -194,6 +184,15 @@ impl Segmenter {
     #[inline]
     pub(super) fn is_cut(&self) -> bool {
         self.cutting == self.newest
+    }
+}
+
+#[cfg(test)]
+impl Segmenter {
+    /// Begins as if this number of messages had been delivered and every slot been used.
+    pub(super) fn start_at(&mut self, messages: u32) {
+        self.slots.resize(MESSAGE_SLOTS, Outgoing { free: true, ..Outgoing::default() });
+        (self.oldest, self.cutting, self.newest) = (messages, messages, messages);
     }
 }
 

@@ -7,8 +7,6 @@ mod go_back;
 mod order;
 mod pending;
 mod pull;
-#[cfg(test)]
-mod start;
 mod stats;
 
 use alloc::collections::VecDeque;
@@ -160,7 +158,7 @@ impl Receiver {
                 consumed: 0,
                 told: config.max_data_bytes,
             },
-            pull: PullTarget::new(config.header_bytes),
+            pull: PullTarget { demand: 0, trimmed: 0, header_bytes: config.header_bytes.into() },
             order: Order::default(),
             stats: ReceiverStats::default(),
         }
@@ -169,7 +167,7 @@ impl Receiver {
     /// Sets the secret hash key of message numbers. Call it before the first frame.
     //= docs/specs/transport.md#TRN-62 numbers that collide
     pub fn set_hash_key(&mut self, key: HashKey) {
-        self.reassembly.set_key(key);
+        self.reassembly.table.key = key;
     }
 
     /// Treats messages before `first` as complete. Call it before the first frame.
@@ -264,7 +262,6 @@ impl Receiver {
     }
 
     /// Returns when a delayed ACK is due.
-    #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.pending.deadline
     }
@@ -279,7 +276,6 @@ impl Receiver {
     }
 
     /// The number below which every packet has arrived.
-    #[inline]
     pub fn cumulative(&self) -> u64 {
         self.cumulative
     }
@@ -310,7 +306,6 @@ impl Receiver {
     }
 
     /// Counts since construction.
-    #[inline]
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
@@ -440,6 +435,18 @@ impl Receiver {
     }
 }
 
+#[cfg(test)]
+impl Receiver {
+    /// Begins as if this much had arrived and been consumed.
+    pub(super) fn start_after(&mut self, before: &super::tests::Before) {
+        let super::tests::Before { packets, bytes, messages } = *before;
+        (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));
+        (self.grant.consumed, self.grant.told) = (bytes, self.grant.told + bytes);
+        self.expect_message(messages);
+        (self.stats.packets, self.stats.bytes) = (packets, bytes);
+    }
+}
+
 impl Grant {
     #[inline]
     fn limit(&self) -> u64 {
@@ -448,10 +455,6 @@ impl Grant {
 }
 
 impl PullTarget {
-    fn new(header_bytes: u32) -> Self {
-        Self { demand: 0, trimmed: 0, header_bytes: u64::from(header_bytes) }
-    }
-
     //= docs/specs/eqds.md#EQDS-10 the target
     fn on_trimmed(&mut self, payload_bytes: u16) {
         self.trimmed = self.trimmed.saturating_add(u64::from(payload_bytes) + self.header_bytes);

@@ -222,7 +222,6 @@ impl Sender {
     }
 
     /// Wire bytes sent and neither acknowledged nor declared lost.
-    #[inline]
     pub fn in_flight_bytes(&self) -> u64 {
         self.recovery.in_flight_bytes
     }
@@ -240,7 +239,6 @@ impl Sender {
     }
 
     /// The measured round-trip times.
-    #[inline]
     pub fn rtt(&self) -> &RttEstimator {
         &self.recovery.rtt
     }
@@ -252,25 +250,21 @@ impl Sender {
     }
 
     /// The path as configured or learned.
-    #[inline]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The balancer, for its statistics.
-    #[inline]
     pub fn balancer(&self) -> &AnyBalancer {
         &self.balancer
     }
 
     /// Counts since construction.
-    #[inline]
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }
 
     /// The times for which each limit kept it from sending.
-    #[inline]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

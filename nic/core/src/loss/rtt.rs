@@ -24,13 +24,11 @@ impl RttEstimator {
     }
 
     /// The smoothed round-trip time (SRTT); 0 before the first sample.
-    #[inline]
     pub fn smoothed_ps(&self) -> u64 {
         self.srtt_ps
     }
 
     /// The least round-trip time; 0 before the first sample.
-    #[inline]
     pub fn min_ps(&self) -> u64 {
         self.min_ps
     }

@@ -223,29 +223,25 @@ impl Scoreboard {
         self.record(psn).is_some_and(|record| record.resent().is_some() && record.order >= transmissions)
     }
 
-    #[inline]
     pub fn transmissions(&self) -> u64 {
         self.transmissions
     }
 
     /// The lowest unacknowledged number.
-    #[inline]
     pub fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
     /// The number of the next new packet.
-    #[inline]
     pub fn next_psn(&self) -> u64 {
         self.next_psn
     }
 
-    #[inline]
     pub fn outstanding(&self) -> u32 {
         self.outstanding.len
     }
 
-    #[inline]
+    #[cfg(test)]
     pub fn lost(&self) -> u32 {
         self.lost.len
     }

@@ -32,7 +32,7 @@ use crate::rng::Rng;
 pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Returns the constant set of what it does besides choosing.
     fn offers(&self) -> Offers {
-        Offers::NOTHING
+        Offers::default()
     }
 
     /// Returns the EV, within `0..now.path.evs`, of the packet that is sent now. Called for every
@@ -129,7 +129,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
 }
 
 /// What a balancer does besides choosing, by its scheme and its settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
     /// Most packets reuse paths that others came back from, and mostly those by which a window
     /// grows explore: without feedback a balancer may never leave a failed path.
@@ -154,19 +154,6 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// The offers of a scheme that only chooses.
-    pub const NOTHING: Self = Self {
-        reuses: false,
-        hold_back: false,
-        lowest_first: false,
-        sections: false,
-        gap_rule: false,
-        probing: false,
-        scouts: false,
-        packet_feedback: false,
-        sprays: false,
-    };
-
     /// Whether [`Balancer::poll_timeout`] may return a time.
     pub const fn timer(&self) -> bool {
         self.hold_back || self.sections || self.probing

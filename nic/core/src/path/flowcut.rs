@@ -232,7 +232,7 @@ impl Scheme for Flowcut {
 impl Balancer for Flowcut {
     //= docs/specs/flowcut.md#FLC-43 lowest packet first
     fn offers(&self) -> Offers {
-        Offers { hold_back: true, lowest_first: true, ..Offers::NOTHING }
+        Offers { hold_back: true, lowest_first: true, ..Offers::default() }
     }
 
     //= docs/specs/flowcut.md#FLC-1 one path for a flowcut

@@ -60,7 +60,7 @@ impl Scheme for Mprdma {
 
 impl Balancer for Mprdma {
     fn offers(&self) -> Offers {
-        Offers { packet_feedback: self.settings.paper, ..Offers::NOTHING }
+        Offers { packet_feedback: self.settings.paper, ..Offers::default() }
     }
 
     //= docs/specs/mprdma.md#MPRDMA-1 exploring at first

@@ -189,7 +189,7 @@ impl Scheme for Mptcp {
 
 impl Balancer for Mptcp {
     fn offers(&self) -> Offers {
-        Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING }
+        Offers { hold_back: true, packet_feedback: true, ..Offers::default() }
     }
 
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {

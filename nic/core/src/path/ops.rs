@@ -20,7 +20,7 @@ impl Scheme for Ops {
 
 impl Balancer for Ops {
     fn offers(&self) -> Offers {
-        Offers { sprays: true, ..Offers::NOTHING }
+        Offers { sprays: true, ..Offers::default() }
     }
 
     //= docs/specs/reps.md#REPS-22 OPS

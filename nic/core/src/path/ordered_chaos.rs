@@ -123,7 +123,7 @@ impl Scheme for OrderedChaos {
 
 impl Balancer for OrderedChaos {
     fn offers(&self) -> Offers {
-        Offers { sections: self.settings.detects, packet_feedback: true, ..Offers::NOTHING }
+        Offers { sections: self.settings.detects, packet_feedback: true, ..Offers::default() }
     }
 
     //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
@@ -218,6 +218,7 @@ impl Balancer for OrderedChaos {
 }
 
 impl OrderedChaos {
+    #[cfg(test)]
     /// The entropy values of the subflows, before pending moves.
     pub fn evs(&self) -> impl Iterator<Item = Ev> {
         self.subflows.iter().map(|subflow| subflow.ev)

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn each_kind_offers_what_its_file_says() {
-        let nothing = Offers::NOTHING;
+        let nothing = Offers::default();
         for kind in BalancerKind::ALL {
             let expected = match kind {
                 BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },

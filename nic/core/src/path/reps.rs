@@ -30,16 +30,19 @@ pub struct Reps {
 }
 
 impl Reps {
+    #[cfg(test)]
     /// Packets that explore before cached entropy values are reused (exploreCounter).
     pub fn exploring(&self) -> u16 {
         self.state.explore
     }
 
+    #[cfg(test)]
     /// Cached entropy values that have not been reused since (numberOfValidEVs).
     pub fn valid_evs(&self) -> u8 {
         self.state.valid()
     }
 
+    #[cfg(test)]
     /// Every entropy value in the buffer, used or not, in storage order.
     pub fn cached_evs(&self) -> &[Ev] {
         &self.state.cached[..usize::from(self.state.filled())]
@@ -163,7 +166,7 @@ impl Scheme for Reps {
 
 impl Balancer for Reps {
     fn offers(&self) -> Offers {
-        Offers { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Offers::NOTHING }
+        Offers { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Offers::default() }
     }
 
     fn is_frozen(&self) -> bool {

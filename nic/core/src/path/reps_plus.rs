@@ -43,6 +43,7 @@ impl RepsPlus {
         self.state.suspicion.suspect()
     }
 
+    #[cfg(test)]
     /// Cached entropy values that have not been reused since.
     pub fn valid_evs(&self) -> u8 {
         self.state.valid
@@ -122,7 +123,7 @@ impl Balancer for RepsPlus {
             sections: true,
             gap_rule: true,
             packet_feedback: true,
-            ..Offers::NOTHING
+            ..Offers::default()
         }
     }
 

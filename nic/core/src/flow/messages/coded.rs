@@ -28,11 +28,7 @@ impl Reassembly {
         };
         let sound = data.payload_bytes > 0 && end <= data.message_bytes && incoming.bytes == data.message_bytes;
         let is_judged = sound && !(filled && incoming.layout.unit == 0);
-        let layout = match incoming.agrees_with(data, end) {
-            true => Some(incoming.layout),
-            false => incoming.layout_before_last(data, end),
-        };
-        let Some(layout) = layout.filter(|_| is_judged) else {
+        let Some(layout) = incoming.layout_with(data, end).filter(|_| is_judged) else {
             return if filled { Coded::Duplicate } else { Coded::Rejected };
         };
         incoming.layout = layout;

@@ -2,7 +2,6 @@
 
 use spray_wire::Data;
 
-use super::HashKey;
 use super::numbers::Numbers;
 use super::room::Room;
 use super::table::{Incoming, Table};
@@ -73,11 +72,6 @@ impl Reassembly {
         }
     }
 
-    /// Sets the hash key, before anything is placed.
-    pub fn set_key(&mut self, key: HashKey) {
-        self.table.key = key;
-    }
-
     /// Places the payload of a packet that arrives for the first time.
     #[inline]
     pub fn place(&mut self, data: &Data) -> Placed {
@@ -92,23 +86,15 @@ impl Reassembly {
         if incoming.bytes != data.message_bytes {
             return Placed::Rejected;
         }
-        let mut layout = None;
-        if !incoming.agrees_with(data, end) {
-            layout = incoming.layout_before_last(data, end);
-            if layout.is_none() {
-                return Placed::Rejected;
-            }
-        }
+        let Some(layout) = incoming.layout_with(data, end) else { return Placed::Rejected };
         let received = incoming.received + payload;
         if let Some(room) = &mut self.room
-            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, data.offset + payload))
+            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, end))
         {
             return Placed::NoRoom;
         }
         incoming.received = received;
-        if let Some(layout) = layout {
-            incoming.layout = layout;
-        }
+        incoming.layout = layout;
         if received < incoming.bytes {
             return Placed::Part(PayloadSlot { buffer, part: Part::Next });
         }
@@ -130,12 +116,7 @@ impl Reassembly {
             return Placed::Rejected;
         }
         if let Some(room) = &mut self.room
-            && !room.extend(
-                &mut incoming.parts,
-                incoming.bytes,
-                incoming.received,
-                (data.offset, data.offset + incoming.received),
-            )
+            && !room.extend(&mut incoming.parts, incoming.bytes, incoming.received, (data.offset, end))
         {
             return Placed::NoRoom;
         }

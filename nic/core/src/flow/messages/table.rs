@@ -198,9 +198,15 @@ impl Incoming {
         }
     }
 
+    /// Returns the layout with a packet that ends at `end`, or `None` if the packet does not fit.
+    #[inline]
+    pub fn layout_with(&self, data: &Data, end: u64) -> Option<Layout> {
+        if self.agrees_with(data, end) { Some(self.layout) } else { self.layout_before_last(data, end) }
+    }
+
     /// Whether a packet that ends at `end` fits the known layout.
     #[inline]
-    pub fn agrees_with(&self, data: &Data, end: u64) -> bool {
+    fn agrees_with(&self, data: &Data, end: u64) -> bool {
         let Layout { unit, key: known } = self.layout;
         let payload = data.payload_bytes;
         let is_sized = payload == unit || (end == self.bytes && payload < unit);
@@ -211,7 +217,7 @@ impl Incoming {
     /// its number, and this packet gives the unit. `None` if it does not fit, or another has
     /// arrived.
     #[cold]
-    pub fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
+    fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
         if self.layout.unit != 0 {
             return None;
         }

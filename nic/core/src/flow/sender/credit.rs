@@ -46,9 +46,7 @@ impl Sender {
         let data = Data { psn, timestamp: now, ack_now: true, retransmit: true, ..Data::default() };
         Transmit::Data { data, ev }
     }
-}
 
-impl Sender {
     /// Returns the last settled number and the path that this packet would be retransmitted over.
     fn path_of_request(&mut self, now: Time, rng: &mut Rng) -> (u64, Ev) {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);

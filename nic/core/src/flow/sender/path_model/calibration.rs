@@ -14,7 +14,7 @@ use crate::now::Path;
 /// What acknowledgements show of the path. The results are in the sender's [`Path`].
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Calibration {
-    pub(in crate::flow::sender) rto: RtoConfig,
+    pub rto: RtoConfig,
     /// Whether the balancer reuses paths that packets came back from.
     reuses: bool,
     /// Least round-trip times of the present and the previous epoch; `u64::MAX` without a sample.
@@ -24,7 +24,7 @@ pub(in crate::flow::sender) struct Calibration {
     usual_ps: u64,
     /// Smoothed round-trip time of unmarked acknowledgements; 0 before the first.
     calm_ps: u64,
-    pub(in crate::flow::sender) rtts: RttHistogram,
+    pub rtts: RttHistogram,
     /// Whether a packet was marked, or late where the network does not mark.
     marks: bool,
     lateness: Lateness,
@@ -62,7 +62,7 @@ enum Phase {
 
 impl Calibration {
     /// `reuses`: whether the balancer [reuses](crate::path::Offers::reuses) paths.
-    pub(in crate::flow::sender) fn new(config: &FlowConfig, reuses: bool) -> Self {
+    pub fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
             rto: config.rto,
             reuses,
@@ -73,7 +73,7 @@ impl Calibration {
             rtts: RttHistogram::default(),
             marks: false,
             lateness: Lateness::new(),
-            rivals: Rivals::new(),
+            rivals: Rivals::default(),
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
@@ -86,14 +86,7 @@ impl Calibration {
     /// Takes an ACK, which a data packet triggered if `reports`, and marks it where the network
     /// should have. Returns whether the path has changed.
     #[inline]
-    pub(in crate::flow::sender) fn learn(
-        &mut self,
-        now: Time,
-        path: &mut Path,
-        ack: &mut AckInfo,
-        smoothed_ps: u64,
-        reports: bool,
-    ) -> bool {
+    pub fn learn(&mut self, now: Time, path: &mut Path, ack: &mut AckInfo, smoothed_ps: u64, reports: bool) -> bool {
         self.round.bytes += ack.bytes;
         if reports {
             if ack.marked || ack.marked_packets > 0 {
@@ -122,14 +115,14 @@ impl Calibration {
     }
 
     /// Whether a frame with this round-trip time counts as marked.
-    pub(in crate::flow::sender) fn is_late(&self, rtt_ps: u64) -> bool {
+    pub fn is_late(&self, rtt_ps: u64) -> bool {
         self.lateness.is_late(rtt_ps, self.least_ps())
     }
 
     /// Takes a loss. Returns whether congestion control takes it. `trimmed`: by a switch's report.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
+    pub fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
         //= docs/specs/calibration.md#CAL-16 timeouts before the first acknowledgement
         if smoothed_ps == 0 && !trimmed {
             return true;
@@ -149,7 +142,7 @@ impl Calibration {
 
     /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.
     #[inline]
-    pub(in crate::flow::sender) fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
+    pub fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
         if self.is_starting() || self.rivals.govern() {
             return 0;
         }
@@ -160,7 +153,7 @@ impl Calibration {
     /// Whether the balancer sees the mark of a packet with this round-trip time.
     //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
     #[inline]
-    pub(in crate::flow::sender) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
+    pub fn shows_mark(&mut self, rtt_ps: u64) -> bool {
         if !self.reuses {
             return true;
         }
@@ -173,13 +166,13 @@ impl Calibration {
     }
 
     /// Whether losses govern in place of marks.
-    pub(in crate::flow::sender) fn losses_govern(&self) -> bool {
+    pub fn losses_govern(&self) -> bool {
         self.rivals.govern()
     }
 
     /// Returns the ACK's marks for the congestion control: its own, and the number of packets.
     #[inline]
-    pub(in crate::flow::sender) fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
+    pub fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
         match self.rivals.govern() {
             false => (ack.marked, ack.marked_packets),
             true if self.rivals.marks(now) => (true, ack.packets),
@@ -187,7 +180,7 @@ impl Calibration {
         }
     }
 
-    pub(in crate::flow::sender) fn is_starting(&self) -> bool {
+    pub fn is_starting(&self) -> bool {
         self.phase != Phase::Steady
     }
 

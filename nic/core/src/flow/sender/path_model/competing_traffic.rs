@@ -4,7 +4,7 @@
 use crate::Time;
 
 /// Detects cross traffic.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::flow::sender) struct Rivals {
     /// Counts since the last judgement or, while losses govern, since they do.
     look: Look,
@@ -55,24 +55,12 @@ pub(in crate::flow::sender) struct Begins {
 }
 
 impl Rivals {
-    pub(in crate::flow::sender) const fn new() -> Self {
-        Self {
-            look: Look { rounds: 0, packets: 0, marked: 0, lost: 0, delay_ps: 0, bytes: 0 },
-            govern: false,
-            rounds: 0,
-            round_bytes: 0,
-            marked_until: Time::ZERO,
-            same_until: Time::ZERO,
-        }
-    }
-
-    #[inline]
-    pub(in crate::flow::sender) fn govern(&self) -> bool {
+    pub fn govern(&self) -> bool {
         self.govern
     }
 
     /// Takes a round. Returns `Some` if losses govern from now on.
-    pub(in crate::flow::sender) fn on_round(&mut self, round: &Outcome) -> Option<Begins> {
+    pub fn on_round(&mut self, round: &Outcome) -> Option<Begins> {
         let look = &mut self.look;
         if look.rounds == 0 {
             (look.delay_ps, look.bytes) = (round.delay_ps, round.bytes);
@@ -101,7 +89,7 @@ impl Rivals {
             (look.marked, look.packets / 16)
         };
         if look.packets.saturating_sub(bad) > part {
-            *self = Self::new();
+            *self = Self::default();
             return None;
         }
         // Conclusive if the window fell and the queue did not; else the next rounds decide.
@@ -110,7 +98,7 @@ impl Rivals {
         let anew = self.round_bytes == 0;
         let begins = Begins { window_bytes: round.bytes.max(self.round_bytes), anew };
         if others {
-            *self = Self { govern: true, rounds: ROUNDS, ..Self::new() };
+            *self = Self { govern: true, rounds: ROUNDS, ..Self::default() };
         }
         others.then_some(begins)
     }
@@ -120,12 +108,12 @@ impl Rivals {
     fn try_marks(&mut self, round: &Outcome) {
         let many = !round.late && self.look.lost > self.look.packets / MANY_PART;
         let rounds = if many { PATIENCE } else { 0 };
-        *self = Self { round_bytes: round.bytes, rounds, ..Self::new() };
+        *self = Self { round_bytes: round.bytes, rounds, ..Self::default() };
     }
 
     /// Takes a loss. `rtt_ps` is the smoothed round-trip time.
     //= docs/specs/calibration.md#CAL-10 losses in place of marks
-    pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, rtt_ps: u64) {
+    pub fn on_loss(&mut self, now: Time, rtt_ps: u64) {
         self.look.lost = self.look.lost.saturating_add(1);
         if now >= self.same_until {
             (self.marked_until, self.same_until) = (now.after(rtt_ps / 4), now.after(rtt_ps));
@@ -135,7 +123,7 @@ impl Rivals {
     /// Whether an ACK counts as marked for the congestion control.
     //= docs/specs/calibration.md#CAL-10 losses in place of marks
     #[inline]
-    pub(in crate::flow::sender) fn marks(&self, now: Time) -> bool {
+    pub fn marks(&self, now: Time) -> bool {
         now < self.marked_until
     }
 }
@@ -170,17 +158,17 @@ mod tests {
         //= docs/specs/calibration.md#CAL-9 queues that others fill
         let begins = Begins { window_bytes: 8_000, anew: true };
         for round in [MARKED, LATE] {
-            let mut rivals = Rivals::new();
+            let mut rivals = Rivals::default();
             assert_eq!(rounds(&mut rivals, 100, &round), Some((8, begins)));
             assert!(rivals.govern());
         }
         // Few packets take more rounds.
         let few = Outcome { packets: 2, marked: 2, ..MARKED };
-        assert_eq!(rounds(&mut Rivals::new(), 100, &few).map(|(number, _)| number), Some(32));
+        assert_eq!(rounds(&mut Rivals::default(), 100, &few).map(|(number, _)| number), Some(32));
         // Lost packets count where the network does not mark.
         let none = Outcome { packets: 6, marked: 0, ..LATE };
-        assert_eq!(rounds(&mut Rivals::new(), 100, &none), None);
-        let mut rivals = Rivals::new();
+        assert_eq!(rounds(&mut Rivals::default(), 100, &none), None);
+        let mut rivals = Rivals::default();
         (0..40).for_each(|_| rivals.on_loss(at(US), 900 * US));
         assert_eq!(rounds(&mut rivals, 100, &none).map(|(number, _)| number), Some(11));
     }
@@ -190,15 +178,15 @@ mod tests {
         //= docs/specs/calibration.md#CAL-9 queues that others fill
         let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
         for round in unmarked {
-            assert_eq!(rounds(&mut Rivals::new(), 100, &round), None, "{round:?}");
+            assert_eq!(rounds(&mut Rivals::default(), 100, &round), None, "{round:?}");
         }
         // The queue becomes shorter with the window.
-        let mut rivals = Rivals::new();
+        let mut rivals = Rivals::default();
         let shrinking = |number: u64| Outcome { delay_ps: (900 - 60 * number) * US, ..MARKED };
         assert!((0..12).all(|number| rivals.on_round(&shrinking(number)).is_none()));
         // Marks do not make the window smaller, but for the last.
         for (packets, begins) in [(16, false), (15, true)] {
-            let mut rivals = Rivals::new();
+            let mut rivals = Rivals::default();
             let many = |packets: u32| Outcome { packets, marked: packets, bytes: 1_000 * u64::from(packets), ..MARKED };
             assert_eq!(rounds(&mut rivals, 7, &many(20)), None);
             assert_eq!(rivals.on_round(&many(packets)).is_some(), begins, "{packets}");
@@ -209,7 +197,7 @@ mod tests {
     #[test]
     fn counts_end_at_their_limits() {
         let most = Outcome { packets: u32::MAX, marked: u32::MAX, ..LATE };
-        let mut rivals = Rivals::new();
+        let mut rivals = Rivals::default();
         (rivals.look.lost, rivals.look.rounds) = (u32::MAX, LOOK_ROUNDS);
         rivals.on_loss(at(US), US);
         for _ in 0..3_000 {
@@ -221,7 +209,7 @@ mod tests {
     #[test]
     fn a_loss_marks_a_quarter_of_a_round_trip() {
         //= docs/specs/calibration.md#CAL-10 losses in place of marks
-        let mut rivals = Rivals::new();
+        let mut rivals = Rivals::default();
         assert!(!rivals.marks(at(1_000 * US)));
         rivals.on_loss(at(1_000 * US), 400 * US);
         assert!(rivals.marks(at(1_099 * US)) && !rivals.marks(at(1_100 * US)));
@@ -235,7 +223,7 @@ mod tests {
     #[test]
     fn marks_are_tried_every_64_rounds() {
         //= docs/specs/calibration.md#CAL-11 marks are tried again
-        let mut rivals = Rivals::new();
+        let mut rivals = Rivals::default();
         let _ = rounds(&mut rivals, 8, &MARKED);
         let grown = Outcome { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
         assert_eq!(rounds(&mut rivals, 64, &grown), None);
@@ -253,7 +241,7 @@ mod tests {
     fn losses_that_are_too_many_do_not_govern() {
         //= docs/specs/calibration.md#CAL-11 marks are tried again
         for (round, others) in [(MARKED, 1024), (LATE, 8)] {
-            let mut rivals = Rivals::new();
+            let mut rivals = Rivals::default();
             let _ = rounds(&mut rivals, 8, &round);
             (0..400).for_each(|_| rivals.on_loss(at(US), US));
             let _ = rounds(&mut rivals, 64, &round);

@@ -43,7 +43,7 @@ struct Trial {
 }
 
 impl Lateness {
-    pub(in crate::flow::sender) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             limit_ps: LONGEST_PS,
             span: Span { begun: Time::ZERO, delivered: 0, lost: 0 },
@@ -52,31 +52,31 @@ impl Lateness {
     }
 
     /// Records that the network marks. A trial ends, so that it restores no limit.
-    pub(in crate::flow::sender) fn end(&mut self) {
+    pub fn end(&mut self) {
         (self.limit_ps, self.state) = (u64::MAX, State::Watching(0));
     }
 
     /// Whether late packets stand for marks: the network does not mark.
-    pub(in crate::flow::sender) fn marks(&self) -> bool {
+    pub fn marks(&self) -> bool {
         self.limit_ps != u64::MAX
     }
 
     /// Takes a loss that was not reported by a switch.
     #[inline]
-    pub(in crate::flow::sender) fn on_loss(&mut self) {
+    pub fn on_loss(&mut self) {
         self.span.lost = self.span.lost.saturating_add(1);
     }
 
     /// Whether a packet with this round-trip time is late, given the least one.
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     #[inline]
-    pub(in crate::flow::sender) fn is_late(&self, rtt_ps: u64, least_ps: u64) -> bool {
+    pub fn is_late(&self, rtt_ps: u64, least_ps: u64) -> bool {
         rtt_ps.saturating_sub(least_ps) > self.limit_ps
     }
 
     /// Takes an ACK of `packets`, with the smoothed and the least round-trip time.
     #[inline]
-    pub(in crate::flow::sender) fn on_ack(&mut self, now: Time, packets: u16, usual_ps: u64, least_ps: u64) {
+    pub fn on_ack(&mut self, now: Time, packets: u16, usual_ps: u64, least_ps: u64) {
         if !self.marks() {
             return;
         }
@@ -89,7 +89,7 @@ impl Lateness {
 
     /// Restores the limit: losses are by chance or due to cross traffic.
     #[cold]
-    pub(in crate::flow::sender) fn give_up(&mut self, now: Time) {
+    pub fn give_up(&mut self, now: Time) {
         if let State::Trying(trial) = self.state {
             self.limit_ps = trial.limit_ps;
         }

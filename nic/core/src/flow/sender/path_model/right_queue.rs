@@ -38,7 +38,7 @@ const MISTAKES: u8 = 32;
 
 impl RightQueue {
     /// Takes the report on a packet's port, unless it stands for none of the `evs` values.
-    pub(in crate::flow::sender) fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
+    pub fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
         let (is_ours, port) = (port.ev(evs).is_some(), port.number());
         match astray {
             _ if self.mistakes == MISTAKES || !is_ours => {}
@@ -60,7 +60,7 @@ impl RightQueue {
 
     /// Returns the right value that corresponds to `ev`, of `evs`. Right ones map to themselves.
     #[inline]
-    pub(in crate::flow::sender) fn choose(&mut self, ev: Ev, evs: u32, rng: &mut Rng) -> Ev {
+    pub fn choose(&mut self, ev: Ev, evs: u32, rng: &mut Rng) -> Ev {
         if self.rank < LEAST_RANK {
             return ev;
         }

@@ -28,12 +28,7 @@ impl ShortQueues {
     /// Takes a round with its smoothed delay, the least round-trip time, and the bytes delivered in
     /// one base round-trip time.
     //= docs/specs/calibration.md#CAL-13 growth while queues are short
-    pub(in crate::flow::sender) fn on_round(
-        &mut self,
-        round: RoundPackets,
-        [delay_ps, least_ps]: [u64; 2],
-        bytes_per_rtt: u64,
-    ) {
+    pub fn on_round(&mut self, round: RoundPackets, [delay_ps, least_ps]: [u64; 2], bytes_per_rtt: u64) {
         let few = round.acked / CHANCE_PART;
         let is_uncongested = round.marked <= few && round.lost <= few + 1 && delay_ps <= least_ps / 4;
         self.rounds = if is_uncongested { self.rounds.saturating_add(1) } else { 0 };
@@ -43,14 +38,14 @@ impl ShortQueues {
 
     /// Whether a loss, the `lost`-th of this round, is by chance.
     //= docs/specs/calibration.md#CAL-14 losses by chance
-    pub(in crate::flow::sender) fn is_by_chance(&self, lost: u32) -> bool {
+    pub fn is_by_chance(&self, lost: u32) -> bool {
         self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
     }
 
     /// Whether this number of marked packets in a round means several slow paths.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(in crate::flow::sender) fn are_many(&self, marked: u32) -> bool {
+    pub fn are_many(&self, marked: u32) -> bool {
         let packets = if self.packets == 0 { FIRST_PACKETS as u32 } else { self.packets };
         marked.saturating_mul(MANY_PART) >= packets
     }
@@ -58,12 +53,7 @@ impl ShortQueues {
     /// Returns the least window, in wire bytes, after an ACK of `acked_bytes` that moved it from
     /// `before` to `after`. `is_used`: the window limits what is sent.
     #[inline]
-    pub(in crate::flow::sender) fn least_window(
-        &self,
-        [before, after]: [u64; 2],
-        acked_bytes: u64,
-        is_used: bool,
-    ) -> u64 {
+    pub fn least_window(&self, [before, after]: [u64; 2], acked_bytes: u64, is_used: bool) -> u64 {
         if after < before {
             //= docs/specs/calibration.md#CAL-15 least window after marks
             self.least_window_bytes.min(before)

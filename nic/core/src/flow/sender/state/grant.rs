@@ -9,12 +9,12 @@ pub(in crate::flow::sender) struct Grant {
 
 impl Grant {
     #[inline]
-    pub(in crate::flow::sender) fn admits(&self, payload_bytes: u16) -> bool {
+    pub fn admits(&self, payload_bytes: u16) -> bool {
         u64::from(payload_bytes) <= self.max.saturating_sub(self.sent)
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn is_used_up(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.sent >= self.max
     }
 }

@@ -3,9 +3,10 @@
 use crate::Time;
 
 /// The cause of a delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// The application has queued nothing more.
+    #[default]
     Application,
     /// The congestion window, or the agreed window of packet numbers (TRN-3, TRN-4).
     Window,
@@ -18,11 +19,11 @@ pub enum Limit {
 }
 
 /// Time in which a sender could not send, by cause. The rest is the host's, busy link or thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     waited_ps: [u64; 5],
     /// The cause of the present wait, if there is one.
-    pub(in crate::flow::sender) present: Limit,
+    pub present: Limit,
 }
 
 impl Limits {
@@ -34,14 +35,8 @@ impl Limits {
 
     /// Adds the wait until `now`.
     #[inline]
-    pub(in crate::flow::sender) fn on_waited(&mut self, since: Time, now: Time) {
+    pub fn on_waited(&mut self, since: Time, now: Time) {
         let waited_ps = &mut self.waited_ps[self.present as usize];
         *waited_ps = waited_ps.saturating_add(now.since(since));
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { waited_ps: [0; 5], present: Limit::Application }
     }
 }

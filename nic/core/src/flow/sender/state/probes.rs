@@ -16,7 +16,7 @@ pub(in crate::flow::sender) struct Probes {
 
 impl Probes {
     /// Records a probe and returns its token. `fresh`: it is the first of a new suspect.
-    pub(in crate::flow::sender) fn on_sent(&mut self, now: Time, fresh: bool) -> u64 {
+    pub fn on_sent(&mut self, now: Time, fresh: bool) -> u64 {
         self.latest += 1;
         self.latest_at = now;
         if fresh {
@@ -26,7 +26,7 @@ impl Probes {
     }
 
     /// Whether a frame echoes one of these probes: its token with a matching time.
-    pub(in crate::flow::sender) fn are_answered_by(&self, ack: &ProbeAck) -> bool {
+    pub fn are_answered_by(&self, ack: &ProbeAck) -> bool {
         let sent = (self.first.max(1)..=self.latest).contains(&ack.token);
         let timely = match ack.token == self.latest {
             true => ack.timestamp == self.latest_at,

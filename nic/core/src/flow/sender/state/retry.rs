@@ -22,44 +22,43 @@ pub(in crate::flow::sender) struct Retry {
 }
 
 impl Retry {
-    pub(in crate::flow::sender) const IDLE: Self =
-        Self { awaited: None, deadline: Time::NEVER, due: false, backoff: 0 };
+    pub const IDLE: Self = Self { awaited: None, deadline: Time::NEVER, due: false, backoff: 0 };
 
-    pub(in crate::flow::sender) fn start(&mut self, awaited: Awaited, deadline: Time) {
+    pub fn start(&mut self, awaited: Awaited, deadline: Time) {
         *self = Self { awaited: Some(awaited), deadline, ..Self::IDLE };
     }
 
     /// Ends the wait if it is for this.
     #[inline]
-    pub(in crate::flow::sender) fn stop(&mut self, awaited: Awaited) {
+    pub fn stop(&mut self, awaited: Awaited) {
         if self.awaited == Some(awaited) {
             *self = Self::IDLE;
         }
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn awaits(&self, awaited: Awaited) -> bool {
+    pub fn awaits(&self, awaited: Awaited) -> bool {
         self.awaited == Some(awaited)
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.awaited.is_none()
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn is_due(&self, awaited: Awaited) -> bool {
+    pub fn is_due(&self, awaited: Awaited) -> bool {
         self.due && self.awaits(awaited)
     }
 
     /// Records that the request was sent. Returns the backoff of the next deadline.
-    pub(in crate::flow::sender) fn on_asked(&mut self) -> Backoff {
+    pub fn on_asked(&mut self) -> Backoff {
         self.due = false;
         self.backoff
     }
 
     /// Records that the deadline passed. Returns the backoff of the next one.
-    pub(in crate::flow::sender) fn on_expired(&mut self) -> Backoff {
+    pub fn on_expired(&mut self) -> Backoff {
         self.due = true;
         self.backoff = self.backoff.saturating_add(1);
         self.backoff
