@@ -114,12 +114,10 @@ pub trait Scheme: CongestionControl + Sized {
     fn make(own: &Self::Config, path: &Path) -> Self;
 }
 
-/// Returns one of `count` equal parts of `bytes`, at least `least`.
 fn part_bytes(bytes: ByteSize, count: u64, least: u64) -> ByteSize {
     ByteSize::new((bytes.bytes() / count).max(least))
 }
 
-/// Returns one of `count` equal parts of `rate`.
 fn part_rate(rate: Gbps, count: u64) -> Gbps {
     Gbps::from_bps((rate.bps() / count).max(1))
 }

@@ -57,7 +57,6 @@ pub struct Dcqcn {
     settings: OnPath<Settings>,
 }
 
-/// The sender's variables, the paper's reaction point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReactionPoint {
     /// The present rate, and the one that recovery leads back to, in bits per second.
@@ -69,11 +68,9 @@ pub(super) struct ReactionPoint {
     timer_at: Time,
     /// Bytes sent since the byte counter's last increase.
     sent_bytes: u64,
-    /// Earliest time of the next packet.
     next_at: Time,
     /// Share of marks, in 2^-30.
     pub(super) alpha: u32,
-    /// Increases by timer and by bytes since the last cut.
     by_timer: u32,
     by_bytes: u32,
 }
@@ -275,7 +272,6 @@ fn power(share: u64, mut times: u64) -> u64 {
     result
 }
 
-/// Alpha is in 2^-30.
 const ALPHA_BITS: u32 = 30;
 const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
 /// The factor by which alpha decays is in 2^-32.

@@ -53,7 +53,7 @@ pub struct Eqds {
 
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// Credit granted and spent. The last packet may overdraw by less than its own bytes.
+    /// The last packet may overdraw the credit by less than its own bytes.
     pulled: u64,
     spent: u64,
     /// Bytes sent without credit, and their limit.
@@ -64,12 +64,10 @@ struct Totals {
     wanted: u64,
     /// Bytes of trimmed packets, for which the receiver grants credit without a request.
     trimmed: u64,
-    /// The largest requested demand.
     told: u64,
     has_asked: bool,
 }
 
-/// [`EqdsConfig`] on a path.
 #[derive(Clone, Debug)]
 struct Amounts {
     speculative_bytes: u64,
@@ -108,7 +106,6 @@ impl Amounts {
 }
 
 impl Totals {
-    /// All credit that the sender can use, except that for trims.
     //= docs/specs/eqds.md#EQDS-6 demand
     fn demand(&self) -> u64 {
         let free = if self.speculating { self.speculated.max(self.speculation_end) } else { self.speculated };

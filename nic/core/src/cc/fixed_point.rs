@@ -4,7 +4,6 @@ use crate::Time;
 use crate::link::PS_PER_S;
 use crate::units::Ratio;
 
-/// Fraction bits of a window or share.
 //= docs/specs/mswift.md#MSW-10 integers
 //= docs/specs/nscc.md#NSC-11 factors in 2^-16
 pub(super) const FRACTION_BITS: u32 = 16;
@@ -51,7 +50,6 @@ pub(super) fn after_gap(due: Time, now: Time, gap_ps: u64, catch_up_packets: u64
     due.max(earliest).after(gap_ps)
 }
 
-/// A step of [`Time`] in 2^-16 ps.
 const STEP: u64 = Time::STEP_PS << FRACTION_BITS;
 
 /// Gaps of whole steps of [`Time`], at most 281 s, at a constant rate. Remainders add up.
@@ -59,7 +57,7 @@ const STEP: u64 = Time::STEP_PS << FRACTION_BITS;
 pub(super) struct Gaps {
     /// Time of one byte in units of 2^-16 ps.
     byte_time: u64,
-    /// In 2^-16 ps: less than a step.
+    /// In 2^-16 ps, less than a step.
     rest: u32,
 }
 
@@ -69,8 +67,7 @@ impl Gaps {
         Self { byte_time: ((8 * PS_PER_S) << FRACTION_BITS) / rate_bps.max(1), rest: 0 }
     }
 
-    /// The time of `bytes`, in picoseconds.
-    pub(super) fn after(&mut self, bytes: u64) -> u64 {
+    pub(super) fn gap_ps(&mut self, bytes: u64) -> u64 {
         let gap = bytes.saturating_mul(self.byte_time).saturating_add(self.rest.into());
         self.rest = (gap % STEP) as u32;
         gap / STEP * Time::STEP_PS
@@ -93,7 +90,7 @@ mod tests {
             let (mut sum_ps, mut bytes) = (0, 0);
             for packet in 0..10_000 {
                 bytes += packet % 97;
-                let gap_ps = gaps.after(packet % 97);
+                let gap_ps = gaps.gap_ps(packet % 97);
                 assert!(gap_ps.is_multiple_of(Time::STEP_PS));
                 sum_ps += gap_ps;
                 // Of each byte less than 2^-16 ps is lost, and of all less than a step is still to
@@ -103,7 +100,7 @@ mod tests {
                 assert!(late_ps <= Time::STEP_PS + (bytes >> FRACTION_BITS), "{rate_bps}: {late_ps}");
             }
             gaps.restart();
-            assert_eq!(gaps.after(0), 0);
+            assert_eq!(gaps.gap_ps(0), 0);
         }
     }
 

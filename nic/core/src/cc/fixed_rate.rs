@@ -19,7 +19,6 @@ settings! {
 /// Paces below a constant window. Late packets shift the next, up to [`Path::catch_up_packets`].
 #[derive(Clone, Debug)]
 pub struct FixedRate {
-    /// Earliest time of the next packet.
     next_at: Time,
     gaps: Gaps,
 }
@@ -27,7 +26,6 @@ pub struct FixedRate {
 impl Scheme for FixedRate {
     type Config = FixedRateConfig;
 
-    /// The time of the next packet, and the remainder of the last gap.
     const STATE_BYTES: usize = size_of::<(Time, u32)>();
 
     fn share(own: &FixedRateConfig, count: u64) -> FixedRateConfig {
@@ -43,7 +41,7 @@ impl Scheme for FixedRate {
 
 impl CongestionControl for FixedRate {
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {
-        let gap_ps = self.gaps.after(bytes.into());
+        let gap_ps = self.gaps.gap_ps(bytes.into());
         self.next_at = after_gap(self.next_at, now.time, gap_ps, now.path.catch_up_packets.into());
     }
 

@@ -1,9 +1,7 @@
 //! The median of the latest few values, kept sorted.
 
-/// Maximum number of values of a [`Median`].
 pub(super) const MAX_SAMPLES: usize = 16;
 
-/// The latest values, by age and by size.
 #[derive(Clone, Debug)]
 pub(super) struct Median {
     /// The latest `count` values by age. When full, the oldest is at `next`.

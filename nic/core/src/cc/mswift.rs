@@ -63,7 +63,6 @@ pub struct MSwift {
     settings: OnPath<Settings>,
 }
 
-/// The window and what moves it.
 #[derive(Clone, Debug)]
 pub(super) struct DelayWindow {
     /// In 2^-16 bytes.
@@ -73,7 +72,6 @@ pub(super) struct DelayWindow {
     next_at: Time,
     /// Median of the latest delays, in ticks.
     delay: u32,
-    /// Consecutive timeouts.
     timeouts: u8,
 }
 
@@ -106,7 +104,6 @@ impl MSwift {
         ticks(path.base_rtt_ps).saturating_add(queue).saturating_add(self.flow_term(path))
     }
 
-    /// What a small window adds to the target delay, in ticks.
     //= docs/specs/mswift.md#MSW-3 flow scaling
     fn flow_term(&self, path: &Path) -> u32 {
         let Settings { flow_range, flow_alpha, flow_from, .. } = *self.settings;
@@ -255,7 +252,6 @@ impl Settings {
     }
 }
 
-/// The initial window.
 //= docs/specs/mswift.md#MSW-8 first and largest window
 fn first_window(own: &MSwiftConfig, path: &Path) -> u64 {
     window(path.initial_window_bytes.min(target_bytes(own, path)), path.packet_bytes.into())

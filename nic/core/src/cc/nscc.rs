@@ -95,7 +95,7 @@ struct Settings {
     quick_below: u64,
     min_window: u64,
     max_window: u64,
-    /// Growth of a window of acknowledgements, in 2^-16 bytes.
+    /// Growth per window of acknowledgements, in 2^-16 bytes.
     proportional: u64,
     fair: u64,
     fast: u64,
@@ -188,14 +188,12 @@ impl Nscc {
         self.quick_adapt(now, true, true, 0)
     }
 
-    /// Subtracts the bytes of a lost packet from the window.
     //= docs/specs/nscc.md#NSC-10 losses
     pub(super) fn take_off(&mut self, bytes: u32) {
         self.state.window = self.state.window.saturating_sub(u64::from(bytes) << FRACTION_BITS);
         self.limit();
     }
 
-    /// Adds the accumulated growth.
     //= docs/specs/nscc.md#NSC-9 when growth is added
     fn adjust(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;

@@ -26,7 +26,6 @@ pub(super) use self::{
 use super::config::MESSAGE_SLOTS;
 use crate::Time;
 
-/// The position of the next new packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub slot: u16,
@@ -56,7 +55,6 @@ struct Outgoing {
     delivered_at: Time,
 }
 
-/// The sender's messages, in the order in which they were queued.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segmenter {
     /// At most [`MESSAGE_SLOTS`]; grows on demand.
@@ -67,7 +65,6 @@ pub(super) struct Segmenter {
     newest: u32,
     delivered: VecDeque<u16>,
     payload_bytes: u16,
-    /// Bytes queued and not cut into packets yet.
     pub unsent_bytes: u64,
 }
 
@@ -94,13 +91,11 @@ impl Segmenter {
         true
     }
 
-    /// Wire bytes of a message of `bytes`, with `header_bytes` per packet.
     pub(super) fn wire_bytes(&self, bytes: u64, header_bytes: u32) -> u64 {
         let packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
         bytes.saturating_add(packets.saturating_mul(u64::from(header_bytes)))
     }
 
-    /// Returns the next packet to cut.
     #[inline]
     pub(super) fn next(&self) -> Option<Segment> {
         if self.cutting == self.newest {
@@ -131,7 +126,6 @@ impl Segmenter {
         }
     }
 
-    /// Returns the segment that was sent before as `psn`.
     #[inline]
     pub(super) fn again(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
         let outgoing = &self.slots[usize::from(slot)];
@@ -171,7 +165,6 @@ impl Segmenter {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Packets queued and not cut yet.
     pub(super) fn uncut_packets(&self) -> u64 {
         let waiting = self.newest.wrapping_sub(self.cutting);
         let packets = |ahead| {

@@ -78,7 +78,6 @@ pub enum Accept {
 pub struct Receiver {
     /// Bits of numbers in `cumulative..highest`.
     received: Bits,
-    /// Every number below has arrived.
     cumulative: u64,
     /// One more than the highest number that has arrived.
     highest: u64,
@@ -111,14 +110,12 @@ struct Grant {
     window_bytes: u64,
     payload_bytes: u64,
     consumed: u64,
-    /// The grant of the last ACK.
     told: u64,
 }
 
 /// Totals of credit in wire bytes since the connection began.
 #[derive(Clone, Copy, Debug)]
 struct PullTarget {
-    /// The largest demand received.
     demand: u64,
     /// Bytes of trimmed frames for which a NACK was queued.
     trimmed: u64,
@@ -437,7 +434,6 @@ impl Receiver {
 
 #[cfg(test)]
 impl Receiver {
-    /// Begins as if this much had arrived and been consumed.
     pub(super) fn start_after(&mut self, before: &super::tests::Before) {
         let super::tests::Before { packets, bytes, messages } = *before;
         (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));

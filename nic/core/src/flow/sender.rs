@@ -71,7 +71,6 @@ pub struct Sender {
     segmenter: Segmenter,
     recovery: Recovery,
     grant: Grant,
-    /// Repeats requests for the grant or for credit.
     retry: Retry,
     liveness: Liveness,
     frames: Frames,
@@ -79,19 +78,16 @@ pub struct Sender {
     paced_until: Time,
     /// When nothing could be sent last. Earlier wake-ups of the balancer are done.
     asked_at: Option<Time>,
-    /// Whether a switch requested a pause.
     paused: bool,
     /// Timestamp of the last frame with a section. Timestamps strictly increase.
     stamp: Time,
     draining_since: Option<Time>,
     probes: Probes,
-    /// Present if it learns its path.
     calibration: Option<Box<Calibration>>,
     stats: SenderStats,
     limits: Limits,
 }
 
-/// The sizes and counts that both ends agreed on.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
     header_bytes: u32,
@@ -275,7 +271,6 @@ impl Sender {
         probing | sections | self.uses_credit | self.retry.is_due(Awaited::Grant)
     }
 
-    /// Returns a frame without data, if one is due.
     #[inline(never)]
     fn poll_control(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         //= docs/specs/transport.md#TRN-7 order of sending
@@ -326,7 +321,6 @@ impl Sender {
         Some(Transmit::Data { data, ev })
     }
 
-    /// Chooses the path of a packet.
     //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
     #[inline]
     fn choose_ev(&mut self, now: Time, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
@@ -470,7 +464,6 @@ impl Sender {
 
 #[cfg(test)]
 impl Sender {
-    /// Begins as if this much had been sent and acknowledged.
     pub(super) fn start_after(&mut self, before: &super::tests::Before) {
         let super::tests::Before { packets, messages, bytes } = *before;
         self.recovery.scoreboard.start_at(packets);

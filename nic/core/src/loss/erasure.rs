@@ -7,7 +7,6 @@ use spray_wire::Data;
 /// The range of packet sequence numbers of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Number of its first packet.
     pub first: u64,
     /// One more than the number of its last packet.
     pub end: u64,
@@ -26,7 +25,6 @@ impl Span {
         Self { first, end: first.saturating_add(packets), unit, bytes: data.message_bytes }
     }
 
-    /// Payload bytes of the packets from `psn`.
     pub fn bytes_from(&self, psn: u64) -> u64 {
         self.bytes.saturating_sub(psn.saturating_sub(self.first).saturating_mul(u64::from(self.unit)))
     }

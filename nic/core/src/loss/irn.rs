@@ -29,7 +29,6 @@ settings! {
     }
 }
 
-/// The state of an IRN sender beside the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub struct Irn {
     settings: IrnConfig,
@@ -47,14 +46,12 @@ pub struct Irn {
 struct Recovery {
     /// The next new number at its start. It ends when all below are acknowledged.
     end: u64,
-    /// Transmissions made before it began.
     transmissions: u64,
     /// All numbers below are judged.
     judged: u64,
 }
 
 impl Irn {
-    /// Creates the state of a sender that has sent nothing.
     pub fn new(settings: &IrnConfig, rto: &RtoConfig) -> Self {
         let mut irn =
             Self { settings: *settings, rto_low_ps: 0, rto_high_ps: 0, recovery: None, acked_end: 0, gap: 0, nacks: 0 };
@@ -62,7 +59,6 @@ impl Irn {
         irn
     }
 
-    /// Sets the bounds of the retransmission timeout.
     //= docs/specs/irn.md#IRN-6 two timeouts
     pub fn set_rto(&mut self, rto: &RtoConfig) {
         let IrnConfig { rto_low_us, rto_high_us, .. } = self.settings;
@@ -95,7 +91,6 @@ impl Irn {
         }
     }
 
-    /// Begins a recovery unless one is in progress.
     //= docs/specs/irn.md#IRN-2 recoveries
     pub fn recover(&mut self, board: &Scoreboard) {
         self.recovery.get_or_insert(Recovery {

@@ -42,7 +42,6 @@ impl Patience {
         }
     }
 
-    /// Takes a confirmed loss.
     pub fn on_confirmation(&mut self) {
         self.right += 1;
         if self.right == CONFIRMATIONS {

@@ -53,7 +53,6 @@ impl ReceiverKind {
 }
 
 impl From<ReceiverKind> for ReceiverConfig {
-    /// Returns the published settings.
     fn from(kind: ReceiverKind) -> Self {
         kind.config(&Receivers::default())
     }

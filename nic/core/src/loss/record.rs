@@ -8,7 +8,6 @@ use crate::feedback::{Ev, LossCause};
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Record {
-    /// When it was last sent.
     pub sent_at: Time,
     /// The connection's transmissions before the packet's last one.
     pub(super) order: u64,
@@ -18,7 +17,6 @@ pub struct Record {
     /// Slot of its message at the sender.
     pub message: u16,
     pub payload_bytes: u16,
-    /// Consecutive timeouts before its last transmission.
     pub backoff: Backoff,
     pub(super) fate: PacketState,
 }
@@ -76,7 +74,6 @@ pub(super) struct PacketState(u8);
 impl PacketState {
     /// Not in flight: acknowledged, or never used.
     pub(super) const FREE: Self = Self(0);
-    /// Sent once.
     pub(super) const OUTSTANDING: Self = Self(1);
     /// In flight again; this bit and the following include a cause.
     const RESENT: u8 = 8;
@@ -105,7 +102,6 @@ impl PacketState {
     }
 }
 
-/// A doubly linked list through the records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     pub(super) head: u32,

@@ -5,7 +5,6 @@ use crate::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The lost packet is retransmitted.
     Resend,
     #[cfg(any(test, feature = "lab"))]
     /// A fresh packet of the ideal code is sent.
@@ -20,7 +19,6 @@ impl Repair {
         !matches!(self, Self::Resend | Self::GoBack)
     }
 
-    /// The initial patience of the gap rule.
     //= docs/specs/erasure.md#ERA-4
     pub fn patience(self) -> Patience {
         match self {

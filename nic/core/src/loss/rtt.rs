@@ -68,7 +68,6 @@ impl RttEstimator {
     }
 }
 
-/// The largest sample of the current and the previous epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RecentMax {
     epoch_start: Time,

@@ -17,12 +17,10 @@ settings! {
     }
 }
 
-/// The threshold and its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackGap {
     /// Later arrivals, or the distance of the latest (TRN-39); `None` declares no losses.
     pub packets: Option<u32>,
-    /// The additional condition.
     pub rule: SackRule,
 }
 

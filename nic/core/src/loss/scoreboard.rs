@@ -19,7 +19,6 @@ use crate::feedback::{Ev, LossCause};
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
     pub psn: u64,
-    /// Its record before.
     pub record: Record,
 }
 
@@ -32,7 +31,6 @@ pub enum Lost {
 
 const FIRST_RECORDS: usize = 64;
 
-/// The sender's packets between the cumulative acknowledgement and the next new one.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     /// A power of two of them, which doubles up to `capacity`.
@@ -43,7 +41,6 @@ pub struct Scoreboard {
     acked_ahead: u32,
     cumulative: u64,
     next_psn: u64,
-    /// Transmissions so far.
     transmissions: u64,
     /// One more than the order of the latest acknowledged transmission of packets sent once.
     acked_end: u64,
@@ -136,7 +133,6 @@ impl Scoreboard {
         }
     }
 
-    /// Whether `bitmap` covers only packets that were sent.
     #[inline]
     pub fn covers(&self, base: u64, bitmap: &[u64; 4]) -> bool {
         if base.checked_add(255).is_some_and(|last| last < self.next_psn) {
@@ -227,12 +223,10 @@ impl Scoreboard {
         self.transmissions
     }
 
-    /// The lowest unacknowledged number.
     pub fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
-    /// The number of the next new packet.
     pub fn next_psn(&self) -> u64 {
         self.next_psn
     }
@@ -252,13 +246,11 @@ impl Scoreboard {
         self.next_psn - self.cumulative
     }
 
-    /// The maximum span.
     #[inline]
     pub fn capacity(&self) -> u64 {
         u64::from(self.capacity)
     }
 
-    /// Doubles the records.
     #[cold]
     fn grow(&mut self) {
         let mut records = vec![Record::EMPTY; 2 * self.records.len()].into_boxed_slice();
@@ -275,7 +267,6 @@ impl Scoreboard {
         self.records = records;
     }
 
-    /// The numbers of a list's packets, in its order.
     fn psns(&self, list: &List) -> impl Iterator<Item = u64> {
         core::iter::successors(self.at(list.head), |(_, record)| self.at(record.next)).map(|(psn, _)| psn)
     }
@@ -300,7 +291,6 @@ impl Scoreboard {
         was_acked
     }
 
-    /// Moves the cumulative number past the acknowledged numbers that follow it.
     #[inline]
     fn skip_acked(&mut self) {
         let from = self.cumulative;

@@ -11,7 +11,6 @@ pub(crate) struct SectionWatch {
     told: Bits,
 }
 
-/// The receiver's arrivals.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrived<'a> {
     /// Bits of the numbers in `cumulative..highest`.

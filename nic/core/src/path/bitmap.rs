@@ -128,14 +128,12 @@ impl Balancer for Bitmap {
 /// Maximum values skipped for one packet, to bound its cost when most have a penalty.
 const MAX_PASSED: u16 = 32;
 
-/// The state per connection.
 #[derive(Clone, Debug)]
 struct Penalties {
     /// Two penalties in a byte; the even value's is the lower half.
     penalties: Box<[u8]>,
     /// The number of values passed in this turn.
     turn: u16,
-    /// The value at which the turn began.
     first: Ev,
 }
 

@@ -15,7 +15,6 @@ impl Scheme for Ecmp {
 
     const STATE_BYTES: usize = size_of::<Ev>();
 
-    /// Draws the connection's entropy value, from the connection's own seed if it has one.
     fn make(_own: &NoSettings, path: &Path, rng: &mut Rng) -> Self {
         Self { ev: draw_lasting(path, 0, rng) }
     }

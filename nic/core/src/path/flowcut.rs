@@ -42,7 +42,6 @@ struct Cut {
     heard_at: Time,
     /// When the last silent round was counted, which includes timeouts of earlier transmissions.
     round_at: Time,
-    /// Wire bytes of new packets that may still go during this drain.
     allowance_bytes: u64,
     /// While `overlapping`: the first packet of the present path.
     boundary_psn: u64,
@@ -52,7 +51,6 @@ struct Cut {
     silent_rounds: u8,
     /// Something was sent since the flowcut ended.
     active: bool,
-    /// The next packet draws a path.
     fresh: bool,
     /// The path was changed early: packets of the old one may be open.
     overlapping: bool,
@@ -62,9 +60,7 @@ struct Cut {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Packets go.
     Open,
-    /// New packets wait until everything is acknowledged.
     Draining,
     /// The old path failed: open packets are retransmitted one by one.
     Repairing,
@@ -110,7 +106,6 @@ impl Flowcut {
         state.delay.is_congested(settings, path) && (!path.learned || state.rates.is_behind(settings.rule.ratio))
     }
 
-    /// Whether the path is congested and a drain would pay.
     fn is_worth_leaving(&self, path: &Path, ack: &AckInfo) -> bool {
         let Self { settings, state } = self;
         //= docs/specs/flowcut.md#FLC-25 no drain near the end
@@ -153,7 +148,6 @@ impl Flowcut {
         }
     }
 
-    /// When a drain without feedback ends.
     fn deadline(&self, path: &Path) -> Time {
         self.state.heard_at.after(self.settings.drain_timeout_ps(path))
     }

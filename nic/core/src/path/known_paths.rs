@@ -15,7 +15,6 @@ pub(super) struct KnownPaths {
     paths: u16,
 }
 
-/// The order in which paths take turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
     /// As provided.
@@ -76,5 +75,4 @@ fn shuffle(paths: &mut [PathEvs], rng: &mut Rng) {
 
 /// Core switches of a fat tree of 64-port switches: 65,536 hosts.
 const MAX_PATHS: usize = 1_024;
-/// Stream of the connection's seed.
 const ORDER: u64 = 1;

@@ -19,7 +19,6 @@ impl Labels {
         Self { first: draw_lasting(path, 0, rng), count: count.clamp(1, evs), evs }
     }
 
-    /// The number of labels, at least 1.
     pub(super) fn count(&self) -> u16 {
         self.count
     }
@@ -28,14 +27,12 @@ impl Labels {
         ahead(self.first, label, self.evs)
     }
 
-    /// Returns the label with an entropy value.
     pub(super) fn label(&self, ev: Ev) -> Option<u16> {
         let (index, first) = (ev.index(), self.first.index());
         let offset = if index >= first { index - first } else { index + (self.evs - first) };
         (index < self.evs && offset < self.count).then_some(offset)
     }
 
-    /// Returns the next label, cyclically.
     pub(super) fn after(&self, label: u16) -> u16 {
         if label + 1 < self.count { label + 1 } else { 0 }
     }

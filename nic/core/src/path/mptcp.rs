@@ -37,7 +37,6 @@ settings! {
 const MAX_SUBFLOWS: u16 = 64;
 /// Initial duration of staleness, in packets of the connection; it doubles each time.
 const STALE_PACKETS: u64 = 64;
-/// Maximum number of doublings.
 const MAX_STALE_DOUBLINGS: u8 = 10;
 const SUBFLOWS: u16 = 8;
 
@@ -45,37 +44,30 @@ const SUBFLOWS: u16 = 8;
 #[derive(Debug)]
 pub struct Mptcp {
     labels: Labels,
-    /// The subflow that sends next.
     next: u16,
     /// The subflow that lost a packet last; `u16::MAX` if none did.
     loser: u16,
     /// The subflow that [`Balancer::admit`] chose for the next packet.
     chosen: Option<u16>,
-    /// When pacing permits the next packet of a subflow.
     paced_until: Option<Time>,
     equal: bool,
     /// A bit for each subflow of which the present ACK acknowledges packets.
     settled: u64,
-    /// A bit for each stale subflow.
     stale: u64,
-    /// Packets that all subflows sent.
     packets: u64,
     /// Wire bytes that all subflows sent for the first time.
     sent: u64,
     /// Empty if the connection's own control decides.
     lanes: Box<[Lane]>,
-    /// A subflow's share of the path.
     share: Box<OnPath<Path>>,
 }
 
 #[derive(Debug)]
 struct Lane {
     cc: AnyCc,
-    /// Wire bytes in flight.
     in_flight: u64,
     /// Wire bytes that the present ACK newly acknowledges.
     acked: u64,
-    /// Wire bytes sent for the first time.
     sent: u64,
     acked_at: Time,
     /// The number of the connection's packets after which it is no longer stale.
@@ -85,7 +77,6 @@ struct Lane {
 }
 
 impl Mptcp {
-    /// Updates the subflow's share of the path.
     fn follow(&mut self, path: &Path) {
         self.share.follow(path, |path| path.share(self.labels.count()));
     }

@@ -64,7 +64,6 @@ pub struct OrderedChaos {
 #[derive(Clone, Copy, Debug, Default)]
 struct Schedule {
     next_psn: u64,
-    /// When the worst subflow moves.
     next_move: Time,
     /// When trailers are next due by time.
     next_probe_at: Time,
@@ -72,7 +71,6 @@ struct Schedule {
     due: u64,
     /// Subflows that sent something since their last trailer.
     fresh: u64,
-    /// Subflows that take another path with their next packet.
     moving: u64,
     /// Those of them whose path seems to have failed.
     fleeing: u64,
@@ -88,7 +86,6 @@ struct Schedule {
     repeated: Option<u64>,
     /// The section of the packet last sent.
     section: Section,
-    /// Whether the present interval still has no jitter.
     is_plain: bool,
 }
 
@@ -100,7 +97,6 @@ struct Subflow {
     ev: Ev,
     /// New packets of the present section; counting stops one above what a frame can carry.
     sent: u16,
-    /// Unacknowledged packets.
     open: u16,
 }
 
@@ -344,7 +340,6 @@ impl OrderedChaos {
         };
     }
 
-    /// The subflows that have packets in flight.
     fn open(&self) -> u64 {
         let subflows = self.subflows.iter().enumerate();
         subflows.fold(0, |open, (index, subflow)| if subflow.open > 0 { open | bit(index) } else { open })
@@ -397,7 +392,6 @@ impl Subflow {
     }
 }
 
-/// [`OrderedChaosConfig`] brought into range.
 #[derive(Clone, Debug)]
 struct Settings {
     interval_ps: u64,
@@ -439,7 +433,6 @@ const fn bit(index: usize) -> u64 {
 }
 
 const SUBFLOWS: u8 = 16;
-/// A second, in ps.
 const MAX_INTERVAL_PS: u64 = 1_000_000_000_000;
 /// A sum of 2^32 such units is 4.4 s: all the round-trip times that are counted, at 67 us each.
 const RTT_SHIFT: u32 = 10;

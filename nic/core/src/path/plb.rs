@@ -147,12 +147,10 @@ struct Rounds {
     hold_until: Time,
     /// Congestion before this time changes nothing.
     suspended_until: Time,
-    /// Packets of this round that came back.
     delivered: u32,
     /// The number of them that were marked or lost.
     congested: u32,
     ev: Ev,
-    /// Consecutive congested rounds.
     rounds: u8,
     /// The next packet takes a new path.
     moves: bool,
@@ -164,7 +162,6 @@ impl Rounds {
     }
 }
 
-/// The settings with the rule's defaults.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     /// Default: a base round-trip time.

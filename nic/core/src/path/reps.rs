@@ -23,7 +23,6 @@ pub struct Reps {
     /// `exitFreezingMode`.
     exit_freezing: Time,
     suspicion: Suspicion,
-    /// When the timeout of the suspect's lost packet expires.
     expires_at: Time,
     force: Force,
     settings: Settings,
@@ -296,7 +295,6 @@ impl Buffer {
         self.set_head(head + 1, depth);
     }
 
-    /// Whether the next packet takes a new value.
     fn explores(&self) -> bool {
         self.explore > 0 || self.filled() == 0 || (self.valid() == 0 && !self.is_frozen())
     }
@@ -445,5 +443,4 @@ const FREEZING_RTTS: u64 = 128;
 /// Packets that explore after freezing in the Ultra Ethernet artifact.
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;
 
-/// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;

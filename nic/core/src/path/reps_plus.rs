@@ -267,7 +267,6 @@ impl Balancer for RepsPlus {
     }
 }
 
-/// The state per connection.
 #[derive(Clone, Copy, Debug)]
 struct RecycledEvs {
     /// Slots from `filled` were never written; the `valid` ones before `head` are unused.

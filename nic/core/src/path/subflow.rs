@@ -26,7 +26,6 @@ pub struct Subflow {
 impl Scheme for Subflow {
     type Config = SubflowConfig;
 
-    /// The first label's value, and the next label.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
 
     //= docs/specs/subflow.md#SUB-1 labels

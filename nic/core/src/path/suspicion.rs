@@ -10,9 +10,7 @@ use crate::now::{Now, Path};
 pub(super) struct Suspicion {
     /// When the next step is due; [`Time::NEVER`] without a suspect.
     step_at: Time,
-    /// Maximum time to an answer, in ticks.
     wait: u32,
-    /// The entropy value of the packet.
     ev: Ev,
     /// [`LOST`] for each unanswered probe, less one for each answer.
     score: i8,
@@ -32,12 +30,10 @@ impl Suspicion {
         Self { step_at: now, wait, ev, score: 0, flags: if failed { FAILED } else { 0 } }
     }
 
-    /// The entropy value of the suspected path.
     pub(super) fn suspect(&self) -> Option<Ev> {
         (self.step_at != Time::NEVER).then_some(self.ev)
     }
 
-    /// Maximum time to an answer, in ticks.
     pub(super) fn wait(&self) -> u32 {
         self.wait
     }
@@ -46,7 +42,6 @@ impl Suspicion {
         self.flags & FAILED != 0
     }
 
-    /// Whether a probe of the suspect was sent.
     pub(super) fn has_probed(&self) -> bool {
         self.flags & ASKED != 0
     }
@@ -61,7 +56,6 @@ impl Suspicion {
         self.flags >> SCOUTS & 7
     }
 
-    /// Raises the number of probes that explore to `count`, at most seven.
     pub(super) fn raise_scouts(&mut self, count: u8) {
         self.flags = self.flags & !(7 << SCOUTS) | self.scouts().max(count.min(7)) << SCOUTS;
     }
@@ -71,7 +65,6 @@ impl Suspicion {
         self.raise_scouts(self.scouts() + 1);
     }
 
-    /// Takes one of the probes that are to explore.
     pub(super) fn take_scout(&mut self) -> bool {
         let is_due = self.explores() && self.scouts() > 0;
         self.flags -= u8::from(is_due) << SCOUTS;
@@ -127,7 +120,6 @@ impl Suspicion {
         self.step_at != Time::NEVER && (self.score >= 0 || self.has_failed())
     }
 
-    /// Takes an answer. Returns whether the path works.
     //= docs/specs/reps-plus.md#RPP-11 probes
     //= docs/specs/reps-plus.md#RPP-13 thawing
     pub(super) fn on_answer(&mut self) -> bool {
@@ -193,18 +185,14 @@ const FAILS: i8 = 5 * LOST;
 const WORKS: i8 = -5;
 /// Score at which a failed path works again: eight answers.
 const WORKS_AGAIN: i8 = -8;
-/// Maximum number of probes in flight while the score is not above 0.
 const AT_ONCE: i8 = 2;
-/// Number of waits between two tests of a failed path.
 const FAILED_WAITS: u64 = 8;
 
 /// In [`Suspicion::flags`]: the probes of the last three steps.
 const IN_FLIGHT: u8 = 7;
 /// The oldest of them, sent a wait before the next step.
 const OVERDUE: u8 = 4;
-/// First bit of the probes that are to explore.
 const SCOUTS: u8 = 3;
-/// A probe of the suspect was sent.
 const ASKED: u8 = 1 << 6;
 const FAILED: u8 = 1 << 7;
 

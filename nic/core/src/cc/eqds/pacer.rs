@@ -18,9 +18,7 @@ use crate::units::Ratio;
 pub struct PullPacer {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// The entries that wait for a pull, each once.
     queue: VecDeque<u32>,
-    /// Earliest time of the next pull.
     next_at: Time,
     gaps: Gaps,
 }
@@ -58,7 +56,6 @@ impl CreditBound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Free,
-    /// Has all that it requested.
     Content,
     Waiting,
     /// Closed, and still in the queue.
@@ -179,7 +176,6 @@ impl PullPacer {
         None
     }
 
-    /// Appends a connection to the queue unless it waits already.
     fn enqueue(&mut self, now: Time, index: u32) {
         if self.entries[index as usize].phase != Phase::Content {
             return;
@@ -205,7 +201,7 @@ impl PullPacer {
     /// Advances the next pull's time by that of `bytes`. A late caller catches up within bounds.
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     fn advance(&mut self, now: Time, bytes: u64) {
-        let gap_ps = self.gaps.after(bytes);
+        let gap_ps = self.gaps.gap_ps(bytes);
         self.next_at = after_gap(self.next_at, now, gap_ps, CATCH_UP_PULLS);
     }
 }

@@ -9,7 +9,6 @@ use crate::loss::Span;
 pub(in crate::flow) enum Coded {
     /// Its message is complete, or the arrival cannot be judged yet.
     Duplicate,
-    /// It contradicts itself, the message so far, or a limit.
     Rejected,
     Part,
     Complete(Span),

@@ -11,7 +11,6 @@ pub(in crate::flow) struct Numbers {
     next: u32,
     /// Each from a number (inclusive) to another (exclusive), oldest first.
     gaps: Vec<(u32, u32)>,
-    /// The total of numbers in gaps.
     missing: u32,
 }
 
@@ -48,7 +47,6 @@ impl Numbers {
         self.next = number.wrapping_add(1);
     }
 
-    /// Removes a number from its gap.
     fn fill(&mut self, number: u32) {
         let Some(gap) = self.gap_of(number) else { return };
         let (from, until) = self.gaps[gap];

@@ -8,7 +8,6 @@ use super::table::{Incoming, Table};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow) enum Placed {
-    /// It contradicts itself, the message so far, or a limit.
     Rejected,
     NoRoom,
     Part(PayloadSlot),
@@ -39,7 +38,6 @@ pub enum Part {
     Last,
 }
 
-/// The receiver's incomplete messages, and the numbers of the others.
 #[derive(Clone, Debug)]
 pub(in crate::flow) struct Reassembly {
     pub table: Table,

@@ -11,21 +11,17 @@ const PAGE_BYTES: u64 = 4 << 10;
 /// First byte (inclusive), last (exclusive).
 type Range = (u64, u64);
 
-/// The memory of all incomplete messages of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow) struct Room {
     /// Bytes beyond twice what has arrived of each.
     excess: u64,
 }
 
-/// The parts of one message that may take memory.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Parts {
-    /// The part of the last packet.
     latest: Range,
     /// All of them, sorted and disjoint; empty if `latest` is the whole message.
     all: Vec<Range>,
-    /// Their total.
     pub bytes: u64,
     /// Bytes beyond twice what has arrived.
     excess: u64,

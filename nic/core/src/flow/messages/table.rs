@@ -23,7 +23,6 @@ pub(in crate::flow) struct Incoming {
     pub parts: Parts,
 }
 
-/// The arrangement of packets in a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow) struct Layout {
     /// Payload of every packet but the last; 0 while only the last has arrived.
@@ -132,7 +131,6 @@ impl Table {
         }
     }
 
-    /// Returns the place of `message`, or the free one where it would go.
     #[inline]
     fn search(&self, message: u32) -> usize {
         let mut place = self.home(message);

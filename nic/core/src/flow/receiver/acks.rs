@@ -45,7 +45,6 @@ impl Receiver {
         self.cumulative.max(end.saturating_sub(BITMAP_PACKETS)).min(lowest.max(self.cumulative))
     }
 
-    /// Returns the bitmap of arrivals from `base`.
     #[inline]
     pub(super) fn bitmap(&self, base: u64) -> [u64; 4] {
         if base >= self.highest {

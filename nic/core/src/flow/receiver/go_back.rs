@@ -5,7 +5,6 @@ use crate::Time;
 use spray_wire::Nack;
 
 impl Receiver {
-    /// Takes a data frame if it is the expected one.
     //= docs/specs/go-back-n.md#GBN-1 what is kept
     pub(super) fn on_in_order(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let psn = arrival.data.psn;

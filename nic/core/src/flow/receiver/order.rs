@@ -29,7 +29,6 @@ impl Degrees {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Order {
-    /// One more than the highest number seen.
     highest: u64,
     /// One more than the number of the previous packet, retransmissions excluded.
     expected: u64,

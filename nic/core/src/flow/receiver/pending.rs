@@ -35,7 +35,6 @@ impl Pending {
         }
     }
 
-    /// Whether a bitmap that begins at `base` covers all pending packets.
     #[inline]
     pub(super) fn is_covered(&self, base: u64) -> bool {
         self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS

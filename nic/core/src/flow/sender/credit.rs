@@ -86,7 +86,6 @@ impl Sender {
         Some(Transmit::PullRequest { request, ev })
     }
 
-    /// Whether credit permits a packet. If not, starts to wait for credit.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
     pub(super) fn credit_admits(&mut self, now: Time) -> bool {
         if self.cc.has_credit() {

@@ -13,7 +13,6 @@ impl Sender {
         self.paused = pause;
     }
 
-    /// Records the start or end of a drain.
     #[inline]
     pub(super) fn watch_drain(&mut self, now: Time) {
         if self.offers.hold_back || self.paused || self.draining_since.is_some() {

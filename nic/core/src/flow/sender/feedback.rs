@@ -17,7 +17,6 @@ struct Tally {
     echoed: Option<u16>,
 }
 
-/// Counts of acknowledged packets that were once declared lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Repairs {
     packets: u64,
@@ -25,14 +24,11 @@ struct Repairs {
     /// Wire bytes of those not yet retransmitted, which were not in flight.
     late_bytes: u64,
     spurious: u64,
-    /// Packets that the gap rule declared lost and that had arrived.
     gap_mistakes: u64,
-    /// Packets that the gap rule declared lost and that had not arrived.
     gap_confirmations: u64,
 }
 
 impl Repairs {
-    /// Determines whether an acknowledged packet that was once declared lost was lost.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     fn on_repaired(&mut self, now: Time, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
@@ -163,7 +159,6 @@ impl Sender {
         self.recovery.learn(now, repairs.gap_mistakes > 0, repairs.gap_confirmations);
     }
 
-    /// Passes the ACK to congestion control and balancer.
     #[inline]
     fn credit(&mut self, now: Time, ack: &Ack, tally: &Tally, wire_bytes: u64, publisher: &mut impl Publisher) {
         let rtt_ps = self.sample_rtt(now, ack);
@@ -251,7 +246,6 @@ impl Sender {
         self.recovery.expected_rtt_ps()
     }
 
-    /// Declares a packet lost, reports it, and queues it for retransmission.
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
     pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {

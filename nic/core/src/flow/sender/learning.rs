@@ -40,7 +40,6 @@ impl Sender {
         (ack.marked, ack.marked_packets) = if is_marked && !self.shows_mark(ack.rtt_ps) { (false, 0) } else { marks };
     }
 
-    /// Whether the balancer sees the mark of a packet with this round-trip time.
     #[inline]
     pub(super) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
         self.calibration.as_deref_mut().is_none_or(|calibration| calibration.shows_mark(rtt_ps))

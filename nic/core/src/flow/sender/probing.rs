@@ -27,7 +27,6 @@ impl Sender {
         }
     }
 
-    /// Returns a probe if one is due.
     pub(super) fn poll_probe(&mut self, now: Time) -> Option<Transmit> {
         let fresh = !self.balancer.has_probed();
         let ev = self.balancer.poll_probe(self.path.at(now))?;

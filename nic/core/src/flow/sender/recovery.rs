@@ -12,7 +12,6 @@ pub(super) struct Recovery {
     patience: Patience,
     pub rtt: RttEstimator,
     rto: RtoConfig,
-    /// The retransmission timeout without backoff.
     timeout_ps: u64,
     /// Consecutive timeouts without progress.
     pub backoff: Backoff,
@@ -52,7 +51,6 @@ impl Recovery {
         }
     }
 
-    /// Enables the gap rule with little patience.
     //= docs/specs/transport.md#TRN-40 quick gap rule
     pub(super) fn quicken(&mut self) {
         self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
@@ -60,7 +58,6 @@ impl Recovery {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Changes the repair before anything is sent.
     pub(super) fn set_repair(&mut self, repair: Repair) {
         (self.repair, self.patience) = (repair, repair.patience());
     }
@@ -89,7 +86,6 @@ impl Recovery {
         self.held_until = self.held_until.max(sent_at.after(wait_ps));
     }
 
-    /// Updates the bounds of the retransmission timeout.
     pub(super) fn set_rto(&mut self, rto: RtoConfig) {
         self.rto = rto;
         self.timeout_ps = rto.timeout_ps(&self.rtt);
@@ -117,7 +113,6 @@ impl Recovery {
         }
     }
 
-    /// When a timeout that starts at `start` expires.
     #[inline]
     pub(super) fn after_timeout(&self, start: Time, backoff: Backoff) -> Time {
         //= docs/specs/transport.md#TRN-32 backoff
@@ -125,7 +120,6 @@ impl Recovery {
         start.after(timeout_ps)
     }
 
-    /// When the oldest transmission counts as lost, by timeout or by the gap rule.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         self.scoreboard.oldest().map_or(Time::NEVER, |(_, oldest)| self.expiry(oldest).min(self.gap_deadline(oldest)))
@@ -169,7 +163,6 @@ impl Recovery {
         Some(psn)
     }
 
-    /// Whether losses are declared before their timeouts.
     pub(super) fn has_gap_rule(&self) -> bool {
         self.sack_gap.packets.is_some()
     }

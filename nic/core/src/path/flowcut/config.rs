@@ -76,7 +76,6 @@ impl FlowcutConfig {
     }
 }
 
-/// The settings in the units of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     /// Default: bandwidth-delay products of the path.
@@ -109,12 +108,10 @@ impl Settings {
         }
     }
 
-    /// Minimum unsent payload bytes for a drain to begin.
     pub(super) fn tail_bytes(&self, path: &Path, ack: &AckInfo) -> u64 {
         self.tail_bytes.unwrap_or(u64::from(path.bdp_packets) * u64::from(ack.packet_bytes))
     }
 
-    /// Time after which a drain without feedback ends.
     pub(super) fn drain_timeout_ps(&self, path: &Path) -> u64 {
         self.drain_timeout_us.map_or(path.base_rtt_ps * DRAIN_TIMEOUT_RTTS, Micros::ps)
     }

@@ -10,7 +10,6 @@ use crate::path::AckInfo;
 pub(super) struct Rates {
     /// When the round began; [`Time::ZERO`] before its first ACK.
     round_at: Time,
-    /// Wire bytes acknowledged since the round began.
     bytes: u32,
     /// Of paths that were left, the latest first; 0 if none.
     left: [u32; PATHS],
@@ -23,7 +22,6 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Takes an acknowledgement of the present path.
     pub(super) fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         if self.round_at == Time::ZERO {
             self.round_at = now.time.max(Time::ZERO.next());

@@ -22,7 +22,6 @@ impl Delay {
         delay
     }
 
-    /// Forgets everything but the least round-trip times.
     pub(super) fn reset(&mut self, settings: &Settings, path: &Path) {
         //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         self.path = Congestion::NONE;

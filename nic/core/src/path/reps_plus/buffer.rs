@@ -37,7 +37,6 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Whether the buffer holds a value, used or not.
     pub(super) fn holds(&self, ev: Ev) -> bool {
         self.cached.iter().take(self.filled.into()).any(|cached| *cached == ev)
     }

@@ -7,7 +7,6 @@ use crate::path::suspicion::wait_ticks;
 use crate::path::{AckInfo, Ev, LossCause, LossInfo, ProbeInfo};
 
 impl RepsPlus {
-    /// Freezes if the suspect's path has failed.
     //= docs/specs/reps-plus.md#RPP-12 freezing
     #[inline(never)]
     pub(super) fn judge(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {

@@ -5,7 +5,6 @@ use crate::path::Ev;
 /// Maximum number of entropy values in the buffer: those of an ACK of 16 packets.
 pub(super) const MAX_BUFFER: usize = 16;
 
-/// Entropy values of packets that the present ACK covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settled {
     pub evs: [Ev; MAX_BUFFER],

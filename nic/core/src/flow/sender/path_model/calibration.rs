@@ -15,7 +15,6 @@ use crate::now::Path;
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Calibration {
     pub rto: RtoConfig,
-    /// Whether the balancer reuses paths that packets came back from.
     reuses: bool,
     /// Least round-trip times of the present and the previous epoch; `u64::MAX` without a sample.
     least_ps: [u64; 2],
@@ -51,12 +50,10 @@ struct Round {
     is_late: bool,
 }
 
-/// How the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// With every round. Counts consecutive rounds that delivered little more than the best.
     Starting(u8),
-    /// By the congestion control.
     Steady,
 }
 
@@ -219,13 +216,11 @@ impl Calibration {
         self.least_ps[0].min(self.least_ps[1])
     }
 
-    /// The round-trip time without queues, as far as known.
     fn base_rtt_ps(&self) -> u64 {
         let least_ps = self.least_ps();
         if self.marks && self.calm_ps > 0 { self.calm_ps.max(least_ps) } else { least_ps }
     }
 
-    /// Ends the round and starts the next one.
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
     fn end_round(&mut self, now: Time, path: &mut Path) {

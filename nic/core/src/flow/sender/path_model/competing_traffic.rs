@@ -3,12 +3,10 @@
 
 use crate::Time;
 
-/// Detects cross traffic.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow::sender) struct Rivals {
     /// Counts since the last judgement or, while losses govern, since they do.
     look: Look,
-    /// Whether losses govern.
     govern: bool,
     /// Rounds until what governs may change.
     rounds: u16,
@@ -21,7 +19,6 @@ pub(in crate::flow::sender) struct Rivals {
 
 const _: () = assert!(size_of::<Rivals>() <= 64);
 
-/// Counts of some rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Look {
     rounds: u32,
@@ -33,7 +30,6 @@ struct Look {
     bytes: u64,
 }
 
-/// The result of a round.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Outcome {
     pub packets: u32,
@@ -45,7 +41,6 @@ pub(in crate::flow::sender) struct Outcome {
     pub late: bool,
 }
 
-/// Losses govern from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow::sender) struct Begins {
     /// The window, in wire bytes.
@@ -133,7 +128,6 @@ const LOOK_ROUNDS: u32 = 8;
 const LOOK_PACKETS: u32 = 64;
 /// A window of this number of packets need not have fallen.
 const FEW_PACKETS: u32 = 8;
-/// Rounds in which losses govern before marks are tried again.
 const ROUNDS: u16 = 64;
 /// If one packet in `MANY_PART` is lost, windows are too small: marks govern `PATIENCE` rounds.
 const MANY_PART: u32 = 4;

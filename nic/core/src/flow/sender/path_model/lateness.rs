@@ -3,7 +3,6 @@
 
 use crate::Time;
 
-/// The delay from which a packet counts as marked.
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Lateness {
     /// Delay from which a packet is late; [`u64::MAX`] if the network marks.
@@ -30,7 +29,6 @@ enum State {
     Trying(Trial),
 }
 
-/// The trial of a lower limit.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     /// The previous limit, the losses of a span at it, and that span's duration.

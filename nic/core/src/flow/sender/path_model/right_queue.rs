@@ -10,7 +10,6 @@ use spray_wire::{Ev, EvPort};
 
 use crate::rng::Rng;
 
-/// The right ports known so far.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow::sender) struct RightQueue {
     base: u16,
@@ -19,7 +18,6 @@ pub(in crate::flow::sender) struct RightQueue {
     /// The number of nonzero differences.
     rank: u8,
     has_base: bool,
-    /// Contradictions so far.
     mistakes: u8,
     /// Packets chosen since the last new difference.
     since: u32,

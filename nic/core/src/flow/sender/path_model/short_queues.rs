@@ -3,20 +3,17 @@
 
 use crate::flow::FIRST_PACKETS;
 
-/// What the latest rounds show of the queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow::sender) struct ShortQueues {
     /// Seven eighths of the wire bytes that the last round delivered in one base round-trip time.
     least_window_bytes: u64,
     /// Packets that the last round acknowledged; 0 before its end.
     packets: u32,
-    /// Consecutive uncongested rounds.
     rounds: u8,
 }
 
 const _: () = assert!(size_of::<ShortQueues>() <= 16);
 
-/// Packet counts of a round.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct RoundPackets {
     pub acked: u32,

@@ -4,7 +4,6 @@ use spray_wire::ProbeAck;
 
 use crate::Time;
 
-/// The probes of the balancer's present suspect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow::sender) struct Probes {
     /// Token and time of the first and of the latest; tokens count up from 1.

@@ -11,7 +11,6 @@ pub(in crate::flow::sender) enum Awaited {
     Credit,
 }
 
-/// The timer, for one thing at a time.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Retry {
     awaited: Option<Awaited>,
