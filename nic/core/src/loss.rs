@@ -1,6 +1,4 @@
-//! Loss recovery, one file per scheme: retransmission timeout (`rto`), selective-ACK threshold
-//! (`sack`, `patience`), subflows (`subflow`), RDMA NICs (`go_back_n`, `irn`), ideal erasure code
-//! (`erasure`). Also round-trip times and the scoreboard of packets in flight.
+//! Loss recovery, one file per scheme. Round-trip times and the scoreboard serve all of them.
 
 mod bits;
 #[cfg(any(test, feature = "lab"))]

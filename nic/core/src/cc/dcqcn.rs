@@ -1,5 +1,4 @@
-//! DCQCN, RoCE's rate control by marks (Reunion §4; rules: "Congestion Control for Large-Scale RDMA
-//! Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
+//! DCQCN, RoCE's rate control (Reunion §4; Zhu et al., SIGCOMM 2015): `docs/specs/dcqcn.md`.
 
 use super::fixed_point::after_gap;
 use super::{AckInfo, CongestionControl, Scheme, part_bytes, part_rate};

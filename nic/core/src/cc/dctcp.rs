@@ -1,5 +1,4 @@
-//! REPS's DCTCP variant (REPS §4.1), as MPRDMA's: every acknowledgement moves the window. Clauses
-//! (DCTCP-n) are in `docs/specs/dctcp.md`.
+//! The DCTCP variant of REPS (§4.1) and MPRDMA, moved by every ACK: `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
 use super::{AckInfo, CongestionControl, Scheme};

@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn the_longest_gap_is_281_seconds() {
         for (rate_bps, bytes) in [(0, u64::MAX), (1, 36), (1, 1 << 40), (1_000_000_000_000_000, u64::MAX)] {
-            assert_eq!(Gaps::new(rate_bps).after(bytes) / PS_PER_S, 281, "{bytes} at {rate_bps}");
+            assert_eq!(Gaps::new(rate_bps).gap_ps(bytes) / PS_PER_S, 281, "{bytes} at {rate_bps}");
         }
-        assert_eq!(Gaps::new(1).after(35), 280 * PS_PER_S);
+        assert_eq!(Gaps::new(1).gap_ps(35), 280 * PS_PER_S);
     }
 }

@@ -1,5 +1,4 @@
-//! A constant window, to compare path choice alone (Flowcut §III-B). Clauses (FXW-n) are in
-//! `docs/specs/fixed-window.md`.
+//! A constant window, to compare path choice (Flowcut §III-B): `docs/specs/fixed-window.md`.
 
 use super::{CongestionControl, Scheme, part_bytes};
 use crate::now::Path;

@@ -1,5 +1,4 @@
-//! MSwift: Swift's delay-based window with the median of recent delays (OFAN §4, §8.3 and appendix
-//! H). Clauses (MSW-n) are in `docs/specs/mswift.md`.
+//! MSwift: Swift with the median of delays (OFAN §4, §8.3, appendix H): `docs/specs/mswift.md`.
 
 use alloc::boxed::Box;
 
@@ -230,14 +229,11 @@ impl Settings {
             None => (target_bytes(own, path).min(1 << 50) * 1000 / packet_bytes).max(1),
             Some(packets) => packets.to_permille(),
         };
+        let min_share = share(own.min_window).clamp(share(Ratio::permille(1)), ONE);
         let flow_from = root_of_inverse(flow_max_window);
         let span = root_of_inverse(own.flow_min_window.to_permille()).saturating_sub(flow_from);
         Self {
-            min_window: times(
-                packet_bytes << FRACTION_BITS,
-                share(own.min_window).clamp(share(Ratio::permille(1)), ONE),
-            )
-            .max(1),
+            min_window: times(packet_bytes << FRACTION_BITS, min_share).max(1),
             max_window: window(path.max_window_bytes, packet_bytes),
             ai: share(own.ai),
             beta: share(own.beta),

@@ -1,6 +1,5 @@
-//! NSCC: Ultra Ethernet's window control by delay and marks (Ultra Ethernet 1.0, network signalled
-//! congestion control), with its public artifact's constants. Clauses (NSC-n):
-//! `docs/specs/nscc.md`.
+//! NSCC, Ultra Ethernet 1.0's network signalled congestion control, by delay and marks, with the
+//! constants of its public artifact. Clauses (NSC-n) are in `docs/specs/nscc.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CongestionControl, Scheme};

@@ -1,5 +1,4 @@
-//! NSCC and EQDS combined, as in Ultra Ethernet: a packet needs window and credit. Clauses (NSE-n)
-//! are in `docs/specs/nscc-eqds.md`.
+//! Ultra Ethernet's NSCC and EQDS combined: window and credit (`docs/specs/nscc-eqds.md`).
 
 use spray_wire::PullRequest;
 

@@ -238,9 +238,7 @@ impl Receiver {
     /// Returns the next NACK.
     #[inline]
     pub fn poll_nack(&mut self) -> Option<Nack> {
-        let nack = self.nacks.pop_front()?;
-        self.stats.nacks += 1;
-        Some(nack)
+        self.nacks.pop_front().inspect(|_| self.stats.nacks += 1)
     }
 
     /// Returns the number and length of a complete message, once for each.

@@ -1,5 +1,5 @@
 //! Go-back-N as in RoCE NICs: one NACK per gap (Mittal et al., SIGCOMM 2018, §2; the receiver of
-//! HPCC's artifact). Clauses (GBN-n) are in `docs/specs/go-back-n.md`.
+//! HPCC's artifact; `docs/specs/go-back-n.md`).
 
 use crate::Time;
 use crate::settings::settings;

@@ -1,5 +1,5 @@
-//! IRN's loss recovery: selective repeat, one retransmission per packet and recovery, two fixed
-//! timeouts (Mittal et al., SIGCOMM 2018, §3). Clauses (IRN-n) are in `docs/specs/irn.md`.
+//! IRN's loss recovery (Mittal et al., SIGCOMM 2018, §3; `docs/specs/irn.md`): selective repeat,
+//! one retransmission per packet and recovery, two fixed timeouts.
 
 use spray_wire::Ack;
 

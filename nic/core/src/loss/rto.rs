@@ -25,11 +25,9 @@ impl RtoConfig {
     }
 
     /// Returns these bounds, raised to those of a path with this base round-trip time.
-    pub const fn on_path(self, base_rtt_ps: u64) -> Self {
+    pub fn on_path(self, base_rtt_ps: u64) -> Self {
         let path = Self::for_path(base_rtt_ps);
-        let min_ps = if self.min_ps > path.min_ps { self.min_ps } else { path.min_ps };
-        let max_ps = if self.max_ps > path.max_ps { self.max_ps } else { path.max_ps };
-        Self { min_ps, max_ps, ..self }
+        Self { min_ps: self.min_ps.max(path.min_ps), max_ps: self.max_ps.max(path.max_ps), ..self }
     }
 
     /// The timeout without backoff.

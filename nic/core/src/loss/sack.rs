@@ -1,5 +1,5 @@
-//! The selective-ACK threshold: packets are lost when enough later packets have arrived (OFAN §4
-//! "Loss recovery"; §8.2 has 6 for all-to-all, 32 for permutations).
+//! The selective-ACK threshold: later arrivals prove losses (OFAN §4 "Loss recovery"; §8.2 has 6
+//! for all-to-all, 32 for permutations).
 
 use super::{Patience, RttEstimator, Scoreboard};
 use crate::Time;
@@ -17,10 +17,12 @@ settings! {
     }
 }
 
+/// The threshold and its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackGap {
     /// Later arrivals, or the distance of the latest (TRN-39); `None` declares no losses.
     pub packets: Option<u32>,
+    /// The additional condition.
     pub rule: SackRule,
 }
 

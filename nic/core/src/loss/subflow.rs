@@ -1,5 +1,5 @@
-//! Loss detection at the receiver: packets of one section go over one path in order, so an arrival
-//! proves missing earlier ones lost. Clauses (ORC-n) are in `docs/specs/ordered-chaos.md`.
+//! Loss detection at the receiver (`docs/specs/ordered-chaos.md`): packets of one section go over
+//! one path in order, so an arrival proves missing earlier ones lost.
 
 use spray_wire::Section;
 

@@ -1,5 +1,4 @@
-//! Per-path penalties over all entropy values: REPS's "bitmap" baseline (§4.1), after STrack (Le et
-//! al., 2024). Clauses (BITMAP-n) are in `docs/specs/bitmap.md`.
+//! REPS's "bitmap" baseline (§4.1), after STrack (Le et al., 2024): `docs/specs/bitmap.md`.
 
 #[cfg(test)]
 mod tests;

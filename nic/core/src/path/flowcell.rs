@@ -1,5 +1,4 @@
-//! Flowcells (He et al., *Presto*, SIGCOMM 2015, §3.1): a new path every 64 KiB. Clauses
-//! (FLOWCELL-n) are in `docs/specs/flowcell.md`.
+//! Flowcells (He et al., *Presto*, SIGCOMM 2015, §3.1) of 64 KiB: `docs/specs/flowcell.md`.
 
 #[cfg(test)]
 mod tests;

@@ -180,14 +180,13 @@ impl Flowcut {
         Admission::Wait
     }
 
-    fn draw(&mut self, evs: u16, rng: &mut Rng) -> Ev {
-        let old = self.state.ev;
+    fn draw(&self, evs: u16, rng: &mut Rng) -> Ev {
         //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
         }
         //= docs/specs/flowcut.md#FLC-4 another path than before
-        draw_other(old, evs, rng)
+        draw_other(self.state.ev, evs, rng)
     }
 }
 

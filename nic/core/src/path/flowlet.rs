@@ -1,5 +1,4 @@
-//! Flowlet switching (Vanini et al., NSDI 2017) at the host: a new path after a gap, of half an RTT
-//! in REPS §4.1. Clauses (FLOWLET-n) are in `docs/specs/flowlet.md`.
+//! Flowlets (Vanini et al., NSDI 2017) by a gap at the host (REPS §4.1): `docs/specs/flowlet.md`.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! Host DR: destination-based rotation at the host (OFAN §6, after DRB), over the switches where
-//! shortest paths turn downwards. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
+//! shortest paths turn downwards (`docs/specs/host-dr.md`).
 
 use rand_core::RngCore;
 use spray_wire::EvPort;

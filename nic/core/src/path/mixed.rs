@@ -1,5 +1,4 @@
-//! Ultra Ethernet's `mixed`: an EV that comes back unmarked is reused once, before the [`Bitmap`]'s
-//! next one. Clauses (MIX-n) are in `docs/specs/mixed.md`.
+//! Ultra Ethernet's `mixed`: unmarked EVs once more, then the [`Bitmap`]'s: `docs/specs/mixed.md`.
 
 use alloc::collections::VecDeque;
 

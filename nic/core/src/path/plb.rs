@@ -1,6 +1,5 @@
-//! PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): keeps a path until it stays
-//! congested. Variants: REPS (§4.1), OFAN (§3.2, scheme 3), Linux. Clauses (PLB-n):
-//! `docs/specs/plb.md`.
+//! PLB (Qureshi et al., SIGCOMM 2022; `docs/specs/plb.md`) keeps a path until it stays congested.
+//! Variants: REPS (§4.1), OFAN (§3.2, scheme 3), Linux.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! REPS, recycled entropy packet spraying (REPS §3): an EV that comes back unmarked is reused once;
-//! after a failure only EVs that worked are used. Clauses (REPS-n) are in `docs/specs/reps.md`.
+//! REPS, recycled entropy packet spraying (REPS §3; `docs/specs/reps.md`): an EV that comes back
+//! unmarked is reused once; after a failure only EVs that worked are used.
 
 mod config;
 

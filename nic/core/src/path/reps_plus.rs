@@ -1,6 +1,5 @@
-//! `reps-plus`, this project's REPS: recycles the EV of every packet an ACK covers, explores
-//! evenly, detects losses before the timer, and freezes when probes show that a path has failed.
-//! Clauses (RPP-n) are in `docs/specs/reps-plus.md`.
+//! `reps-plus`, this project's REPS (`docs/specs/reps-plus.md`): recycles the EV of every packet an
+//! ACK covers, explores evenly, detects losses early, and freezes on evidence from probes.
 
 mod buffer;
 mod config;
@@ -132,9 +131,7 @@ impl Balancer for RepsPlus {
     }
 
     fn next_choice(&self) -> Choice {
-        let state = &self.state;
-        let keeps = state.keeps_to_buffer();
-        match (keeps, state.valid) {
+        match (self.state.keeps_to_buffer(), self.state.valid) {
             (true, _) => Choice::Frozen,
             (false, 0) => Choice::Explored,
             (false, _) => Choice::Recycled,

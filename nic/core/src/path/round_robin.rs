@@ -1,4 +1,4 @@
-//! Round robin: every entropy value in turn. Clauses (RR-n) are in `docs/specs/round-robin.md`.
+//! Every entropy value in turn (`docs/specs/round-robin.md`).
 
 use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, ahead, draw_lasting};
 use crate::now::{Now, Path};

@@ -1,5 +1,4 @@
-//! Subflows: a connection uses a few labels in turn, and switches hash each to a lasting path (OFAN
-//! §3.2, table 2). Clauses (SUB-n) are in `docs/specs/subflow.md`.
+//! A few labels in turn, each on a lasting path (OFAN §3.2, table 2): `docs/specs/subflow.md`.
 
 use super::labels::Labels;
 use super::{Balancer, Ev, Scheme, SendInfo};

@@ -1,5 +1,4 @@
-//! Congestion of a path by a connection's round-trip times: the rule shared with switches
-//! ([`spray_wire::flowcut`]) or the published artifact's.
+//! Congestion of a path by its round-trip times: the switches' rule or the artifact's.
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample, average, ticks};
 

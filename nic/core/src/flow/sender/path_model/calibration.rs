@@ -1,5 +1,4 @@
-//! Learns the base round-trip time and the capacity of the path while sending. Clauses (CAL-n) are
-//! in `docs/specs/calibration.md`.
+//! Learns base round-trip time and capacity of the path while sending: `docs/specs/calibration.md`.
 
 use super::competing_traffic::{Outcome, Rivals};
 use super::lateness::{Lateness, smoothed};

@@ -1,5 +1,5 @@
-//! Queues filled by cross traffic: where packets stay marked although the window falls, losses
-//! govern in place of marks. Clauses (CAL-n) are in `docs/specs/calibration.md`.
+//! Queues filled by cross traffic (CAL-9 to 11): where packets stay marked although the window
+//! falls, losses govern in place of marks.
 
 use crate::Time;
 

@@ -1,5 +1,4 @@
-//! Replaces marks where the network gives none: a late packet counts as marked. Clauses (CAL-n) are
-//! in `docs/specs/calibration.md`.
+//! Late packets count as marked where the network gives no marks (CAL-7, CAL-8).
 
 use crate::Time;
 

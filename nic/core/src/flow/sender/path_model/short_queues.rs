@@ -1,5 +1,4 @@
-//! Detects short queues, by rounds: the window then grows faster, and losses are by chance. Clauses
-//! (CAL-n) are in `docs/specs/calibration.md`.
+//! Detects short queues, where the window grows faster and losses are by chance (CAL-13 to 15).
 
 use crate::flow::FIRST_PACKETS;
 
