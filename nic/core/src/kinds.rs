@@ -151,8 +151,7 @@ macro_rules! kinds {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+
         }
 
-        /// Maps settings to a value by their scheme: `of_scheme!(config, Type => value,
-        /// otherwise)`.
+        /// Maps settings to a value by scheme: `of_scheme!(config, Type => value, otherwise)`.
         #[allow(unused_macros, reason = "not every user of this macro needs it")]
         macro_rules! of_scheme {
             ($config:expr, $of:ident => $value:expr, $otherwise:expr) => {

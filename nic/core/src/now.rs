@@ -22,8 +22,8 @@ pub struct Path {
     pub base_rtt_ps: u64,
     /// Round-trip time, in picoseconds, of a slow path; [`u64::MAX`] if unknown.
     pub slow_rtt_ps: u64,
-    /// Rate of the sender's link, in bits per second: 1 to 10^15. If learned, twice the arrival
-    /// rate.
+    /// Rate of the sender's link, in bits per second: 1 to 10^15. Twice the arrival rate if
+    /// learned.
     pub link_bps: u64,
     /// Wire bytes of a full packet, 1 to 65,535: the step of growth and the least window.
     pub packet_bytes: u32,
@@ -139,14 +139,14 @@ pub(crate) struct OnPath<T> {
 
 impl<T> OnPath<T> {
     /// Computes the value from the path as it is.
-    pub(crate) fn new(path: &Path, work_out: impl FnOnce(&Path) -> T) -> Self {
-        Self { version: path.version, value: work_out(path) }
+    pub(crate) fn new(path: &Path, derive: impl FnOnce(&Path) -> T) -> Self {
+        Self { version: path.version, value: derive(path) }
     }
 
     #[inline]
-    pub(crate) fn follow(&mut self, path: &Path, work_out: impl FnOnce(&Path) -> T) {
+    pub(crate) fn follow(&mut self, path: &Path, derive: impl FnOnce(&Path) -> T) {
         if self.version != path.version {
-            *self = Self::new(path, work_out);
+            *self = Self::new(path, derive);
         }
     }
 }

@@ -1,6 +1,5 @@
-//! EQDS: the receiver grants credit, and the first window needs none (Olteanu et al., NSDI 2022;
-//! REPS §4.5.3). This is the sender's part, [`PullPacer`] the receiving host's; both:
-//! `docs/specs/eqds.md`.
+//! EQDS (Olteanu et al., NSDI 2022; REPS §4.5.3; `docs/specs/eqds.md`): the receiver grants credit,
+//! the first window needs none. This is the sender's part; the receiving host's is [`PullPacer`].
 
 mod pacer;
 
@@ -64,8 +63,8 @@ struct Totals {
     wanted: u64,
     /// Bytes of trimmed packets, for which the receiver grants credit without a request.
     trimmed: u64,
-    told: u64,
-    has_asked: bool,
+    requested: u64,
+    has_requested: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -116,7 +115,7 @@ impl Totals {
     //= docs/specs/eqds.md#EQDS-19 one packet in advance
     fn advance(&self, packet_bytes: u64) -> u64 {
         let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));
-        if self.speculating { at_worst.min(self.told.saturating_add(packet_bytes)) } else { 0 }
+        if self.speculating { at_worst.min(self.requested.saturating_add(packet_bytes)) } else { 0 }
     }
 
     /// The sender's estimate of credit spent, except that for trims.
@@ -136,15 +135,15 @@ impl Eqds {
         self.amounts.follow(path, |path| Amounts::new(&self.own, path));
         let (state, request_bytes) = (&mut self.state, self.amounts.request_bytes.min(most_bytes));
         let most = state.spent_unasked(state.spent).saturating_add(request_bytes);
-        let left = state.told.saturating_sub(state.spent_unasked(state.pulled));
+        let left = state.requested.saturating_sub(state.spent_unasked(state.pulled));
         let advance = if left == 0 { state.advance(path.packet_bytes.into()) } else { 0 };
-        let demand = state.demand().max(advance).min(most).max(state.told);
-        let due = !state.has_asked || (demand > state.told && left < request_bytes / 2);
+        let demand = state.demand().max(advance).min(most).max(state.requested);
+        let due = !state.has_requested || (demand > state.requested && left < request_bytes / 2);
         if !due && !again {
             return None;
         }
-        state.told = demand;
-        state.has_asked = true;
+        state.requested = demand;
+        state.has_requested = true;
         Some(PullRequest { demand_bytes: demand, pulled_bytes: state.pulled })
     }
 }
@@ -212,7 +211,7 @@ impl CongestionControl for Eqds {
         let (state, amounts) = (&mut self.state, &self.amounts);
         //= docs/specs/eqds.md#EQDS-5 totals
         let sent = state.spent.saturating_add(state.speculated);
-        let honest = credit_bytes.min(state.told.saturating_add(sent));
+        let honest = credit_bytes.min(state.requested.saturating_add(sent));
         state.speculating = false;
         if honest <= state.pulled {
             return false;

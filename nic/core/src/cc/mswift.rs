@@ -18,8 +18,7 @@ settings! {
         /// The delay is the median over this many acknowledgements; 1 makes it Swift.
         #[schemars(range(min = 1, max = 16))]
         pub samples: u8 = 16,
-        /// Queue that the target delay permits over `queue_hops` switches at the sender's link
-        /// rate.
+        /// Queue that the target delay permits, over `queue_hops` switches at the sender's rate.
         #[schemars(range(min = 0, max = 4_294_967_296_u64))]
         pub queue_bytes: ByteSize = ByteSize::new(113_000),
         /// Switches that `queue_bytes` refers to, in proportion to which other paths permit a
@@ -40,8 +39,7 @@ settings! {
         /// Window in packets at which the whole `flow_range` is added. Thousandths count.
         #[schemars(range(min = 0.001, max = 1_000), extend("x-decimals" = 3))]
         pub flow_min_window: Ratio = Ratio::permille(100),
-        /// Window in packets from which nothing is added. Thousandths count. By default what is in
-        /// flight at the target delay.
+        /// Window in packets from which nothing is added, in thousandths. By default the target's.
         #[schemars(range(min = 0.001, max = 1_000_000), extend("x-decimals" = 3))]
         pub flow_max_window: Option<Ratio> = None,
         /// Minimum window in packets. A window below one packet paces packets.

@@ -1,5 +1,5 @@
 //! NSCC, Ultra Ethernet 1.0's network signalled congestion control, by delay and marks, with the
-//! constants of its public artifact. Clauses (NSC-n) are in `docs/specs/nscc.md`.
+//! constants of its public artifact (`docs/specs/nscc.md`).
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CongestionControl, Scheme};
@@ -66,8 +66,7 @@ pub(super) struct Adaptation {
     pub(super) window: u64,
     /// Growth that is not added yet, in 2^-16 bytes times the window's bytes.
     increase: u64,
-    /// Bytes acknowledged since the last adjustment, in this quick-adapt period, since the last
-    /// one.
+    /// Bytes acknowledged since the last adjustment, in this quick-adapt period, since the last.
     received: u64,
     achieved: u64,
     ignored: u64,
@@ -107,9 +106,8 @@ struct Settings {
 }
 
 impl Nscc {
-    /// Quick adapt: sets the window to the bytes delivered if those are few and congestion is
-    /// severe. Returns whether the feedback needs no further reaction, also as older than the last
-    /// quick adapt.
+    /// Quick adapt: under severe congestion sets the window to the few bytes delivered. Returns
+    /// whether the feedback needs no further reaction, such as bad feedback on older packets.
     //= docs/specs/nscc.md#NSC-4 quick adapt
     fn quick_adapt(&mut self, now: Now<'_>, lost: bool, bad: bool, delay: u32) -> bool {
         let Self { state, settings, .. } = self;

@@ -110,7 +110,7 @@ struct Grant {
     window_bytes: u64,
     payload_bytes: u64,
     consumed: u64,
-    told: u64,
+    advertised: u64,
 }
 
 /// Totals of credit in wire bytes since the connection began.
@@ -153,7 +153,7 @@ impl Receiver {
                 window_bytes: config.max_data_bytes,
                 payload_bytes: u64::from(config.payload_bytes),
                 consumed: 0,
-                told: config.max_data_bytes,
+                advertised: config.max_data_bytes,
             },
             pull: PullTarget { demand: 0, trimmed: 0, header_bytes: config.header_bytes.into() },
             order: Order::default(),
@@ -214,7 +214,7 @@ impl Receiver {
         //= docs/specs/transport.md#TRN-55 what an ACK says
         let base = self.sack_base();
         let pending = self.pending;
-        self.grant.told = self.grant.limit();
+        self.grant.advertised = self.grant.limit();
         let ack = Ack {
             cumulative: self.cumulative,
             timestamp_echo: pending.timestamp,
@@ -227,7 +227,7 @@ impl Receiver {
             marked: pending.marked,
             trimmed: pending.trimmed,
             astray: pending.astray,
-            max_data: self.grant.told,
+            max_data: self.grant.advertised,
             echoes: pending.echoes,
         };
         self.after_ack(base);
@@ -251,9 +251,9 @@ impl Receiver {
     pub fn consumed(&mut self, bytes: u64) {
         //= docs/specs/transport.md#TRN-57 granting
         self.grant.consumed = self.grant.consumed.saturating_add(bytes).min(self.stats.bytes);
-        let news = self.grant.limit() - self.grant.told;
-        let blocked = self.grant.told.saturating_sub(self.stats.bytes) < self.grant.payload_bytes;
-        self.pending.due |= news >= self.grant.window_bytes.div_ceil(2).max(1) || (blocked && news > 0);
+        let increase = self.grant.limit() - self.grant.advertised;
+        let blocked = self.grant.advertised.saturating_sub(self.stats.bytes) < self.grant.payload_bytes;
+        self.pending.due |= increase >= self.grant.window_bytes.div_ceil(2).max(1) || (blocked && increase > 0);
     }
 
     /// Returns when a delayed ACK is due.
@@ -395,11 +395,11 @@ impl Receiver {
         let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
         let evidence = Evidence { psn: arrival.data.psn, section: arrival.data.section, again };
         watch.check(&arrived, &evidence, |psn| {
-            let told = *nacks_left > 0 && queue(nacks, nack(arrival, psn, 0, true));
-            *nacks_left -= u16::from(told);
-            stats.missing += u64::from(told);
-            stats.nacks_dropped += u64::from(!told);
-            told
+            let queued = *nacks_left > 0 && queue(nacks, nack(arrival, psn, 0, true));
+            *nacks_left -= u16::from(queued);
+            stats.missing += u64::from(queued);
+            stats.nacks_dropped += u64::from(!queued);
+            queued
         });
     }
 
@@ -422,7 +422,7 @@ impl Receiver {
         }
         let data = &arrival.data;
         if queue(&mut self.nacks, nack(arrival, data.psn, data.payload_bytes, false)) {
-            self.watch.on_told(data.psn);
+            self.watch.on_reported(data.psn);
             self.pull.on_trimmed(data.payload_bytes);
         } else {
             self.stats.nacks_dropped += 1;
@@ -435,7 +435,7 @@ impl Receiver {
     pub(super) fn start_after(&mut self, before: &super::tests::Before) {
         let super::tests::Before { packets, bytes, messages } = *before;
         (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));
-        (self.grant.consumed, self.grant.told) = (bytes, self.grant.told + bytes);
+        (self.grant.consumed, self.grant.advertised) = (bytes, self.grant.advertised + bytes);
         self.expect_message(messages);
         (self.stats.packets, self.stats.bytes) = (packets, bytes);
     }

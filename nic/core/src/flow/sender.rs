@@ -77,7 +77,7 @@ pub struct Sender {
     /// When pacing permits the packet it delays; [`Time::NEVER`] if it delays none.
     paced_until: Time,
     /// When nothing could be sent last. Earlier wake-ups of the balancer are done.
-    asked_at: Option<Time>,
+    blocked_at: Option<Time>,
     paused: bool,
     /// Timestamp of the last frame with a section. Timestamps strictly increase.
     stamp: Time,
@@ -129,7 +129,7 @@ impl Sender {
                 ack_every: config.ack_every,
             },
             paced_until: Time::NEVER,
-            asked_at: None,
+            blocked_at: None,
             paused: false,
             stamp: Time::ZERO,
             draining_since: None,
@@ -176,18 +176,18 @@ impl Sender {
         if self.liveness.has_failed() {
             return None;
         }
-        if let Some(asked_at) = self.asked_at {
-            self.limits.on_waited(asked_at, now);
+        if let Some(blocked_at) = self.blocked_at {
+            self.limits.on_waited(blocked_at, now);
         }
         if self.may_have_control() {
             let control = self.poll_control(now, rng);
             if control.is_some() {
-                self.asked_at = None;
+                self.blocked_at = None;
                 return control;
             }
         }
         let transmit = self.poll_data(now, rng, publisher);
-        self.asked_at = if transmit.is_none() { Some(now) } else { None };
+        self.blocked_at = if transmit.is_none() { Some(now) } else { None };
         transmit
     }
 
@@ -285,7 +285,7 @@ impl Sender {
             return Some(trailer);
         }
         if self.retry.is_due(Awaited::Grant) {
-            return Some(self.ask_for_grant(now, rng));
+            return Some(self.request_grant(now, rng));
         }
         if self.uses_credit { self.poll_pull_request(now, rng) } else { None }
     }

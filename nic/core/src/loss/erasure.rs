@@ -1,6 +1,5 @@
-//! The ideal erasure code, without overhead: a message is complete when as many bytes arrived as it
-//! has, in any packets (OFAN §4 "Loss recovery"). No payload may travel. Clauses (ERA-n) are in
-//! `docs/specs/erasure.md`.
+//! The ideal erasure code (OFAN §4 "Loss recovery"; `docs/specs/erasure.md`), without payload: a
+//! message is complete when as many bytes arrived as it has, in any packets.
 
 use spray_wire::Data;
 
@@ -16,8 +15,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the span of the message of `data`, all of whose packets but the last have `unit`
-    /// bytes.
+    /// Returns the span of the message of `data`, whose packets but the last have `unit` bytes.
     pub fn of(data: &Data, unit: u16) -> Self {
         let per = u64::from(unit.max(1));
         let first = data.psn.saturating_sub(data.offset / per);

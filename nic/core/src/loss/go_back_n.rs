@@ -1,5 +1,4 @@
-//! Go-back-N as in RoCE NICs: one NACK per gap (Mittal et al., SIGCOMM 2018, §2; the receiver of
-//! HPCC's artifact; `docs/specs/go-back-n.md`).
+//! Go-back-N as in RoCE NICs (Mittal et al., SIGCOMM 2018, §2; HPCC's artifact): one NACK per gap.
 
 use crate::Time;
 use crate::settings::settings;
@@ -18,21 +17,21 @@ settings! {
 pub(crate) struct GoBackN {
     interval_ps: u64,
     /// The expected packet of the last NACK, and when that NACK may be repeated.
-    told: Option<(u64, Time)>,
+    reported: Option<(u64, Time)>,
 }
 
 impl GoBackN {
     pub(crate) fn new(config: &GoBackNConfig) -> Self {
-        Self { interval_ps: config.nack_interval_us.ps(), told: None }
+        Self { interval_ps: config.nack_interval_us.ps(), reported: None }
     }
 
     /// Takes a dropped packet above the `expected` one. Returns whether a NACK is due.
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
     pub(crate) fn on_dropped(&mut self, now: Time, expected: u64) -> bool {
-        let is_told = self.told.is_some_and(|(psn, again)| psn == expected && now < again);
-        if !is_told {
-            self.told = Some((expected, now.after(self.interval_ps)));
+        let is_reported = self.reported.is_some_and(|(psn, again)| psn == expected && now < again);
+        if !is_reported {
+            self.reported = Some((expected, now.after(self.interval_ps)));
         }
-        !is_told
+        !is_reported
     }
 }

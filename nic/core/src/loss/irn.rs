@@ -1,5 +1,4 @@
-//! IRN's loss recovery (Mittal et al., SIGCOMM 2018, §3; `docs/specs/irn.md`): selective repeat,
-//! one retransmission per packet and recovery, two fixed timeouts.
+//! IRN (Mittal et al., SIGCOMM 2018, §3): one retransmission per recovery, two fixed timeouts.
 
 use spray_wire::Ack;
 
@@ -22,8 +21,7 @@ settings! {
         /// The low timeout. By default `rto_min_us`, but at most the high one.
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_low_us: Option<Micros> = None,
-        /// The high timeout, at least the low one. By default 3.2 times that (the paper: 320, 100
-        /// us).
+        /// The high timeout, at least the low one. By default 3.2 times that (as in the paper).
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_high_us: Option<Micros> = None,
     }

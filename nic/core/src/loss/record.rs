@@ -18,7 +18,7 @@ pub struct Record {
     pub message: u16,
     pub payload_bytes: u16,
     pub backoff: Backoff,
-    pub(super) fate: PacketState,
+    pub(super) state: PacketState,
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
@@ -33,30 +33,30 @@ impl Record {
         message: 0,
         payload_bytes: 0,
         backoff: 0,
-        fate: PacketState::FREE,
+        state: PacketState::FREE,
     };
 
     /// The cause of the loss, if the packet waits for retransmission.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
-        self.fate.cause(PacketState::LOST)
+        self.state.cause(PacketState::LOST)
     }
 
     /// The cause of the last retransmission, if it is in flight.
     #[inline]
     pub fn resent(&self) -> Option<LossCause> {
-        self.fate.cause(PacketState::RESENT)
+        self.state.cause(PacketState::RESENT)
     }
 
     #[inline]
     pub fn was_lost(&self) -> bool {
-        self.fate.0 >= PacketState::RESENT
+        self.state.0 >= PacketState::RESENT
     }
 
     /// Whether the packet is in flight: neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
-        self.fate != PacketState::FREE && self.fate.0 < PacketState::LOST
+        self.state != PacketState::FREE && self.state.0 < PacketState::LOST
     }
 
     /// Whether a NACK with this timestamp refers to the packet's present transmission.

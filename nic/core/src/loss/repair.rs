@@ -1,6 +1,6 @@
 //! How a connection repairs losses.
 
-use super::{Patience, RttEstimator};
+use super::{ReorderWindow, RttEstimator};
 use crate::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,11 @@ impl Repair {
     }
 
     //= docs/specs/erasure.md#ERA-4
-    pub fn patience(self) -> Patience {
+    pub fn reorder_window(self) -> ReorderWindow {
         match self {
-            Self::Resend | Self::GoBack => Patience::default(),
+            Self::Resend | Self::GoBack => ReorderWindow::default(),
             #[cfg(any(test, feature = "lab"))]
-            Self::IdealCode => Patience::eager(),
+            Self::IdealCode => ReorderWindow::eager(),
         }
     }
 
@@ -32,11 +32,11 @@ impl Repair {
     //= docs/specs/erasure.md#ERA-4
     #[inline]
     #[cfg_attr(not(any(test, feature = "lab")), expect(unused_variables, reason = "the code's"))]
-    pub fn overdue(self, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Time {
+    pub fn overdue(self, sent_at: Time, reorder_window: &ReorderWindow, rtt: &RttEstimator) -> Time {
         match self {
             Self::Resend | Self::GoBack => Time::NEVER,
             #[cfg(any(test, feature = "lab"))]
-            Self::IdealCode => patience.time_ps(rtt).map_or(Time::NEVER, |patience_ps| sent_at.after(patience_ps)),
+            Self::IdealCode => reorder_window.time_ps(rtt).map_or(Time::NEVER, |wait_ps| sent_at.after(wait_ps)),
         }
     }
 }

@@ -55,8 +55,7 @@ pub const fn floor_ps(base_rtt_ps: u64, drain_ps: u64, switches: u64) -> u64 {
     base_rtt_ps.saturating_add(drain_ps.saturating_mul(queues))
 }
 
-/// Minimum number of queues, the published artifact's for any number of tiers. Two tiers have
-/// three.
+/// Minimum number of queues, the published artifact's for any tiers. Two tiers have three.
 const LEAST_QUEUES: u64 = 4;
 
 /// The number of doublings of the timeout.

@@ -13,8 +13,8 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time, clamped to 1 ps to 36 hours. `timeout_ps` is the retransmission
-    /// timeout of what was in flight.
+    /// Takes a round-trip time, clamped to 1 ps to 36 hours, and the present retransmission
+    /// timeout.
     //= docs/specs/transport.md#TRN-33 largest recent round-trip time
     pub fn on_sample(&mut self, now: Time, rtt_ps: u64, timeout_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);

@@ -1,7 +1,7 @@
 //! The selective-ACK threshold: later arrivals prove losses (OFAN §4 "Loss recovery"; §8.2 has 6
 //! for all-to-all, 32 for permutations).
 
-use super::{Patience, RttEstimator, Scoreboard};
+use super::{ReorderWindow, RttEstimator, Scoreboard};
 use crate::Time;
 use crate::settings::settings;
 
@@ -37,13 +37,19 @@ impl SackGap {
     /// When a transmission counts as lost by the patient rule, with `arrived_after` later arrivals;
     /// `None` if these are too few.
     #[inline]
-    pub fn deadline(&self, arrived_after: u64, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Option<Time> {
+    pub fn deadline(
+        &self,
+        arrived_after: u64,
+        sent_at: Time,
+        reorder_window: &ReorderWindow,
+        rtt: &RttEstimator,
+    ) -> Option<Time> {
         if arrived_after < u64::from(self.packets?) {
             return None;
         }
         match self.rule {
             //= docs/specs/transport.md#TRN-35 gap rule
-            SackRule::Patient => patience.time_ps(rtt).map(|patience_ps| sent_at.after(patience_ps)),
+            SackRule::Patient => reorder_window.time_ps(rtt).map(|wait_ps| sent_at.after(wait_ps)),
             SackRule::Plain => None,
         }
     }

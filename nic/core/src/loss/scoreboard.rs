@@ -88,8 +88,7 @@ impl Scoreboard {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Skips the next number, which is never sent, and returns it. All sent ones must be
-    /// acknowledged.
+    /// Skips the next number, which is never sent. All packets sent must be acknowledged.
     pub fn skip(&mut self) -> u64 {
         debug_assert!(self.span() == 0);
         let psn = self.next_psn;
@@ -161,7 +160,7 @@ impl Scoreboard {
         }
         let slot = self.slot(psn);
         self.outstanding.remove(&mut self.records, slot);
-        self.records[slot as usize].fate = PacketState::lost_for(cause);
+        self.records[slot as usize].state = PacketState::lost_for(cause);
         match place {
             Lost::First => self.lost.push_front(&mut self.records, slot),
             Lost::Last => self.lost.push_back(&mut self.records, slot),
@@ -272,13 +271,13 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, fate: PacketState) {
+    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, state: PacketState) {
         let record = &mut self.records[slot as usize];
         record.sent_at = now;
         record.order = self.transmissions;
         record.ev = ev;
         record.backoff = backoff;
-        record.fate = fate;
+        record.state = state;
         self.transmissions += 1;
         self.outstanding.push_back(&mut self.records, slot);
     }
@@ -331,7 +330,7 @@ impl Scoreboard {
         } else if record.lost().is_some() {
             self.lost.remove(&mut self.records, slot);
         }
-        self.records[slot as usize].fate = PacketState::FREE;
+        self.records[slot as usize].state = PacketState::FREE;
         Settled { psn, record }
     }
 

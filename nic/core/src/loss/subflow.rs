@@ -1,5 +1,5 @@
-//! Loss detection at the receiver (`docs/specs/ordered-chaos.md`): packets of one section go over
-//! one path in order, so an arrival proves missing earlier ones lost.
+//! Loss detection on subflows, at the receiver: packets of one section go over one path in order,
+//! so an arrival proves missing earlier ones lost (`docs/specs/ordered-chaos.md`).
 
 use spray_wire::Section;
 
@@ -8,7 +8,7 @@ use super::bits::{Bits, ones};
 /// The missing packets that were reported, so that each is reported once.
 #[derive(Clone, Debug)]
 pub(crate) struct SectionWatch {
-    told: Bits,
+    reported: Bits,
 }
 
 #[derive(Clone, Copy)]
@@ -33,25 +33,25 @@ pub(crate) struct Evidence {
 
 impl SectionWatch {
     pub(crate) fn new(packets: u32) -> Self {
-        Self { told: Bits::new(packets) }
+        Self { reported: Bits::new(packets) }
     }
 
     #[inline]
     pub(crate) fn on_arrival(&mut self, psn: u64) {
-        self.told.remove_word(psn & !63, 1 << (psn & 63));
+        self.reported.remove_word(psn & !63, 1 << (psn & 63));
     }
 
     /// Records that a packet's loss was reported in another way.
-    pub(crate) fn on_told(&mut self, psn: u64) {
-        self.told.insert(psn);
+    pub(crate) fn on_reported(&mut self, psn: u64) {
+        self.reported.insert(psn);
     }
 
-    /// Calls `tell` for each packet that a frame proves lost, lowest first, until it refuses one.
+    /// Calls `report` for each packet that a frame proves lost, lowest first, until it refuses one.
     ///
     /// A step covers 64 numbers: one or two for a usual frame, at most a 64th of the window.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-23 telling again
-    pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut tell: impl FnMut(u64) -> bool) {
+    pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut report: impl FnMut(u64) -> bool) {
         let Some((subflows, behind)) = evidence.section.get() else { return };
         let stride = u64::from(subflows);
         let mut first = evidence.psn - stride * u64::from(behind).min(evidence.psn / stride);
@@ -61,15 +61,15 @@ impl SectionWatch {
         let members = pattern(subflows);
         while first <= evidence.psn {
             let known = arrived.received.load(first, arrived.highest);
-            let told = if evidence.again { 0 } else { self.told.load(first, u64::MAX) };
-            let mut missing = members & !known & !told & ones(evidence.psn - first + 1);
+            let reported = if evidence.again { 0 } else { self.reported.load(first, u64::MAX) };
+            let mut missing = members & !known & !reported & ones(evidence.psn - first + 1);
             while missing != 0 {
                 let psn = first + u64::from(missing.trailing_zeros());
                 missing &= missing - 1;
-                if !tell(psn) {
+                if !report(psn) {
                     return;
                 }
-                self.told.insert(psn);
+                self.reported.insert(psn);
             }
             first = first.saturating_add(64);
         }

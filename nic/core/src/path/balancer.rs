@@ -75,12 +75,10 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Takes the congestion control's settings, for its own windows, before any packet. May
-    /// allocate.
+    /// Takes the congestion control's settings, for its own windows. Called first. May allocate.
     fn on_control(&mut self, _control: &ControlConfig, _path: &Path) {}
 
-    /// For its own windows:
-    /// [`CongestionControl::on_start`](crate::cc::CongestionControl::on_start).
+    /// For its own windows: see [`on_start`](crate::cc::CongestionControl::on_start).
     fn on_start(&mut self, _path: &Path) {}
 
     /// With [`Offers::sections`]: returns the packets of its section before the one of the last

@@ -39,7 +39,7 @@ struct Cut {
     /// Delivery rates of paths, if the connection learns its path.
     rates: Rates,
     /// Time of the last feedback, or of the drain's start.
-    heard_at: Time,
+    feedback_at: Time,
     /// When the last silent round was counted, which includes timeouts of earlier transmissions.
     round_at: Time,
     allowance_bytes: u64,
@@ -122,7 +122,7 @@ impl Flowcut {
         let state = &mut self.state;
         state.phase = Phase::Draining;
         state.allowance_bytes = self.settings.credit_bytes;
-        state.heard_at = now.time;
+        state.feedback_at = now.time;
         state.held = false;
     }
 
@@ -149,7 +149,7 @@ impl Flowcut {
     }
 
     fn deadline(&self, path: &Path) -> Time {
-        self.state.heard_at.after(self.settings.drain_timeout_ps(path))
+        self.state.feedback_at.after(self.settings.drain_timeout_ps(path))
     }
 
     fn admit_new(&mut self, path: &Path, packet: &SendInfo) -> Admission {
@@ -190,8 +190,7 @@ impl Flowcut {
     }
 }
 
-/// A path is left on trial only while this multiple of the bytes in flight, a drain's cost, is
-/// unsent.
+/// A path is left on trial only while this multiple of the bytes in flight is unsent.
 const TRIAL_SHARE: u64 = 32;
 
 impl Scheme for Flowcut {
@@ -205,7 +204,7 @@ impl Scheme for Flowcut {
         let state = Cut {
             delay: Delay::new(&settings, path),
             rates: Rates::default(),
-            heard_at: Time::ZERO,
+            feedback_at: Time::ZERO,
             round_at: Time::ZERO,
             allowance_bytes: 0,
             boundary_psn: 0,
@@ -246,7 +245,7 @@ impl Balancer for Flowcut {
 
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let state = &mut self.state;
-        state.heard_at = now.time;
+        state.feedback_at = now.time;
         //= docs/specs/flowcut.md#FLC-14 ACKs of other paths
         if ack.ev == state.ev {
             state.silent_rounds = 0;
@@ -270,13 +269,13 @@ impl Balancer for Flowcut {
             return;
         }
         match loss.cause {
-            LossCause::Trimmed | LossCause::TrimmedLast => (state.heard_at, state.silent_rounds) = (now.time, 0),
+            LossCause::Trimmed | LossCause::TrimmedLast => (state.feedback_at, state.silent_rounds) = (now.time, 0),
             //= docs/specs/flowcut.md#FLC-40 silent rounds
             LossCause::Timeout if loss.sent_at >= state.round_at => {
                 state.round_at = now.time;
                 state.silent_rounds = state.silent_rounds.saturating_add(1);
                 //= docs/specs/flowcut.md#FLC-41 A dead path
-                let was_alone = loss.in_flight_bytes == 0 && state.heard_at <= loss.sent_at;
+                let was_alone = loss.in_flight_bytes == 0 && state.feedback_at <= loss.sent_at;
                 let rounds = if was_alone { u8::MAX } else { state.silent_rounds };
                 if (1..=rounds).contains(&self.settings.dead_rounds) {
                     self.abandon(now.path);

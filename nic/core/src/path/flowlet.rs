@@ -19,8 +19,7 @@ settings! {
         /// The gap. By default half the base RTT.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub gap_us: Option<Micros> = None,
-        /// Minimum time between two changes of the path. By default five base RTTs for `feedback`,
-        /// 0 for `packets`.
+        /// Minimum time between changes. By default five base RTTs for `feedback`, 0 for `packets`.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub hold_us: Option<Micros> = None,
     }

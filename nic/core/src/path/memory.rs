@@ -36,8 +36,7 @@ pub struct Suspect {
 /// Maximum number of entropy values of a [`Remembered`].
 pub const MAX_GOOD: usize = 16;
 
-/// Knowledge of other hosts: 256 entries of 64 bytes, allocated on first use, indexed by host
-/// number modulo 256.
+/// Knowledge of 256 hosts, by number modulo 256: 64 bytes each, allocated on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Memories {
     places: Vec<Option<(u128, Remembered)>>,

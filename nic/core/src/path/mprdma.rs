@@ -1,5 +1,4 @@
-//! MP-RDMA's path rule (Lu et al., NSDI 2018, §4.2, §4.3; REPS §4.1): each ACK sends the next
-//! packet over its own path (`docs/specs/mprdma.md`).
+//! MP-RDMA's path rule (Lu et al., NSDI 2018, §4.2, §4.3; REPS §4.1): `docs/specs/mprdma.md`.
 
 #[cfg(test)]
 mod tests;

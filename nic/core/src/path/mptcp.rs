@@ -1,5 +1,5 @@
-//! MPTCP-like subflows, each with its own label, share of the bytes and window (REPS §4.2,
-//! "multiple queue pairs"; `docs/specs/subflow.md`).
+//! MPTCP-like: a few subflows with a window each (REPS §4.2, "multiple queue pairs";
+//! `docs/specs/subflow.md`).
 
 use alloc::boxed::Box;
 

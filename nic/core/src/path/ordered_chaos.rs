@@ -182,14 +182,14 @@ impl Balancer for OrderedChaos {
     fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
-            return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
+            return Some(self.trailer_for(psn, self.subflows[self.index(psn)].ev, false));
         }
         if now.time >= self.state.next_probe_at {
             self.end_probe_interval(now);
             //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
             let is_old = |oldest: &Transmission| now.since(oldest.sent_at) >= self.settings.probe_interval_ps(now.path);
             if let Some(oldest) = flight.oldest.filter(is_old) {
-                return Some(self.ask_for(oldest.psn, oldest.ev, true));
+                return Some(self.trailer_for(oldest.psn, oldest.ev, true));
             }
         }
         while self.state.due != 0 {
@@ -346,7 +346,7 @@ impl OrderedChaos {
     }
 
     /// A trailer after the last transmission of a packet, on its path.
-    fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
+    fn trailer_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
         Trailer { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
     }
 

@@ -1,5 +1,5 @@
-//! PLB (Qureshi et al., SIGCOMM 2022; `docs/specs/plb.md`) keeps a path until it stays congested.
-//! Variants: REPS (§4.1), OFAN (§3.2, scheme 3), Linux.
+//! PLB keeps a path until it stays congested (Qureshi et al., SIGCOMM 2022; `docs/specs/plb.md`),
+//! in variants of REPS (§4.1), OFAN (§3.2, scheme 3) and Linux.
 
 #[cfg(test)]
 mod tests;
@@ -38,8 +38,7 @@ settings! {
         /// 0.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub timeout_hold_us: Option<Micros> = None,
-        /// Time after a timeout without changes for congestion. By default 60 s (`linux`),
-        /// otherwise 0.
+        /// Time after a timeout without changes for congestion. By default 60 s (`linux`), else 0.
         #[schemars(range(min = 0, max = 1_000_000_000))]
         pub suspend_us: Option<Micros> = None,
     }

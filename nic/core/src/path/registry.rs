@@ -29,7 +29,7 @@ kinds! {
     Ops "ops" ops Ops;
     /// Recycled entropies with freezing (REPS §3), formerly ARCANE.
     Reps "reps" | "arcane" reps Reps;
-    /// Flowcut, NIC-only: changes paths only with nothing in flight, so never reorders (Flowcut
+    /// Flowcut, NIC-only: changes paths only with nothing in flight, without reordering (Flowcut
     /// §II).
     Flowcut "flowcut" flowcut super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
@@ -54,8 +54,7 @@ kinds! {
     Mptcp "mptcp" mptcp super::Mptcp;
     /// A few labels in turn, each hashed to a lasting path (OFAN §3.2).
     Subflow "subflow" subflow super::Subflow;
-    /// Subflows that keep their order, of which the worst moves; the receiver distinguishes losses
-    /// from reordering (*Ordered Chaos*).
+    /// *Ordered Chaos*: subflows keep their order; the worst moves; the receiver detects losses.
     OrderedChaos "ordered-chaos" ordered_chaos super::OrderedChaos;
     /// Every entropy value in turn, regardless of feedback.
     RoundRobin "round-robin" round_robin super::RoundRobin;

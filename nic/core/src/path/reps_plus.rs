@@ -142,8 +142,8 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut self.state;
-        if state.ask_at == Time::NEVER {
-            state.ask_at = now.after(overdue_ps(now.path));
+        if state.check_at == Time::NEVER {
+            state.check_at = now.after(overdue_ps(now.path));
         }
         let keeps = state.keeps_to_buffer();
         if state.valid > 0 && !(keeps && packet.retransmit) {
@@ -188,29 +188,29 @@ impl Balancer for RepsPlus {
     }
 
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
-        let at = self.state.suspicion.next_at().min(self.state.ask_at);
+        let at = self.state.suspicion.next_at().min(self.state.check_at);
         (at != Time::NEVER).then_some(at)
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
     fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         let state = &mut self.state;
-        if now.time < state.ask_at || state.ask_at == Time::NEVER {
+        if now.time < state.check_at || state.check_at == Time::NEVER {
             return None;
         }
         let Some(oldest) = flight.oldest else {
-            state.ask_at = Time::NEVER;
+            state.check_at = Time::NEVER;
             return None;
         };
         let overdue_ps = overdue_ps(now.path).max(flight.rtt_ps.saturating_add(flight.rtt_ps / 4));
         let due = oldest.sent_at.after(overdue_ps);
-        state.ask_at = if now.time < due { due } else { now.after(overdue_ps) };
+        state.check_at = if now.time < due { due } else { now.after(overdue_ps) };
         if now.time < due || flight.window_bytes < 2 * u64::from(now.path.packet_bytes) {
             return None;
         }
         // Its own path may have failed.
         let other = if now.since(oldest.sent_at) < 2 * overdue_ps { None } else { state.latest() };
-        let behind = if other.is_some() { flight.newest_psn.saturating_sub(oldest.psn).min(MORE_ASKED) } else { 0 };
+        let behind = if other.is_some() { flight.newest_psn.saturating_sub(oldest.psn).min(EXTRA_NACKS) } else { 0 };
         let (psn, section) = (oldest.psn.saturating_add(behind), Section::new(0, behind as u16));
         Some(Trailer { psn, ev: other.unwrap_or(oldest.ev), section, ack_now: true })
     }
@@ -270,7 +270,7 @@ struct RecycledEvs {
     cached: [Ev; MAX_BUFFER],
     suspicion: Suspicion,
     /// When the oldest packet is checked again; [`Time::NEVER`] while nothing is in flight.
-    ask_at: Time,
+    check_at: Time,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
     /// Sum of the shares of packets on slow paths, in 2^-16. Each overflow leaves a value uncached.
@@ -309,7 +309,7 @@ impl RecycledEvs {
             surplus: 0,
             cached: [Ev::new(0); MAX_BUFFER],
             suspicion: Suspicion::NONE,
-            ask_at: Time::NEVER,
+            check_at: Time::NEVER,
             phase,
             head: 0,
             valid: 0,
@@ -335,7 +335,7 @@ const fn slow_ps(path: &Path) -> u64 {
 }
 
 /// Packets requested besides the oldest: the NACKs that one frame triggers.
-const MORE_ASKED: u64 = 63;
+const EXTRA_NACKS: u64 = 63;
 
 /// The golden ratio of 2^16: its multiples fill a cycle evenly and, being odd, completely.
 const GOLDEN: u16 = 40_503;

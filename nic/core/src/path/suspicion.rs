@@ -15,7 +15,7 @@ pub(super) struct Suspicion {
     /// [`LOST`] for each unanswered probe, less one for each answer.
     score: i8,
     /// Bits 0-2: whether the probes of the last three steps await answers, the latest first. Bits
-    /// 3-5: probes that are to explore (`reps-plus`). [`ASKED`], [`FAILED`].
+    /// 3-5: probes that are to explore (`reps-plus`). [`PROBED`], [`FAILED`].
     flags: u8,
 }
 
@@ -43,7 +43,7 @@ impl Suspicion {
     }
 
     pub(super) fn has_probed(&self) -> bool {
-        self.flags & ASKED != 0
+        self.flags & PROBED != 0
     }
 
     /// Whether probes explore: the first one was not answered in time.
@@ -101,7 +101,7 @@ impl Suspicion {
         if self.score <= 0 && in_flight >= AT_ONCE {
             return None;
         }
-        self.flags |= 1 | ASKED;
+        self.flags |= 1 | PROBED;
         Some(self.ev)
     }
 
@@ -111,7 +111,7 @@ impl Suspicion {
             return None;
         }
         self.step_at = now.after(interval_ps);
-        self.flags |= ASKED;
+        self.flags |= PROBED;
         Some(self.ev)
     }
 
@@ -193,7 +193,7 @@ const IN_FLIGHT: u8 = 7;
 /// The oldest of them, sent a wait before the next step.
 const OVERDUE: u8 = 4;
 const SCOUTS: u8 = 3;
-const ASKED: u8 = 1 << 6;
+const PROBED: u8 = 1 << 6;
 const FAILED: u8 = 1 << 7;
 
 #[cfg(test)]

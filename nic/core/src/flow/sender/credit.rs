@@ -37,9 +37,9 @@ impl Sender {
 
     /// Creates an empty data frame with the last settled number, which the receiver must answer.
     //= docs/specs/transport.md#TRN-6 asking for a grant
-    pub(super) fn ask_for_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
+    pub(super) fn request_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
         let (psn, ev) = self.path_of_request(now, rng);
-        let backoff = self.retry.on_asked();
+        let backoff = self.retry.on_sent_request();
         self.retry.deadline = self.recovery.after_timeout(now, backoff);
         self.liveness.on_first_sent(now);
         self.stats.grant_requests += 1;
@@ -79,7 +79,7 @@ impl Sender {
         if is_due {
             ev = self.path_of_request(now, rng).1;
             //= docs/specs/eqds.md#EQDS-14 A sender without credit
-            let backoff = self.retry.on_asked().min(MAX_CREDIT_BACKOFF);
+            let backoff = self.retry.on_sent_request().min(MAX_CREDIT_BACKOFF);
             self.retry.deadline = self.recovery.after_timeout(now, backoff);
         }
         self.stats.pull_requests += 1;

@@ -24,8 +24,8 @@ struct Repairs {
     /// Wire bytes of those not yet retransmitted, which were not in flight.
     late_bytes: u64,
     spurious: u64,
-    gap_mistakes: u64,
-    gap_confirmations: u64,
+    gap_spurious: u64,
+    gap_confirmed: u64,
 }
 
 impl Repairs {
@@ -42,8 +42,8 @@ impl Repairs {
         self.spurious += u64::from(spurious);
         if record.lost().or(record.resent()) == Some(LossCause::SackGap) {
             let mistake = late || spurious;
-            self.gap_mistakes += u64::from(mistake);
-            self.gap_confirmations += u64::from(!mistake);
+            self.gap_spurious += u64::from(mistake);
+            self.gap_confirmed += u64::from(!mistake);
         }
     }
 }
@@ -156,7 +156,7 @@ impl Sender {
     fn on_repairs(&mut self, now: Time, repairs: &Repairs) {
         self.stats.late_acks += repairs.late;
         self.stats.spurious_retransmits += repairs.spurious;
-        self.recovery.learn(now, repairs.gap_mistakes > 0, repairs.gap_confirmations);
+        self.recovery.learn(now, repairs.gap_spurious > 0, repairs.gap_confirmed);
     }
 
     #[inline]

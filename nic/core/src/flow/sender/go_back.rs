@@ -18,7 +18,7 @@ impl Sender {
         } else if self.recovery.repair != Repair::GoBack || nack.psn < self.recovery.scoreboard.cumulative() {
             self.stats.stale_nacks += 1;
         } else {
-            self.on_ack(now, &told_by(nack), publisher);
+            self.on_ack(now, &ack_of(nack), publisher);
             self.go_back(now, LossCause::Missing, publisher);
         }
     }
@@ -38,7 +38,7 @@ impl Sender {
 
 /// Converts a NACK to an ACK of every packet before the expected one. It reports the dropped one.
 //= docs/specs/go-back-n.md#GBN-3 what a NACK tells
-fn told_by(nack: &Nack) -> Ack {
+fn ack_of(nack: &Nack) -> Ack {
     Ack {
         cumulative: nack.psn,
         sack_base: nack.psn,

@@ -3,13 +3,14 @@
 use crate::Time;
 use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use crate::loss::{
-    Backoff, Irn, MAX_BACKOFF, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
+    Backoff, Irn, MAX_BACKOFF, ReceiverConfig, Record, ReorderWindow, Repair, RtoConfig, RttEstimator, SackGap,
+    Scoreboard,
 };
 
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub scoreboard: Scoreboard,
-    patience: Patience,
+    reorder_window: ReorderWindow,
     pub rtt: RttEstimator,
     rto: RtoConfig,
     timeout_ps: u64,
@@ -37,7 +38,7 @@ impl Recovery {
         };
         Self {
             scoreboard: Scoreboard::new(window_packets),
-            patience: repair.patience(),
+            reorder_window: repair.reorder_window(),
             rtt,
             rto: config.rto,
             timeout_ps: config.rto.timeout_ps(&rtt),
@@ -54,12 +55,12 @@ impl Recovery {
     //= docs/specs/transport.md#TRN-40 quick gap rule
     pub(super) fn quicken(&mut self) {
         self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
-        self.patience = Patience::quick();
+        self.reorder_window = ReorderWindow::quick();
     }
 
     #[cfg(any(test, feature = "lab"))]
     pub(super) fn set_repair(&mut self, repair: Repair) {
-        (self.repair, self.patience) = (repair, repair.patience());
+        (self.repair, self.reorder_window) = (repair, repair.reorder_window());
     }
 
     #[inline]
@@ -97,11 +98,11 @@ impl Recovery {
     /// Adapts the gap rule's patience to mistakes, which count once per ACK, and confirmations.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
-    pub(super) fn learn(&mut self, now: Time, was_mistaken: bool, confirmations: u64) {
-        if was_mistaken {
-            self.patience.on_mistake(now, &self.rtt);
+    pub(super) fn learn(&mut self, now: Time, was_spurious: bool, confirmations: u64) {
+        if was_spurious {
+            self.reorder_window.on_spurious_loss(now, &self.rtt);
         }
-        (0..confirmations).for_each(|_| self.patience.on_confirmation());
+        (0..confirmations).for_each(|_| self.reorder_window.on_confirmed_loss());
     }
 
     /// The estimated round-trip time without a sample; never zero.
@@ -178,9 +179,9 @@ impl Recovery {
     /// When the oldest transmission counts as lost by the gap rule or, in a code, by its age.
     #[inline]
     fn gap_deadline(&self, oldest: &Record) -> Time {
-        let Self { sack_gap, scoreboard, patience, rtt, repair, .. } = self;
+        let Self { sack_gap, scoreboard, reorder_window, rtt, repair, .. } = self;
         let arrived_after = scoreboard.arrived_after(oldest);
-        let gap = sack_gap.deadline(arrived_after, oldest.sent_at, patience, rtt).unwrap_or(Time::NEVER);
-        gap.min(repair.overdue(oldest.sent_at, patience, rtt))
+        let gap = sack_gap.deadline(arrived_after, oldest.sent_at, reorder_window, rtt).unwrap_or(Time::NEVER);
+        gap.min(repair.overdue(oldest.sent_at, reorder_window, rtt))
     }
 }

@@ -80,7 +80,7 @@ impl Sender {
     /// for ever.
     #[inline(never)]
     fn balancer_deadline(&self) -> Time {
-        let is_to_come = |at: &Time| self.asked_at.is_none_or(|asked_at| *at > asked_at);
+        let is_to_come = |at: &Time| self.blocked_at.is_none_or(|blocked_at| *at > blocked_at);
         self.balancer.poll_timeout(&self.path).filter(is_to_come).unwrap_or(Time::NEVER)
     }
 

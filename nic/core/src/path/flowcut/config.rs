@@ -42,8 +42,7 @@ settings! {
         /// shorter, and no packet arrives more than this many ahead of one sent before it. 0 waits
         /// for all, so that nothing is reordered.
         pub resume_packets: u16 = 0,
-        /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B). 0 is
-        /// plain XOFF.
+        /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B).
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub credit_bytes: ByteSize = ByteSize::new(0),
         /// A path has failed after this many consecutive timeouts without feedback. The connection

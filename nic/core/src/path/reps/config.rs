@@ -29,8 +29,7 @@ settings! {
         /// that probes confirm where it does not; timeouts only under `artifact` and
         /// `ultra-ethernet`.
         pub failure_signal: Option<FailureSignal> = None,
-        /// Probe the failed path while frozen, and thaw when it answers (REPS §3.2). On in
-        /// `reps-probing`.
+        /// Probe the failed path while frozen, and thaw on an answer (REPS §3.2): `reps-probing`.
         pub probing: bool = false,
         /// Time between probes. By default eight base RTTs: probes are then less than a thousandth
         /// of a frozen connection's packets. The paper names no interval.
@@ -83,8 +82,7 @@ settings! {
 
     /// The order in which entropy values are reused while frozen.
     pub enum FrozenWalk {
-        /// Valid ones first, oldest first; then all, from the head around (the paper's algorithm
-        /// 2).
+        /// Valid ones first, oldest first; then all from the head (the paper's algorithm 2).
         ValidFirst,
         /// All slots in their order, valid or not, as in the authors' artifact.
         AllSlots,

@@ -1,6 +1,6 @@
 //! Learns base round-trip time and capacity of the path while sending: `docs/specs/calibration.md`.
 
-use super::competing_traffic::{Outcome, Rivals};
+use super::competing_traffic::{CrossTraffic, Outcome};
 use super::lateness::{Lateness, smoothed};
 use super::short_queues::{RoundPackets, ShortQueues};
 use crate::Time;
@@ -19,14 +19,14 @@ pub(in crate::flow::sender) struct Calibration {
     least_ps: [u64; 2],
     epoch_start: Time,
     /// Smoothed round-trip time of all acknowledgements; 0 before the first.
-    usual_ps: u64,
+    average_ps: u64,
     /// Smoothed round-trip time of unmarked acknowledgements; 0 before the first.
-    calm_ps: u64,
+    unmarked_ps: u64,
     pub rtts: RttHistogram,
     /// Whether a packet was marked, or late where the network does not mark.
     marks: bool,
     lateness: Lateness,
-    rivals: Rivals,
+    cross_traffic: CrossTraffic,
     round: Round,
     /// Wire bytes that the best recent round delivered in one base round-trip time.
     best_bytes: u64,
@@ -64,12 +64,12 @@ impl Calibration {
             reuses,
             least_ps: [u64::MAX; 2],
             epoch_start: Time::ZERO,
-            usual_ps: 0,
-            calm_ps: 0,
+            average_ps: 0,
+            unmarked_ps: 0,
             rtts: RttHistogram::default(),
             marks: false,
             lateness: Lateness::new(),
-            rivals: Rivals::default(),
+            cross_traffic: CrossTraffic::default(),
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
@@ -89,10 +89,10 @@ impl Calibration {
                 self.lateness.end();
             }
             let least_ps = self.least_ps().min(ack.rtt_ps);
-            self.usual_ps = smoothed(self.usual_ps, ack.rtt_ps);
+            self.average_ps = smoothed(self.average_ps, ack.rtt_ps);
             path.slow_rtt_ps = self.slow_rtt_ps(least_ps);
-            if !self.rivals.govern() {
-                self.lateness.on_ack(now, ack.packets, self.usual_ps, least_ps);
+            if !self.cross_traffic.losses_govern() {
+                self.lateness.on_ack(now, ack.packets, self.average_ps, least_ps);
             }
             if self.lateness.is_late(ack.rtt_ps, least_ps) {
                 (ack.marked, ack.marked_packets) = (true, ack.packets);
@@ -106,8 +106,8 @@ impl Calibration {
     //= docs/specs/calibration.md#CAL-12 slow paths
     #[inline]
     fn slow_rtt_ps(&self, least_ps: u64) -> u64 {
-        let usual_ps = self.usual_ps.saturating_sub(least_ps);
-        least_ps.saturating_add(usual_ps + usual_ps / 4)
+        let average_ps = self.average_ps.saturating_sub(least_ps);
+        least_ps.saturating_add(average_ps + average_ps / 4)
     }
 
     /// Whether a frame with this round-trip time counts as marked.
@@ -128,9 +128,9 @@ impl Calibration {
         let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets);
         if !by_chance {
             self.phase = Phase::Steady;
-            self.rivals.on_loss(now, smoothed_ps);
+            self.cross_traffic.on_loss(now, smoothed_ps);
         }
-        if !trimmed && !self.rivals.govern() {
+        if !trimmed && !self.cross_traffic.losses_govern() {
             self.lateness.on_loss();
         }
         !by_chance
@@ -139,7 +139,7 @@ impl Calibration {
     /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.
     #[inline]
     pub fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
-        if self.is_starting() || self.rivals.govern() {
+        if self.is_starting() || self.cross_traffic.losses_govern() {
             return 0;
         }
         let is_used = ack.in_flight_bytes.saturating_add(ack.bytes) > before / 2;
@@ -163,15 +163,15 @@ impl Calibration {
 
     /// Whether losses govern in place of marks.
     pub fn losses_govern(&self) -> bool {
-        self.rivals.govern()
+        self.cross_traffic.losses_govern()
     }
 
     /// Returns the ACK's marks for the congestion control: its own, and the number of packets.
     #[inline]
     pub fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
-        match self.rivals.govern() {
+        match self.cross_traffic.losses_govern() {
             false => (ack.marked, ack.marked_packets),
-            true if self.rivals.marks(now) => (true, ack.packets),
+            true if self.cross_traffic.marks(now) => (true, ack.packets),
             true => (false, 0),
         }
     }
@@ -188,7 +188,7 @@ impl Calibration {
         if ack.marked || ack.marked_packets > 0 {
             self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
-            if !self.rivals.govern() && self.queues.are_many(self.round.marked_packets) {
+            if !self.cross_traffic.losses_govern() && self.queues.are_many(self.round.marked_packets) {
                 self.phase = Phase::Steady;
             }
         }
@@ -206,7 +206,7 @@ impl Calibration {
         }
         self.least_ps[0] = self.least_ps[0].min(ack.rtt_ps);
         if !ack.marked {
-            self.calm_ps = smoothed(self.calm_ps, ack.rtt_ps);
+            self.unmarked_ps = smoothed(self.unmarked_ps, ack.rtt_ps);
         }
     }
 
@@ -217,7 +217,7 @@ impl Calibration {
 
     fn base_rtt_ps(&self) -> u64 {
         let least_ps = self.least_ps();
-        if self.marks && self.calm_ps > 0 { self.calm_ps.max(least_ps) } else { least_ps }
+        if self.marks && self.unmarked_ps > 0 { self.unmarked_ps.max(least_ps) } else { least_ps }
     }
 
     //= docs/specs/calibration.md#CAL-2 rounds
@@ -234,14 +234,14 @@ impl Calibration {
         let elapsed_ps = u128::from(now.since(start).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         //= docs/specs/calibration.md#CAL-9 queues that others fill
-        let (delay_ps, late) = (self.usual_ps.saturating_sub(self.least_ps()), self.lateness.marks());
+        let (delay_ps, late) = (self.average_ps.saturating_sub(self.least_ps()), self.lateness.marks());
         let counts = RoundPackets { acked: packets, marked: marked_packets, lost: lost_packets };
         self.queues.on_round(counts, [delay_ps, self.least_ps()], bytes_per_rtt);
         let outcome = Outcome { packets, marked: marked_packets, bytes, delay_ps, late };
-        if let Some(begins) = self.rivals.on_round(&outcome) {
+        if let Some(begins) = self.cross_traffic.on_round(&outcome) {
             self.lateness.give_up(now);
             path.initial_window_bytes = begins.window_bytes.min(path.max_window_bytes);
-            self.phase = Phase::Starting(if begins.anew { 0 } else { IDLE_ROUNDS });
+            self.phase = Phase::Starting(if begins.is_first { 0 } else { IDLE_ROUNDS });
             self.is_due = true;
             return;
         }

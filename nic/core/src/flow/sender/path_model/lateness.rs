@@ -73,14 +73,14 @@ impl Lateness {
 
     /// Takes an ACK of `packets`, with the smoothed and the least round-trip time.
     #[inline]
-    pub fn on_ack(&mut self, now: Time, packets: u16, usual_ps: u64, least_ps: u64) {
+    pub fn on_ack(&mut self, now: Time, packets: u16, average_ps: u64, least_ps: u64) {
         if !self.marks() {
             return;
         }
         self.span.delivered = self.span.delivered.saturating_add(packets.into());
         let span_ps = now.since(self.span.begun);
-        if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * usual_ps || self.starves(span_ps) {
-            self.end_span(now, usual_ps.saturating_sub(least_ps), least_ps / 4);
+        if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * average_ps || self.starves(span_ps) {
+            self.end_span(now, average_ps.saturating_sub(least_ps), least_ps / 4);
         }
     }
 
@@ -171,15 +171,15 @@ mod tests {
     /// was lost of the last half, and the longest queue of that.
     fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
         let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
-        let (mut queue_ps, mut usual_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
+        let (mut queue_ps, mut average_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
         for number in 0..packets {
             let is_full = queue_ps > depth_ps;
             let is_lost = is_full || (random > 0 && rng.next_u32() % random == 0);
             if is_lost {
                 lateness.on_loss();
             }
-            usual_ps = smoothed(usual_ps, LEAST_PS + queue_ps);
-            lateness.on_ack(at(u64::from(number) * 10 * US), 1, usual_ps, LEAST_PS);
+            average_ps = smoothed(average_ps, LEAST_PS + queue_ps);
+            lateness.on_ack(at(u64::from(number) * 10 * US), 1, average_ps, LEAST_PS);
             let late = lateness.is_late(LEAST_PS + queue_ps, LEAST_PS);
             queue_ps = if late || is_full { queue_ps * 7 / 8 } else { queue_ps + 10 * US };
             if number > packets / 2 {

@@ -21,8 +21,7 @@ pub(in crate::flow::sender) struct RoundPackets {
 }
 
 impl ShortQueues {
-    /// Takes a round with its smoothed delay, the least round-trip time, and the bytes delivered in
-    /// one base round-trip time.
+    /// Takes a round, its smoothed delay, the least RTT, and the bytes delivered per base RTT.
     //= docs/specs/calibration.md#CAL-13 growth while queues are short
     pub fn on_round(&mut self, round: RoundPackets, [delay_ps, least_ps]: [u64; 2], bytes_per_rtt: u64) {
         let few = round.acked / CHANCE_PART;

@@ -51,7 +51,7 @@ impl Retry {
     }
 
     /// Records that the request was sent. Returns the backoff of the next deadline.
-    pub fn on_asked(&mut self) -> Backoff {
+    pub fn on_sent_request(&mut self) -> Backoff {
         self.due = false;
         self.backoff
     }

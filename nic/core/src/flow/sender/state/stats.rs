@@ -26,8 +26,7 @@ counters! {
         nacks,
         /// Those trimmed by the last port of the path: the receiver's own incast, not the fabric.
         nacks_last,
-        /// Packets lost by a receiver's report of a later arrival, on the same path or in
-        /// go-back-N.
+        /// Packets lost by a receiver's report of a later arrival, on the path or in go-back-N.
         missing,
         /// Packets retransmitted only because the sender went back to an earlier one (`go-back-n`).
         gone_back,

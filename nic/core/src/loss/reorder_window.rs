@@ -5,7 +5,7 @@ use crate::Time;
 
 /// The waiting time of the gap rule, which grows with each spurious loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct ReorderWindow {
     /// Extra time, in quarters of the smoothed round-trip time, and its least value.
     quarters: u8,
     least: u8,
@@ -14,13 +14,13 @@ pub struct Patience {
     raised_at: Time,
 }
 
-impl Default for Patience {
+impl Default for ReorderWindow {
     fn default() -> Self {
         Self { quarters: LEAST_QUARTERS, least: LEAST_QUARTERS, right: 0, raised_at: Time::ZERO }
     }
 }
 
-impl Patience {
+impl ReorderWindow {
     /// Starts with no extra time: for the ideal erasure code, where a mistake costs only a packet.
     //= docs/specs/erasure.md#ERA-4
     pub fn eager() -> Self {
@@ -34,7 +34,7 @@ impl Patience {
     }
 
     /// Takes a spurious loss: the packet had arrived. Those of one round trip count once.
-    pub fn on_mistake(&mut self, now: Time, rtt: &RttEstimator) {
+    pub fn on_spurious_loss(&mut self, now: Time, rtt: &RttEstimator) {
         self.right = 0;
         if self.quarters == self.least || now.since(self.raised_at) >= rtt.smoothed_ps() {
             self.quarters = (self.quarters + 1).min(MAX_QUARTERS);
@@ -42,7 +42,7 @@ impl Patience {
         }
     }
 
-    pub fn on_confirmation(&mut self) {
+    pub fn on_confirmed_loss(&mut self) {
         self.right += 1;
         if self.right == CONFIRMATIONS {
             self.right = 0;
