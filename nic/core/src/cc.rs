@@ -50,8 +50,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// Takes an ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {}
 
-    /// Takes the loss of a packet of `bytes` on the wire, once for each transmission declared lost
-    /// except those of [`CongestionControl::on_gone_back`].
+    /// Takes a lost transmission of `bytes` on the wire, except those of `on_gone_back`.
     fn on_loss(&mut self, _now: Now<'_>, _bytes: u32, _cause: LossCause) {}
 
     /// Takes a packet of `bytes` that left flight because the sender goes back to an earlier one.
@@ -64,8 +63,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// Returns the wire bytes that may be in flight; at least one full packet.
     fn window_bytes(&self, path: &Path) -> u64;
 
-    /// Raises the window to [`Path::initial_window_bytes`] while the connection learns its path.
-    /// Called before the acknowledgement that raises it is taken.
+    /// Raises the window to [`Path::initial_window_bytes`], before the ACK that shows it is taken.
     fn on_start(&mut self, _path: &Path) {}
 
     /// Returns the earliest time at which the next packet may go, `now.time` without pacing.

@@ -40,11 +40,9 @@ pub struct Path {
     pub initial_window_bytes: u64,
     /// Maximum window, at most 2^40 wire bytes. For `fixed-rate` `u64::MAX` means no limit.
     pub max_window_bytes: u64,
-    /// Maximum packets by which a late paced sender catches up, since a general-purpose kernel may
-    /// schedule its thread late. 0: it is never late.
+    /// Packets by which a paced sender that a general-purpose kernel runs late may catch up.
     pub catch_up_packets: u32,
-    /// Seed of a connection's lasting choices, such as `ecmp`'s path, the same in every engine.
-    /// `None` draws them from the generator passed in.
+    /// Seed of lasting choices, equal in every engine; `None` draws them from the generator.
     pub seed: Option<u64>,
     /// Counts the changes of the path, so that derived values can be cached.
     pub version: u32,

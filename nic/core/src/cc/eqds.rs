@@ -24,12 +24,10 @@ settings! {
         /// Credit of one pull, in wire bytes. By default one full packet.
         #[schemars(range(min = 64, max = 1_048_576))]
         pub pull_bytes: Option<ByteSize> = None,
-        /// Wire bytes that a sender with new data may send before feedback from the receiver. By
-        /// default one bandwidth-delay product, in whole packets.
+        /// Wire bytes sent before any feedback. By default a bandwidth-delay product, in packets.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub speculative_bytes: Option<ByteSize> = None,
-        /// Wire bytes of credit that a sender requests beyond what it has spent, at least four full
-        /// packets. By default three bandwidth-delay products.
+        /// Wire bytes of credit requested in advance, at least four packets. By default three BDPs.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub request_bytes: Option<ByteSize> = None,
     }
@@ -55,7 +53,6 @@ struct Totals {
     /// The last packet may overdraw the credit by less than its own bytes.
     pulled: u64,
     spent: u64,
-    /// Bytes sent without credit, and their limit.
     speculated: u64,
     speculation_end: u64,
     speculating: bool,
@@ -177,7 +174,6 @@ impl CongestionControl for Eqds {
         *total = total.saturating_add(u64::from(bytes));
     }
 
-    /// Unbounded: credit alone limits what is in flight.
     fn window_bytes(&self, _path: &Path) -> u64 {
         UNBOUNDED
     }

@@ -43,8 +43,7 @@ pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     }
 }
 
-/// Returns when the packet after one that was due at `due` and goes at `now` is due, at a gap of
-/// `gap_ps`. A late sender catches up by at most `catch_up_packets`.
+/// Returns when the next packet is due. A late sender catches up by at most `catch_up_packets`.
 pub(super) fn after_gap(due: Time, now: Time, gap_ps: u64, catch_up_packets: u64) -> Time {
     let earliest = now.before(gap_ps.saturating_mul(catch_up_packets));
     due.max(earliest).after(gap_ps)

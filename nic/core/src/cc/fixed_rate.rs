@@ -32,7 +32,6 @@ impl Scheme for FixedRate {
         FixedRateConfig { rate_gbps: own.rate_gbps.map(|rate| part_rate(rate, count)) }
     }
 
-    /// Paces at the configured rate; the window is `max_window_bytes`.
     fn make(own: &FixedRateConfig, path: &Path) -> Self {
         let rate_bps = own.rate_gbps.map_or(path.link_bps, Gbps::bps);
         Self { next_at: Time::ZERO, gaps: Gaps::new(rate_bps) }

@@ -21,8 +21,7 @@ settings! {
         /// Queue that the target delay permits, over `queue_hops` switches at the sender's rate.
         #[schemars(range(min = 0, max = 4_294_967_296_u64))]
         pub queue_bytes: ByteSize = ByteSize::new(113_000),
-        /// Switches that `queue_bytes` refers to, in proportion to which other paths permit a
-        /// queue. 0 permits the same queue on every path.
+        /// Switches that `queue_bytes` refers to, scaled for other paths; 0: the same on all paths.
         pub queue_hops: u8 = 5,
         /// Additive increase, in packets a round trip.
         #[schemars(range(min = 0.001, max = 1_000))]
@@ -251,7 +250,6 @@ fn first_window(own: &MSwiftConfig, path: &Path) -> u64 {
     window(path.initial_window_bytes.min(target_bytes(own, path)), path.packet_bytes.into())
 }
 
-/// Bytes in flight at the target delay: the bandwidth-delay product and the queue.
 //= docs/specs/mswift.md#MSW-8 first and largest window
 fn target_bytes(own: &MSwiftConfig, path: &Path) -> u64 {
     path.bdp_bytes().saturating_add(own.queue_bytes.bytes())

@@ -1,5 +1,4 @@
-//! NSCC, Ultra Ethernet 1.0's network signalled congestion control, by delay and marks, with the
-//! constants of its public artifact (`docs/specs/nscc.md`).
+//! NSCC, Ultra Ethernet 1.0's network signalled congestion control, as in its public artifact.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
 use super::{AckInfo, CongestionControl, Scheme};

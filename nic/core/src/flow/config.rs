@@ -186,8 +186,7 @@ pub const LEAST_PAYLOAD_BYTES: u32 = 256;
 /// them; 400 Gb/s carry them, at 4 KiB each, in 2.6 us.
 pub const FIRST_PACKETS: u64 = 32;
 
-/// Base round-trip time before the first acknowledgement of a connection that learns its path,
-/// regardless of the user's settings, so that a wrong guess changes nothing.
+/// Initial base round-trip time of a learned path: fixed, so that no wrong guess has an effect.
 const FIRST_RTT_PS: u64 = 100_000_000;
 
 /// Catch-up of a paced sender on a general-purpose kernel: a 3 ms slice at 0.5 Gb/s, 1,500 bytes.

@@ -112,7 +112,6 @@ impl Segmenter {
         })
     }
 
-    /// Records that [`Segmenter::next`] was sent as `psn`.
     #[inline]
     pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
         let outgoing = &mut self.slots[usize::from(segment.slot)];

@@ -449,7 +449,6 @@ impl Sender {
                 || self.grant.is_used_up())
     }
 
-    /// Records why nothing is sent now.
     #[inline]
     fn wait_for<T>(&mut self, limit: Limit) -> Option<T> {
         self.limits.present = limit;

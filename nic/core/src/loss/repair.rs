@@ -7,9 +7,7 @@ use crate::Time;
 pub enum Repair {
     Resend,
     #[cfg(any(test, feature = "lab"))]
-    /// A fresh packet of the ideal code is sent.
     IdealCode,
-    /// Every packet from the lost one on is retransmitted.
     GoBack,
 }
 

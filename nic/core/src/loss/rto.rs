@@ -47,8 +47,7 @@ impl RtoConfig {
     }
 }
 
-/// Returns the least timeout on a path through `switches` switches whose queues drain in
-/// `drain_ps`: the round-trip time when every queue is full.
+/// Returns the least timeout over `switches` queues that drain in `drain_ps`, all of them full.
 //= docs/specs/transport.md#TRN-31 bounds of the timeout
 pub const fn floor_ps(base_rtt_ps: u64, drain_ps: u64, switches: u64) -> u64 {
     let queues = if switches > LEAST_QUEUES { switches } else { LEAST_QUEUES };

@@ -33,15 +33,13 @@ impl RttEstimator {
         self.min_ps
     }
 
-    /// The largest sample in one to two smoothed RTTs before the latest; 0 before the first.
-    /// Silence does not age it.
+    /// The largest sample of one to two smoothed RTTs before the latest one; 0 before the first.
     #[inline]
     pub fn recent_max_ps(&self) -> u64 {
         self.recent.max_ps()
     }
 
-    /// The largest sample of one to two retransmission timeouts: what packets met while one that
-    /// times out now was lost (REPS appendix A).
+    /// The same over one to two retransmission timeouts, for timed-out packets (REPS appendix A).
     #[inline]
     pub fn max_before_timeout_ps(&self) -> u64 {
         self.before_timeout.max_ps()

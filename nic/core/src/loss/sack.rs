@@ -34,8 +34,7 @@ impl SackGap {
         scoreboard.oldest_behind(u64::from(self.packets?)).filter(|_| self.rule == SackRule::Plain)
     }
 
-    /// When a transmission counts as lost by the patient rule, with `arrived_after` later arrivals;
-    /// `None` if these are too few.
+    /// When a transmission is lost by the patient rule; `None` for too few later arrivals.
     #[inline]
     pub fn deadline(
         &self,

@@ -22,7 +22,6 @@ pub struct Settled {
     pub record: Record,
 }
 
-/// Where a lost packet goes in the retransmission queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     First,
@@ -65,8 +64,7 @@ impl Scoreboard {
         }
     }
 
-    /// Records the transmission of the next new packet and returns its number. The caller keeps
-    /// [`Scoreboard::span`] below [`Scoreboard::capacity`].
+    /// Records the transmission of a new packet and returns its number. Needs `span < capacity`.
     #[inline]
     pub fn send_new(&mut self, now: Time, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
         debug_assert!(self.span() < self.capacity());
@@ -206,7 +204,6 @@ impl Scoreboard {
         known.then(|| &self.records[self.slot(psn) as usize])
     }
 
-    /// Whether `psn` is sent, not acknowledged and not declared lost.
     #[inline]
     pub fn is_outstanding(&self, psn: u64) -> bool {
         self.record(psn).is_some_and(Record::is_outstanding)
@@ -317,7 +314,6 @@ impl Scoreboard {
         }
     }
 
-    /// Removes a packet from the lists and frees its slot.
     #[inline]
     fn take(&mut self, psn: u64) -> Settled {
         let slot = self.slot(psn);
@@ -345,7 +341,6 @@ impl Scoreboard {
         bits & ones(known) & !ones(below)
     }
 
-    /// The number and record in a list's slot.
     #[inline]
     fn at(&self, slot: u32) -> Option<(u64, &Record)> {
         let record = self.records.get(slot as usize)?;

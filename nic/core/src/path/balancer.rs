@@ -35,9 +35,8 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         Offers::default()
     }
 
-    /// Returns the EV, within `0..now.path.evs`, of the packet that is sent now. Called for every
-    /// packet, retransmission and request for a grant, except during a silence of a balancer that
-    /// [reuses](Offers::reuses) paths (TRN-41).
+    /// Returns the EV, within `0..now.path.evs`, of the packet sent now: any packet, retransmission
+    /// or grant request, except in a silence if it [reuses](Offers::reuses) paths (TRN-41).
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev;
 
     /// Returns how [`Balancer::next_ev`] will choose. Called for observed connections only.
@@ -81,8 +80,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// For its own windows: see [`on_start`](crate::cc::CongestionControl::on_start).
     fn on_start(&mut self, _path: &Path) {}
 
-    /// With [`Offers::sections`]: returns the packets of its section before the one of the last
-    /// [`Balancer::next_ev`]. Called after each packet.
+    /// With [`Offers::sections`]: returns the packets of its section before the last one chosen.
     fn section(&self) -> Section {
         Section::NONE
     }
@@ -110,8 +108,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// allocate.
     fn on_reachable(&mut self, _now: Now<'_>, _paths: &[PathEvs]) {}
 
-    /// With [`Offers::packet_feedback`]: takes each packet acknowledged by the ACK of the next
-    /// [`Balancer::on_ack`].
+    /// With [`Offers::packet_feedback`]: takes each packet acknowledged by the next `on_ack`.
     fn on_packet_acked(&mut self, _now: Now<'_>, _packet: &PacketInfo) {}
 
     /// Takes EV and mark of another packet covered by the coalesced ACK of the next `on_ack`.
@@ -138,8 +135,7 @@ pub struct Offers {
     pub lowest_first: bool,
     /// Packets, or trailers after them, show the receiver losses by the order on one path.
     pub sections: bool,
-    /// The sender uses the gap rule with little patience, regardless of the connection's settings:
-    /// the scheme tolerates spurious losses.
+    /// The gap rule applies regardless of settings, and quickly: spurious losses are tolerated.
     pub gap_rule: bool,
     /// It probes a path that carries no packets.
     pub probing: bool,

@@ -57,10 +57,12 @@ impl Scheme for Flowcell {
 impl Balancer for Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-2 A full flowcell
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
+        let evs = now.path.evs;
         let after = self.state.sent_bytes.saturating_add(packet.bytes);
         let is_full = self.state.sent_bytes > 0 && after > self.cell_bytes;
         if is_full {
-            self.state.ev = self.ev_after(now.path.evs, rng);
+            //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
+            self.state.ev = if self.in_turn { ahead(self.state.ev, 1, evs) } else { draw(evs, rng) };
         }
         self.state.sent_bytes = if is_full { packet.bytes } else { after };
         self.state.ev
@@ -71,13 +73,6 @@ impl Balancer for Flowcell {
         if loss.cause == LossCause::Timeout {
             self.state.sent_bytes = u32::MAX;
         }
-    }
-}
-
-impl Flowcell {
-    //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
-    fn ev_after(&self, evs: u16, rng: &mut Rng) -> Ev {
-        if self.in_turn { ahead(self.state.ev, 1, evs) } else { draw(evs, rng) }
     }
 }
 

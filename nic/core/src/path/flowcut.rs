@@ -67,9 +67,8 @@ enum Phase {
 }
 
 impl Flowcut {
-    /// Returns the wire bytes of new packets that may go now, regardless of windows: all
-    /// (`u64::MAX`), the rest of a drain's allowance, or 0. For external pausing by XOFF, XOFF with
-    /// credit and XON.
+    /// Returns the wire bytes of new packets that may go now: `u64::MAX`, the rest of a drain's
+    /// allowance, or 0. For external pausing by XOFF, XOFF with credit and XON.
     //= docs/specs/flowcut.md#FLC-30 pausing from outside
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {

@@ -1,5 +1,4 @@
-//! Host DR: destination-based rotation at the host (OFAN §6, after DRB), over the switches where
-//! shortest paths turn downwards (`docs/specs/host-dr.md`).
+//! Host DR (OFAN §6, after DRB): rotates over the switches where shortest paths turn downwards.
 
 use rand_core::RngCore;
 use spray_wire::EvPort;

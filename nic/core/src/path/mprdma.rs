@@ -136,7 +136,6 @@ const SLACK_BYTES: u64 = 66;
 struct LastAck {
     /// Highest packet number of the present acknowledgement.
     acked: u64,
-    /// Highest packet number acknowledged.
     highest: u64,
     /// When the next round trip begins.
     probe_at: Time,

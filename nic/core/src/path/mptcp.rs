@@ -1,5 +1,4 @@
-//! MPTCP-like: a few subflows with a window each (REPS §4.2, "multiple queue pairs";
-//! `docs/specs/subflow.md`).
+//! MPTCP-like: a few subflows with a window each (REPS §4.2, "multiple queue pairs").
 
 use alloc::boxed::Box;
 

@@ -35,11 +35,9 @@ settings! {
         /// Excess of the largest mean over the least, as a share of it, to move. Thousandths count.
         #[schemars(range(min = 0, max = 8), extend("x-decimals" = 3))]
         pub threshold: Ratio = Ratio::default(),
-        /// Whether a subflow also moves without feedback for two such times while it has packets in
-        /// flight. Each of these times is at least a base round-trip time.
+        /// Whether a subflow in flight also moves after two such times (or base RTTs) of silence.
         pub silence: bool = true,
-        /// Whether packets, and trailers after them, tell the receiver which packets preceded them
-        /// on their path, so that it detects losses.
+        /// Whether packets and trailers name their predecessors: the receiver then detects losses.
         pub detection: bool = true,
         /// Time between trailers of a subflow (the artifact's probes). By default the base RTT.
         #[schemars(range(min = 0.1, max = 1_000_000))]
@@ -65,7 +63,6 @@ pub struct OrderedChaos {
 struct Schedule {
     next_psn: u64,
     next_move: Time,
-    /// When trailers are next due by time.
     next_probe_at: Time,
     /// Subflows whose trailer goes before anything else.
     due: u64,
@@ -84,7 +81,6 @@ struct Schedule {
     best: Option<Ev>,
     /// A packet that was just retransmitted: its trailer goes before anything else.
     repeated: Option<u64>,
-    /// The section of the packet last sent.
     section: Section,
     is_plain: bool,
 }
@@ -242,7 +238,6 @@ impl OrderedChaos {
         }
     }
 
-    /// Counts a new packet of a subflow into its section.
     fn on_new(&mut self, index: usize, packet: &SendInfo) {
         let Self { state, subflows, settings } = self;
         let count = subflows.len() as u64;

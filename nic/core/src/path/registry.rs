@@ -29,8 +29,7 @@ kinds! {
     Ops "ops" ops Ops;
     /// Recycled entropies with freezing (REPS §3), formerly ARCANE.
     Reps "reps" | "arcane" reps Reps;
-    /// Flowcut, NIC-only: changes paths only with nothing in flight, without reordering (Flowcut
-    /// §II).
+    /// Flowcut, NIC-only: changes paths only with nothing in flight: no reordering (Flowcut §II).
     Flowcut "flowcut" flowcut super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
     Plb "plb" plb super::Plb;

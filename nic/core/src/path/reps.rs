@@ -356,7 +356,6 @@ impl Buffer {
     }
 }
 
-/// Whether and when an experiment forces freezing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Force {
     Never,
@@ -367,7 +366,6 @@ enum Force {
     Frozen,
 }
 
-/// The settings in range, in the units of the packet path.
 #[derive(Clone, Debug)]
 struct Settings {
     /// Default: follows from the path.

@@ -152,7 +152,7 @@ impl Balancer for RepsPlus {
         if keeps {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
             if state.valid == 0 {
-                state.suspicion.add_scout();
+                state.suspicion.raise_scouts(state.suspicion.scouts() + 1);
             }
             return if state.is_frozen() && state.valid == 0 { state.around() } else { state.newest() };
         }

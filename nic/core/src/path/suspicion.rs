@@ -60,11 +60,6 @@ impl Suspicion {
         self.flags = self.flags & !(7 << SCOUTS) | self.scouts().max(count.min(7)) << SCOUTS;
     }
 
-    /// Adds a probe that explores, up to seven.
-    pub(super) fn add_scout(&mut self) {
-        self.raise_scouts(self.scouts() + 1);
-    }
-
     pub(super) fn take_scout(&mut self) -> bool {
         let is_due = self.explores() && self.scouts() > 0;
         self.flags -= u8::from(is_due) << SCOUTS;

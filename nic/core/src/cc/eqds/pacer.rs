@@ -69,8 +69,7 @@ impl PullPacer {
         Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_at: Time::ZERO, gaps }
     }
 
-    /// Adds the connection `owner`, each of whose pulls grants `pull_bytes`. Returns its entry. The
-    /// bound is at least one pull.
+    /// Adds a connection and returns its entry. The bound is at least one pull of `pull_bytes`.
     pub fn open(&mut self, owner: u32, pull_bytes: u64, bound: CreditBound) -> u32 {
         let pull_bytes = pull_bytes.max(1);
         let bound = CreditBound { bytes: bound.bytes.max(pull_bytes), ..bound };

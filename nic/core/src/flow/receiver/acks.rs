@@ -34,8 +34,7 @@ impl Receiver {
     }
 
     /// Returns the start of the ACK's bitmap: the cumulative number if that covers all pending
-    /// packets. Otherwise the bitmap ends at the latest pending packet, but begins no later than
-    /// the lowest one.
+    /// packets, else such that it ends at the latest one, but no later than the lowest one.
     #[inline]
     pub(super) fn sack_base(&self) -> u64 {
         let Pending { lowest, end, .. } = self.pending;

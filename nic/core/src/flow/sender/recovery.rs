@@ -76,8 +76,7 @@ impl Recovery {
         (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
     }
 
-    /// Delays retransmissions after the trim of one sent at `sent_at`: the next one would be
-    /// trimmed too, regardless of the window.
+    /// Delays retransmissions after a trimmed one, since the next would be trimmed too.
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[cold]
     pub(super) fn on_trimmed_again(&mut self, sent_at: Time, base_rtt_ps: u64) {
@@ -126,7 +125,6 @@ impl Recovery {
         self.scoreboard.oldest().map_or(Time::NEVER, |(_, oldest)| self.expiry(oldest).min(self.gap_deadline(oldest)))
     }
 
-    /// Returns the oldest transmission if the plain gap rule declares all before an arrival lost.
     #[inline]
     pub(super) fn widest_gap(&self) -> Option<u64> {
         self.sack_gap.widest_gap(&self.scoreboard)
@@ -140,7 +138,6 @@ impl Recovery {
         (self.gap_deadline(oldest) <= now).then_some(psn)
     }
 
-    /// Returns the next packet that IRN's recovery finds lost.
     #[inline]
     pub(super) fn missing_in_recovery(&mut self) -> Option<u64> {
         self.irn.as_mut()?.take_lost(&self.scoreboard)

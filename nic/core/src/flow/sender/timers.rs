@@ -75,9 +75,8 @@ impl Sender {
         }
     }
 
-    /// When the balancer must be polled again. Earlier times at which it was polled are excluded,
-    /// so that a balancer that waits for something else, such as credit, does not wake the sender
-    /// for ever.
+    /// Returns when to poll the balancer again, except earlier times: a balancer that waits for
+    /// something else, such as credit, would wake the sender for ever.
     #[inline(never)]
     fn balancer_deadline(&self) -> Time {
         let is_to_come = |at: &Time| self.blocked_at.is_none_or(|blocked_at| *at > blocked_at);

@@ -12,15 +12,13 @@ settings! {
     pub struct FlowcutConfig {
         /// Rule by which a path counts as congested.
         pub rule: FlowcutRule = FlowcutRule::Paper,
-        /// A path is drained when its average round-trip time exceeds this multiple of the least
-        /// one (§III-C1 evaluates 1 to 7, §III-C2 uses 4).
+        /// Ratio of the average to the least RTT that drains a path (§III-C1: 1 to 7; §III-C2: 4).
         #[schemars(range(min = 1, max = 1_000))]
         pub rtt_ratio: Ratio = Ratio::permille(4_000),
         /// Weight of a new sample in that average (alpha of §III-C1).
         #[schemars(range(min = 0.001, max = 1))]
         pub weight: Ratio = Ratio::permille(120),
-        /// `paper` only: a path is drained when its normalised round-trip time grows by more than
-        /// this per acknowledgement, on average. 0 turns it off.
+        /// `paper`: growth of the normalised RTT per ACK above which a path is drained; 0: never.
         #[schemars(range(min = 0, max = 1_000))]
         pub trend: Ratio = Ratio::permille(50),
         /// Weight of a new sample in that average.
@@ -34,8 +32,7 @@ settings! {
         /// (§IV-C). By default one bandwidth-delay product under `paper`, 0 under `simple`.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub tail_bytes: Option<ByteSize> = None,
-        /// A drain without feedback ends after this time, and the connection keeps its path
-        /// (§IV-A). By default 32 base round-trip times.
+        /// A silent drain ends after this time, on its path (§IV-A). By default 32 base RTTs.
         #[schemars(range(min = 1, max = 1_000_000))]
         pub drain_timeout_us: Option<Micros> = None,
         /// Change the path as soon as at most this many packets are open (§IV-C): drains are
@@ -45,8 +42,7 @@ settings! {
         /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B).
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub credit_bytes: ByteSize = ByteSize::new(0),
-        /// A path has failed after this many consecutive timeouts without feedback. The connection
-        /// then leaves it, though packets are open. 0: never.
+        /// Consecutive timeouts without feedback after which a path has failed; 0: never.
         #[schemars(range(min = 0, max = 100))]
         pub dead_timeouts: u8 = 3,
     }
@@ -57,8 +53,7 @@ settings! {
         /// The normalised round-trip time and its trend (§II-B).
         #[default]
         Paper,
-        /// The published fat-tree artifact's rule: the average round-trip time against the least
-        /// one. A drain does not reset the average.
+        /// The fat-tree artifact's: the average RTT against the least; drains do not reset it.
         Simple,
     }
 }

@@ -73,8 +73,7 @@ impl Delay {
         sample.over(if path.learned { seen } else { seen.min(self.expected(path, hops)) })
     }
 
-    /// The empty network's round-trip time of a full packet over `hops` switches, in proportion to
-    /// the shortest path seen.
+    /// The empty network's RTT of a full packet, by hops in proportion to the shortest path.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
     fn expected(&self, path: &Path, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);

@@ -16,8 +16,7 @@ settings! {
         /// Minimum time frozen (FREEZING_TIMEOUT). By default 10 ms, and at least 128 base RTTs.
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
         pub freezing_timeout_us: Option<Micros> = None,
-        /// Freeze this long after the first acknowledgement, unconditionally, and stay frozen (REPS
-        /// appendix A, figure 15). By default nothing forces freezing.
+        /// Freeze for good this long after the first ACK (REPS appendix A, figure 15). Default: no.
         #[schemars(range(min = 0, max = 2_251_799_812_u64))]
         pub force_freezing_us: Option<Micros> = None,
         /// Without trimming, a loss after an RTT of at least this many base RTTs is congestion.
@@ -29,7 +28,7 @@ settings! {
         /// that probes confirm where it does not; timeouts only under `artifact` and
         /// `ultra-ethernet`.
         pub failure_signal: Option<FailureSignal> = None,
-        /// Probe the failed path while frozen, and thaw on an answer (REPS §3.2): `reps-probing`.
+        /// Probe the failed path while frozen, and thaw on an answer (§3.2), as `reps-probing`.
         pub probing: bool = false,
         /// Time between probes. By default eight base RTTs: probes are then less than a thousandth
         /// of a frozen connection's packets. The paper names no interval.
@@ -41,11 +40,9 @@ settings! {
         pub explore_packets: Option<u16> = None,
         /// Whether thawing empties the buffer. By default no; yes under the other rules.
         pub empty_on_thaw: Option<bool> = None,
-        /// Which feedback ends freezing mode once its time is over. By default an unmarked
-        /// acknowledgement; any feedback under `artifact` and `ultra-ethernet`.
+        /// Which feedback can thaw. By default unmarked ACKs; any under the other rules.
         pub thaw_check: Option<ThawCheck> = None,
-        /// The order in which entropy values are reused while frozen. By default valid ones first;
-        /// all in turn under `artifact` and `ultra-ethernet`.
+        /// Order of reuse while frozen. By default valid ones first; all in turn under other rules.
         pub frozen_walk: Option<FrozenWalk> = None,
     }
 

@@ -10,9 +10,10 @@ impl RepsPlus {
         if !self.settings.remember {
             return None;
         }
-        let state = &self.state;
-        let mut learned = Remembered { suspect: self.remembered_suspect(), ..Remembered::default() };
-        for ev in state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
+        let suspicion = self.state.suspicion;
+        let to_remember = |ev| Suspect { ev, wait: suspicion.wait(), failed: suspicion.has_failed() };
+        let mut learned = Remembered { suspect: self.suspect().map(to_remember), ..Remembered::default() };
+        for ev in self.state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
             if !learned.good().contains(&ev)
                 && let Some(slot) = learned.good.get_mut(usize::from(learned.count))
             {
@@ -39,10 +40,5 @@ impl RepsPlus {
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.buffer.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };
         self.state.suspicion = Suspicion::of(now.time, suspect.ev, suspect.wait, suspect.failed);
-    }
-
-    fn remembered_suspect(&self) -> Option<Suspect> {
-        let suspicion = self.state.suspicion;
-        suspicion.suspect().map(|ev| Suspect { ev, wait: suspicion.wait(), failed: suspicion.has_failed() })
     }
 }

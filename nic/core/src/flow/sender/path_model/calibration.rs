@@ -26,7 +26,7 @@ pub(in crate::flow::sender) struct Calibration {
     /// Whether a packet was marked, or late where the network does not mark.
     marks: bool,
     lateness: Lateness,
-    cross_traffic: CrossTraffic,
+    pub cross_traffic: CrossTraffic,
     round: Round,
     /// Wire bytes that the best recent round delivered in one base round-trip time.
     best_bytes: u64,
@@ -159,11 +159,6 @@ impl Calibration {
         let (shown, is_full) = self.shown.overflowing_add(share);
         self.shown = shown;
         is_full
-    }
-
-    /// Whether losses govern in place of marks.
-    pub fn losses_govern(&self) -> bool {
-        self.cross_traffic.losses_govern()
     }
 
     /// Returns the ACK's marks for the congestion control: its own, and the number of packets.

@@ -19,7 +19,6 @@ struct Span {
     lost: u32,
 }
 
-/// The purpose of the present span.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Detect losses in queues. For this number of further spans losses change nothing.

@@ -27,8 +27,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the picoseconds up to the last
-    /// [`poll_transmit`](crate::flow::Sender::poll_transmit), saturating at `u64::MAX` (213 days).
+    /// Returns the picoseconds until the last `poll_transmit`, saturating at 213 days.
     pub fn waited_ps(&self, limit: Limit) -> u64 {
         self.waited_ps[limit as usize]
     }
