@@ -30,7 +30,9 @@ pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc}
 use crate::Time;
 use crate::feedback::{AckInfo, LossCause};
 pub use crate::kinds::{Own, UnknownName};
+use crate::now::OnPath;
 pub use crate::now::{Now, Path};
+use crate::settings::settings;
 use crate::units::{ByteSize, Gbps};
 
 /// Limits what a connection has in flight.

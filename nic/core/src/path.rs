@@ -49,8 +49,11 @@ pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, Re
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub(crate) use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
+use crate::Time;
+use crate::event::Publisher;
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo, PathEvs, ProbeInfo};
 pub use crate::kinds::{Own, UnknownName};
+use crate::now::OnPath;
 pub use crate::now::{MAX_RTT_PS, Now, Path};
 use crate::rng::Rng;
 use crate::settings::settings;

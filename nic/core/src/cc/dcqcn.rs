@@ -1,12 +1,8 @@
 //! DCQCN, RoCE's rate control (Reunion §4; Zhu et al., SIGCOMM 2015): `docs/specs/dcqcn.md`.
 
 use super::fixed_point::after_gap;
-use super::{AckInfo, CongestionControl, Scheme, part_bytes, part_rate};
-use crate::Time;
-use crate::feedback::LossCause;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, Time, part_bytes, part_rate, settings};
 use crate::link::serialisation_floor_ps;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros};
 
 settings! {

@@ -1,10 +1,7 @@
 //! The DCTCP variant of REPS (§4.1) and MPRDMA, moved by every ACK: `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
-use super::{AckInfo, CongestionControl, Scheme};
-use crate::feedback::LossCause;
-use crate::now::{Now, Path};
-use crate::settings::settings;
+use super::{AckInfo, CongestionControl, LossCause, Now, Path, Scheme, settings};
 
 settings! {
     /// The settings of [`Dctcp`].

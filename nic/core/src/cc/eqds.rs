@@ -9,10 +9,7 @@ mod tests;
 use spray_wire::PullRequest;
 
 pub use self::pacer::{CreditBound, PullPacer};
-use super::{AckInfo, CongestionControl, Scheme, part_bytes};
-use crate::feedback::LossCause;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, part_bytes, settings};
 use crate::units::{ByteSize, Ratio};
 
 settings! {

@@ -1,10 +1,7 @@
 //! A constant rate, paced packet by packet, regardless of feedback.
 
 use super::fixed_point::{Gaps, after_gap};
-use super::{CongestionControl, Scheme, part_rate};
-use crate::Time;
-use crate::now::{Now, Path};
-use crate::settings::settings;
+use super::{CongestionControl, Now, Path, Scheme, Time, part_rate, settings};
 use crate::units::Gbps;
 
 settings! {

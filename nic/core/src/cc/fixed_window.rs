@@ -1,8 +1,6 @@
 //! A constant window, to compare path choice (Flowcut §III-B): `docs/specs/fixed-window.md`.
 
-use super::{CongestionControl, Scheme, part_bytes};
-use crate::now::Path;
-use crate::settings::settings;
+use super::{CongestionControl, Path, Scheme, part_bytes, settings};
 use crate::units::ByteSize;
 
 settings! {

@@ -4,12 +4,8 @@ use alloc::boxed::Box;
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
-use super::{AckInfo, CongestionControl, Scheme, part_bytes};
-use crate::Time;
-use crate::feedback::LossCause;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, Time, part_bytes, settings};
 use crate::link::serialisation_floor_ps;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
 settings! {

@@ -1,11 +1,7 @@
 //! NSCC, Ultra Ethernet 1.0's network signalled congestion control, as in its public artifact.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
-use super::{AckInfo, CongestionControl, Scheme};
-use crate::Time;
-use crate::feedback::LossCause;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, Time, settings};
 use crate::units::{Micros, Ratio};
 
 settings! {

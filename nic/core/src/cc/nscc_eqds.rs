@@ -2,9 +2,7 @@
 
 use spray_wire::PullRequest;
 
-use super::{AckInfo, CongestionControl, Eqds, EqdsConfig, Nscc, NsccConfig, Scheme};
-use crate::feedback::LossCause;
-use crate::now::{Now, Path};
+use super::{AckInfo, CongestionControl, Eqds, EqdsConfig, LossCause, Now, Nscc, NsccConfig, Path, Scheme};
 
 /// The window of NSCC for the fabric, the credit of EQDS for the receiver's link.
 #[derive(Clone, Debug)]

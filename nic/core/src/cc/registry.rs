@@ -5,12 +5,10 @@ use alloc::boxed::Box;
 use spray_wire::PullRequest;
 
 use super::{
-    CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, NsccEqds, Scheme,
+    AckInfo, CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, LossCause, MSwift, Now, Nscc,
+    NsccEqds, Path, Scheme, Time,
 };
-use crate::Time;
-use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::{Own, UnknownName, forward, kinds};
-use crate::now::{Now, Path};
 
 kinds! {
     /// The congestion controls by name.

@@ -6,11 +6,10 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::vec;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, ahead, draw, draw_lasting};
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, ahead, draw, draw_lasting,
+    settings,
+};
 
 settings! {
     /// The settings of [`Bitmap`].

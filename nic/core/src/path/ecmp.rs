@@ -1,8 +1,6 @@
 //! ECMP: one path for the whole connection, drawn when it starts.
 
-use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, draw_lasting};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{Balancer, Ev, NoSettings, Now, Path, Rng, Scheme, SendInfo, draw_lasting};
 
 /// Keeps one entropy value for the whole connection, regardless of feedback.
 #[derive(Clone, Debug)]

@@ -3,11 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, ahead, draw, draw_lasting};
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, ahead, draw, draw_lasting, settings,
+};
 use crate::units::ByteSize;
 
 settings! {

@@ -18,12 +18,9 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw, draw_lasting, draw_other,
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, Publisher, Rng, Scheme, SendInfo, Time,
+    draw, draw_lasting, draw_other,
 };
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 
 /// Flowcut for one connection.
 #[derive(Clone, Debug)]

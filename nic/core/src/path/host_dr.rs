@@ -5,11 +5,8 @@ use spray_wire::EvPort;
 
 use super::known_paths::{KnownPaths, Order};
 use super::labels::Labels;
-use super::{Balancer, Ev, PathEvs, Scheme, SendInfo, draw_below};
-use crate::now::{Now, Path};
+use super::{Balancer, Ev, Now, Path, PathEvs, Rng, Scheme, SendInfo, draw_below, settings};
 use crate::rng;
-use crate::rng::Rng;
-use crate::settings::settings;
 use crate::units::ByteSize;
 
 settings! {

@@ -3,9 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Ev, PathEvs, draw_below};
+use super::{Ev, PathEvs, Rng, draw_below};
 use crate::rng;
-use crate::rng::Rng;
 
 /// Paths that take turns; none if the engine provided none.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,7 @@
 //! A connection's labels: consecutive entropy values from a random one, which switches hash to
 //! unrelated paths, as in the published artifacts. Numbers follow from values, without a table.
 
-use super::{Ev, ahead, draw_lasting};
-use crate::now::Path;
-use crate::rng::Rng;
+use super::{Ev, Path, Rng, ahead, draw_lasting};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Labels {

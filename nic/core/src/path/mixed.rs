@@ -2,10 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::{AckInfo, Balancer, Bitmap, BitmapConfig, Ev, LossInfo, Scheme, SendInfo};
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{AckInfo, Balancer, Bitmap, BitmapConfig, Ev, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo};
 
 /// Recycles entropy values as REPS, without a buffer of fixed size, and explores as the bitmap.
 #[derive(Clone, Debug)]

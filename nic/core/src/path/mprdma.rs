@@ -3,12 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo, draw, draw_below};
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Offers, PacketInfo, Path, Publisher, Rng, Scheme, SendInfo, Time,
+    draw, draw_below, settings,
+};
 use crate::units::Ratio;
 
 settings! {

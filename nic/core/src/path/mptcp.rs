@@ -3,13 +3,11 @@
 use alloc::boxed::Box;
 
 use super::labels::Labels;
-use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo};
-use crate::Time;
+use super::{
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, OnPath, PacketInfo, Path, Publisher, Rng,
+    Scheme, SendInfo, Time, settings,
+};
 use crate::cc::{AnyCc, CongestionControl, ControlConfig};
-use crate::event::Publisher;
-use crate::now::{Now, OnPath, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
 
 settings! {
     /// The settings of [`Mptcp`].

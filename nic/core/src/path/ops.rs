@@ -1,8 +1,6 @@
 //! OPS, oblivious packet spraying: a new random path for every packet (REPS §2.2).
 
-use super::{Balancer, Ev, NoSettings, Offers, Scheme, SendInfo, draw};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{Balancer, Ev, NoSettings, Now, Offers, Path, Rng, Scheme, SendInfo, draw};
 
 /// Draws an entropy value for each packet and ignores feedback.
 #[derive(Clone, Debug)]

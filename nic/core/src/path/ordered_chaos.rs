@@ -6,14 +6,9 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, Scheme, Section, SendInfo, Trailer,
-    Transmission, draw_lasting, draw_other,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, Publisher, Rng, Scheme, Section,
+    SendInfo, Time, Trailer, Transmission, draw_lasting, draw_other, settings,
 };
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 use rand_core::RngCore;
 

@@ -4,13 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
-use crate::Time;
-use crate::event::Publisher;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, Time, draw, draw_lasting,
+    settings,
+};
 use crate::link::PS_PER_S;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
 settings! {

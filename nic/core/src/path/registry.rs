@@ -3,16 +3,12 @@
 use alloc::boxed::Box;
 
 use super::{
-    Admission, Balancer, Ecmp, Flight, Offers, Ops, PathEvs, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
-    Trailer,
+    AckInfo, Admission, Balancer, Ecmp, Ev, Flight, LossInfo, Now, Offers, Ops, PacketInfo, Path, PathEvs, ProbeInfo,
+    Remembered, Reps, RepsConfig, Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
-use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
-use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo, ProbeInfo};
 use crate::kinds::{Own, UnknownName, forward, kinds};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 
 kinds! {
     /// The balancers by name.

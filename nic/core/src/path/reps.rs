@@ -5,11 +5,10 @@ mod config;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
 use super::suspicion::{Suspicion, wait_ticks};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, ProbeInfo, Scheme, SendInfo, draw};
-use crate::Time;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, ProbeInfo, Rng, Scheme, SendInfo, Time, draw,
+};
 use crate::event::{Choice, Event, FreezeReason, Publisher};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 use crate::units::{Micros, Ratio};
 
 /// Recycled entropy packet spraying.

@@ -14,13 +14,10 @@ use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::{KnownPaths, Order};
 use super::suspicion::{Suspicion, overdue_ps};
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, PathEvs, ProbeInfo, Remembered, Scheme,
-    Section, SendInfo, Trailer,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, PathEvs, ProbeInfo, Remembered,
+    Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
-use crate::Time;
 use crate::event::{Choice, Publisher};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 
 /// REPS that uses more of an ACK, explores evenly, detects losses before the timer, and freezes on
 /// evidence.

@@ -1,8 +1,6 @@
 //! Every entropy value in turn (`docs/specs/round-robin.md`).
 
-use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, ahead, draw_lasting};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{Balancer, Ev, NoSettings, Now, Path, Rng, Scheme, SendInfo, ahead, draw_lasting};
 
 /// Each packet takes the entropy value after the last packet's.
 #[derive(Clone, Debug)]

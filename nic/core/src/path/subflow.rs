@@ -1,10 +1,7 @@
 //! A few labels in turn, each on a lasting path (OFAN §3.2, table 2): `docs/specs/subflow.md`.
 
 use super::labels::Labels;
-use super::{Balancer, Ev, Scheme, SendInfo};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{Balancer, Ev, Now, Path, Rng, Scheme, SendInfo, settings};
 
 settings! {
     /// The settings of [`Subflow`].

@@ -1,8 +1,6 @@
 //! Failure detection by probes of a lost packet's path (RPP-10 to 13; REPS-27).
 
-use super::{AckInfo, Ev, LossInfo};
-use crate::Time;
-use crate::now::{Now, Path};
+use super::{AckInfo, Ev, LossInfo, Now, Path, Time};
 
 /// A lost packet's path and the results of its probes. A failed path leaves all probes unanswered,
 /// one that loses few frames answers nearly all.
