@@ -1,8 +1,7 @@
 //! When an ACK is due, and what it covers.
 
 use super::pending::{BITMAP_PACKETS, Pending};
-use super::{Arrival, Receiver};
-use crate::Time;
+use super::{Arrival, Receiver, Time};
 
 impl Receiver {
     /// Counts a packet towards the next ACK, which will echo it.

@@ -1,7 +1,6 @@
 //! Arrivals of messages in an ideal erasure code: `docs/specs/erasure.md`.
 
-use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver};
-use crate::Time;
+use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver, Time};
 use crate::flow::messages::Coded;
 use crate::loss::{Repair, Span};
 

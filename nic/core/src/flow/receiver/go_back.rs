@@ -1,7 +1,6 @@
 //! Arrivals where nothing is stored out of order: `docs/specs/go-back-n.md`.
 
-use super::{Accept, Arrival, Receiver, nack, queue};
-use crate::Time;
+use super::{Accept, Arrival, Receiver, Time, nack, queue};
 use spray_wire::Nack;
 
 impl Receiver {

@@ -2,8 +2,7 @@
 
 use spray_wire::Ack;
 
-use super::Sender;
-use crate::Time;
+use super::{Sender, Time};
 use crate::loss::Repair;
 
 impl Sender {

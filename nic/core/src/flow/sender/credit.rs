@@ -3,12 +3,8 @@
 use spray_wire::{Data, Pull};
 
 use super::state::retry::Awaited;
-use super::{Sender, Transmit};
-use crate::Time;
-use crate::cc::CongestionControl;
-use crate::loss::Backoff;
+use super::{Backoff, CongestionControl, Rng, Sender, Time, Transmit};
 use crate::path::{Balancer, Ev, draw};
-use crate::rng::Rng;
 
 impl Sender {
     /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK carries an old one.

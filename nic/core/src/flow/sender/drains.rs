@@ -1,8 +1,6 @@
 //! Drains: the balancer or a switch holds new packets until nothing is in flight.
 
-use super::Sender;
-use crate::Time;
-use crate::path::Balancer;
+use super::{Balancer, Sender, Time};
 
 impl Sender {
     /// Takes a switch's request to pause or to resume. Retransmissions continue; the pause also

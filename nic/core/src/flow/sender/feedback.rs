@@ -1,12 +1,8 @@
 use spray_wire::{Ack, Nack};
 
-use super::Sender;
-use crate::Time;
-use crate::cc::CongestionControl;
-use crate::event::Publisher;
+use super::{Balancer, CongestionControl, Publisher, Sender, Time};
 use crate::feedback::{AckInfo, LossCause, LossInfo, PacketInfo};
 use crate::loss::{Lost, Record, Repair, Settled};
-use crate::path::Balancer;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {

@@ -2,9 +2,7 @@
 
 use spray_wire::{Ack, Nack};
 
-use super::Sender;
-use crate::Time;
-use crate::event::Publisher;
+use super::{Publisher, Sender, Time};
 use crate::feedback::LossCause;
 use crate::loss::Repair;
 

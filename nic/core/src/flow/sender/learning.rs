@@ -1,11 +1,8 @@
 //! Applies what a sender learns of its path.
 
-use super::Sender;
-use crate::Time;
-use crate::cc::CongestionControl;
+use super::{Balancer, CongestionControl, Sender, Time};
 use crate::feedback::{AckInfo, LossCause};
 use crate::loss::RttHistogram;
-use crate::path::Balancer;
 
 impl Sender {
     /// The round-trip times of all ACKs triggered by a data packet, if the path is learned.

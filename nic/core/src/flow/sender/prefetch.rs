@@ -1,7 +1,6 @@
 //! Prefetches the state of a sender before an event needs it.
 
-use super::Sender;
-use crate::cc::CongestionControl;
+use super::{CongestionControl, Sender};
 
 impl Sender {
     /// Reads the state that an acknowledgement or a turn needs, and returns a mix of it.

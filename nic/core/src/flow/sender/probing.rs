@@ -2,11 +2,8 @@
 
 use spray_wire::{Probe, ProbeAck};
 
-use super::{Sender, Transmit};
-use crate::Time;
-use crate::event::Publisher;
+use super::{Balancer, Publisher, Sender, Time, Transmit};
 use crate::feedback::ProbeInfo;
-use crate::path::Balancer;
 
 impl Sender {
     /// Takes the answer to a probe. Answers to probes of earlier suspects are ignored.

@@ -2,10 +2,7 @@
 
 use spray_wire::{Data, Nack};
 
-use super::{Sender, Transmit};
-use crate::Time;
-use crate::cc::CongestionControl;
-use crate::event::Publisher;
+use super::{CongestionControl, Publisher, Sender, Time, Transmit};
 use crate::feedback::LossCause;
 use crate::path::{Balancer, Flight, Trailer, Transmission};
 

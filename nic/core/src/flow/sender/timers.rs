@@ -1,11 +1,8 @@
 //! Timers: retransmission timeouts, the gap rule, repeated requests, giving up.
 
-use super::Sender;
-use crate::Time;
-use crate::event::{Event, Publisher};
+use super::{Balancer, Event, Publisher, Sender, Time};
 use crate::feedback::LossCause;
 use crate::loss::Repair;
-use crate::path::Balancer;
 
 impl Sender {
     /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] are due without other
