@@ -39,15 +39,12 @@ use crate::units::{ByteSize, Gbps};
 ///
 /// # Order of calls
 ///
-/// 1. Before a packet: [`CongestionControl::has_credit`] where credit is used,
-///    [`CongestionControl::window_bytes`], then [`CongestionControl::poll_send`]. If all permit it,
-///    [`CongestionControl::on_send`] follows at once.
-/// 2. For every ACK: [`CongestionControl::on_ack`], then [`CongestionControl::window_bytes`]. The
-///    balancer takes the ACK afterwards.
-/// 3. For every lost packet: [`CongestionControl::on_loss`], before the balancer.
-/// 4. Where credit is used: [`CongestionControl::on_queued`] for every message,
-///    [`CongestionControl::on_pull`] for every pull, and [`CongestionControl::poll_request`] whenever
-///    the sender looks for something to send.
+/// 1. Before a packet: [`Self::has_credit`] where credit is used, [`Self::window_bytes`], then
+///    [`Self::poll_send`]. If all permit it, [`Self::on_send`] follows at once.
+/// 2. For every ACK: [`Self::on_ack`], then [`Self::window_bytes`], then the balancer.
+/// 3. For every lost packet: [`Self::on_loss`], before the balancer.
+/// 4. Where credit is used: [`Self::on_queued`] for every message, [`Self::on_pull`] for every pull, and
+///    [`Self::poll_request`] whenever the sender looks for something to send.
 pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// Takes an ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {}

@@ -1,6 +1,5 @@
-//! The two halves of a connection, without I/O: [`Sender`] and [`Receiver`].
-//!
-//! Their rules are numbered clauses (`TRN-n`) in `docs/specs/transport.md`, which the code cites.
+//! The two halves of a connection, without I/O: [`Sender`] and [`Receiver`]. The code cites the
+//! numbered clauses (`TRN-n`) of `docs/specs/transport.md`.
 
 mod config;
 mod messages;

@@ -2,17 +2,14 @@
 
 use core::fmt;
 
-/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of
-/// its settings, type. Every type implements the `Scheme` in scope.
+/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of its
+/// settings, type. Every type implements the `Scheme` in scope.
 ///
 /// - `$Kind`: the schemes; the presets after `presets:`, each a name for a scheme with some settings
 ///   changed by a function; and those after `pairs:`, two schemes at once with the settings of both.
 /// - `$Any`: any of the schemes, or one of another crate, `$Own`.
 /// - `$Config`: the settings of one scheme, or the constructor of another crate's, `$Make`.
 /// - `$All`: the settings of every scheme under its name, as in a scenario.
-///
-/// It also defines `make!` (creates a scheme from its settings) and `dispatch!` (calls a method of
-/// it).
 macro_rules! kinds {
     (
         $(#[$about_kind:meta])* $Kind:ident, $what:literal;

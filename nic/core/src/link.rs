@@ -20,8 +20,7 @@ pub const fn bdp_bytes(base_rtt_ps: u64, link_bps: u64) -> u64 {
     if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
 }
 
-/// Returns the rate, in bits per second, that carries `bytes` in `time_ps`, rounded down, at least
-/// 1.
+/// Returns the rate in bits per second of `bytes` in `time_ps`, rounded down, at least 1.
 pub const fn rate_bps(bytes: u64, time_ps: u64) -> u64 {
     let time_ps = if time_ps == 0 { 1 } else { time_ps };
     let bps = bytes as u128 * 8 * PS_PER_S as u128 / time_ps as u128;

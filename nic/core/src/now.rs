@@ -63,12 +63,10 @@ impl Now<'_> {
 }
 
 impl Path {
-    /// Creates the reference settings for a path: 65,535 entropy values, no trimming, and a window
-    /// of at most 1.5 bandwidth-delay products (BDP). The initial window is that, rounded up to
-    /// whole packets.
-    ///
-    /// At 8.337 us and 400 Gb/s with 4,150-byte packets: BDP 416,850, maximum 625,275, initial 151
-    /// x 4,150 = 626,650.
+    /// Creates the reference settings for a path: 65,535 entropy values, no trimming, a window of
+    /// 1.5 bandwidth-delay products (BDP), at first rounded up to whole packets. At 8.337 us and
+    /// 400 Gb/s with 4,150-byte packets: BDP 416,850, maximum 625,275, initial 151 x 4,150 =
+    /// 626,650.
     //= docs/specs/dctcp.md#DCTCP-6 the first window
     pub const fn new(base_rtt_ps: u64, link_bps: u64, packet_bytes: u32) -> Self {
         let bdp_bytes = bdp_bytes(base_rtt_ps, link_bps);

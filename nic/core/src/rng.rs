@@ -7,7 +7,6 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 pub type Rng = Xoshiro256PlusPlus;
 
 /// Creates the generator of one `stream` (a connection, a host, a switch) of a run with root `seed`.
-///
 /// Streams of one seed, and equal streams of different seeds, are independent.
 ///
 /// ```

@@ -1,7 +1,5 @@
-//! Quantities with a unit: stored as integers of a small unit, written as decimals of a large one.
-//!
-//! Values with up to six decimals (rates: nine) are read and written exactly; others are refused.
-//! The setting that holds a quantity checks its range.
+//! Quantities stored as integers of a small unit, written as decimals of a large one. Up to six
+//! decimals (rates: nine) are exact; others are refused. Settings check their ranges.
 
 #[cfg(any(test, feature = "schema"))]
 use alloc::borrow::Cow;

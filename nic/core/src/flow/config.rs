@@ -9,13 +9,8 @@ use crate::now::Path;
 use crate::path::BalancerConfig;
 use crate::units::Gbps;
 
-/// Settings of one connection, the same type for both halves.
-///
-/// [`FlowConfig::sanitised`], which [`Sender::new`] and [`Receiver::new`] apply, brings values into
-/// range.
-///
-/// [`Sender::new`]: super::Sender::new
-/// [`Receiver::new`]: super::Receiver::new
+/// Settings of one connection, the same type for both halves. [`Sender::new`](super::Sender::new)
+/// and [`Receiver::new`](super::Receiver::new) bring values into range ([`FlowConfig::sanitised`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
     /// Payload of a full packet, in bytes, 1 to 65,535. The two ends may differ.
@@ -192,9 +187,7 @@ const FIRST_RTT_PS: u64 = 100_000_000;
 /// Catch-up of a paced sender on a general-purpose kernel: a 3 ms slice at 0.5 Gb/s, 1,500 bytes.
 const CATCH_UP_PACKETS: u32 = 128;
 
-/// Messages that a sender stores between [`Sender::send_message`] and the event of their delivery.
-///
-/// [`Sender::send_message`]: super::Sender::send_message
+/// Messages stored from [`send_message`](super::Sender::send_message) to the event of delivery.
 pub const MESSAGE_SLOTS: usize = 256;
 
 /// Default of [`FlowConfig::sack_gap_packets`]. TCP's three would do, since the rule also waits for

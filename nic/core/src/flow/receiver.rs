@@ -66,11 +66,9 @@ pub enum Accept {
 /// The receiving half of one connection.
 ///
 /// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`]
-/// and [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet: several
-/// arrivals before a poll would share one echo. [`Receiver::on_timeout`] when
-/// [`Receiver::poll_timeout`] is due. Nothing allocates per packet: tables double when more
-/// messages are open than ever before. Memory is bounded regardless of the peer, and no input
-/// panics.
+/// and [`Receiver::message_completed`] until each returns `None`: several arrivals before a poll would
+/// share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Tables double when
+/// more messages are open than before, within a bound regardless of the peer. No input panics.
 ///
 /// Methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks`,
 /// `go_back` (`go-back-n`), `pull` (credit), `coded` (the ideal erasure code).

@@ -42,23 +42,14 @@ use crate::rng::Rng;
 
 /// The sending half of one connection.
 ///
-/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is
-/// due, [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
-/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables
-/// double up to the window when more is in flight than ever before. No input panics.
+/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is due,
+/// [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
+/// [`Sender::poll_timeout`] last. Time must not go back. Tables double up to the window when more is in
+/// flight than before. No input panics.
 ///
-/// Methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`:
-///
-/// | file | methods |
-/// |---|---|
-/// | `feedback`, `go_back` | ACKs and NACKs |
-/// | `timers` | timeouts and the gap rule |
-/// | `credit` | the peer's grant, credit |
-/// | `probing`, `sections` | probes, trailers |
-/// | `drains` | drains and pauses |
-/// | `learning` | changes with the path model |
-/// | `prefetch` | cache |
-/// | `coded` | the ideal erasure code (feature `lab`) |
+/// Methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`: `feedback`
+/// and `go_back` (ACKs, NACKs), `timers` (timeouts, gap rule), `credit` (the peer's grant, credit),
+/// `probing`, `sections` (trailers), `drains`, `learning` (the path model), `prefetch`, `coded`.
 #[derive(Debug)]
 pub struct Sender {
     balancer: AnyBalancer,
@@ -150,15 +141,13 @@ impl Sender {
         self.balancer.recall(self.path.at(now), learned);
     }
 
-    /// Queues a message of `bytes` under the caller's number, which the receiver sees.
-    ///
-    /// Numbers of undelivered messages must differ. A message of zero bytes is sent as one empty
-    /// packet.
+    /// Queues a message of `bytes` under the caller's number, which the receiver sees. Numbers of
+    /// undelivered messages must differ. A message of zero bytes is sent as one empty packet.
     ///
     /// # Errors
     ///
-    /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages wait, are in flight, or are
-    /// delivered and their event is not polled.
+    /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages have no polled delivery
+    /// event.
     pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), Full> {
         let idle = self.is_idle();
         if !self.segmenter.push(message, bytes) {

@@ -2,9 +2,8 @@
 
 use super::MAX_SAMPLE_PS;
 
-/// A histogram with buckets of 0.26 us, or a sixteenth of their octave if wider.
-///
-/// When a bucket is full, all counts are halved: shares stay, and later samples weigh more.
+/// A histogram with buckets of 0.26 us, or a sixteenth of their octave if wider. When one is full,
+/// all counts are halved: shares stay, and later samples weigh more.
 #[derive(Clone, Debug)]
 pub struct RttHistogram {
     counts: [u32; BUCKETS],

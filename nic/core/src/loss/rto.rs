@@ -14,11 +14,9 @@ pub struct RtoConfig {
 }
 
 impl RtoConfig {
-    /// Returns the bounds for a path of unknown length whose queues each drain in one base RTT. At
-    /// 8.337 us the floor is 41.7 us.
-    ///
-    /// The first timeout is twice that, since a first burst fills queues before any sample. The
-    /// ceiling is 16 times that.
+    /// Returns the bounds for a path of unknown length whose queues each drain in one base RTT: a
+    /// floor of 41.7 us at 8.337 us, a ceiling of 16 times that, and twice the floor at first,
+    /// since a first burst fills queues before any sample.
     pub const fn for_path(base_rtt_ps: u64) -> Self {
         let min_ps = floor_ps(base_rtt_ps, base_rtt_ps, 0);
         Self { initial_ps: min_ps.saturating_mul(2), min_ps, max_ps: min_ps.saturating_mul(16) }

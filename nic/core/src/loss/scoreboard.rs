@@ -1,10 +1,8 @@
 //! Packets in flight: acknowledged numbers as bitmaps, outstanding transmissions in their order.
 //!
-//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send
-//! has a slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged.
-//! Outstanding slots form a list in order of their last transmission, lost ones a queue; both run
-//! through the records, so that everything is O(1) per packet. Records grow with the packets in
-//! flight.
+//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send has a
+//! slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Lists in order
+//! of transmission and of loss run through the records, so everything is O(1) per packet.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -106,12 +104,9 @@ impl Scoreboard {
         Some((psn, cause))
     }
 
-    /// Settles the packets that an acknowledgement covers: first those below `cumulative`, then
-    /// those whose bits are set. Bit `i` of word `w` stands for `base + 64 w + i`. Calls `settled`
-    /// for each that was not acknowledged before, lowest first in either part.
-    ///
-    /// Numbers beyond the next packet count as the next packet; bits outside the numbers in flight
-    /// are ignored.
+    /// Settles the packets below `cumulative`, then those whose bits are set: bit `i` of word `w`
+    /// stands for `base + 64 w + i`. Calls `settled` for each new one, lowest first in either part.
+    /// Ignores numbers that are not in flight.
     #[inline]
     pub fn settle(&mut self, cumulative: u64, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let end = cumulative.min(self.next_psn);
@@ -178,12 +173,9 @@ impl Scoreboard {
         self.at(self.lost.head)
     }
 
-    /// Counts the arrivals of transmissions after that of `oldest`, the record of
-    /// [`Scoreboard::oldest`].
-    ///
-    /// A later transmission that is not outstanding was acknowledged, or the receiver reported it
-    /// trimmed or missing. Timeouts and the gap rule always take the oldest one, so they declare no
-    /// later one lost.
+    /// Counts the arrivals of transmissions after that of [`Scoreboard::oldest`]. A later one that
+    /// is not outstanding was acknowledged, or reported trimmed or missing: timeouts and the gap
+    /// rule always take the oldest one, so they declare no later one lost.
     #[inline]
     pub fn arrived_after(&self, oldest: &Record) -> u64 {
         self.transmissions - oldest.order - u64::from(self.outstanding.len)

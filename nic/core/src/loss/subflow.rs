@@ -47,7 +47,6 @@ impl SectionWatch {
     }
 
     /// Calls `report` for each packet that a frame proves lost, lowest first, until it refuses one.
-    ///
     /// A step covers 64 numbers: one or two for a usual frame, at most a 64th of the window.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-23 telling again

@@ -12,23 +12,22 @@ use crate::rng::Rng;
 
 /// Chooses the entropy value (EV) of every packet of one connection.
 ///
-/// A balancer learns only from feedback to the sender and reads no clock: methods take the present
-/// time and path. Only [`Balancer::next_ev`] is required. [`Balancer::offers`] declares what else a
-/// scheme does; the sender calls no other methods.
+/// A balancer learns only from feedback to the sender and reads no clock: methods take the present time
+/// and path. Only [`Self::next_ev`] is required. [`Self::offers`] declares what else a scheme does; the
+/// sender calls no other methods.
 ///
 /// # Order of calls
 ///
-/// 1. Before any packet: [`Balancer::on_control`], then [`Balancer::on_reachable`], also after each
-///    change of routing.
-/// 2. When the sender looks for something to send: [`Balancer::poll_probe`] and
-///    [`Balancer::poll_trailer`] until they return `None`, then, if a packet waits,
-///    [`Balancer::admit`]. If the packet goes, [`Balancer::next_ev`] and [`Balancer::section`] follow.
-/// 3. For every ACK: [`Balancer::on_packet_acked`] for each packet that it acknowledges, lowest number
-///    first; [`Balancer::on_echo`] for each packet that it echoes, oldest first; [`Balancer::on_ack`]
-///    last, after the congestion control.
-/// 4. For every lost packet, at any time between these: [`Balancer::on_loss`], after the congestion control.
-/// 5. For every answer to a probe: [`Balancer::on_probe_ack`].
-/// 6. [`Balancer::is_draining`] after 3, 4 and every [`Balancer::admit`]; [`Balancer::poll_timeout`] after all.
+/// 1. Before any packet: [`Self::on_control`], then [`Self::on_reachable`], also after routing changes.
+/// 2. When the sender looks for something to send: [`Self::poll_probe`] and [`Self::poll_trailer`]
+///    until they return `None`, then, if a packet waits, [`Self::admit`]. If it goes,
+///    [`Self::next_ev`] and [`Self::section`] follow.
+/// 3. For every ACK: [`Self::on_packet_acked`] for each packet that it acknowledges, lowest number
+///    first; [`Self::on_echo`] for each echo, oldest first; [`Self::on_ack`] last, after the
+///    congestion control.
+/// 4. For every lost packet, at any time: [`Self::on_loss`], after the congestion control.
+/// 5. For every answer to a probe: [`Self::on_probe_ack`].
+/// 6. [`Self::is_draining`] after 3, 4 and every [`Self::admit`]; [`Self::poll_timeout`] after all.
 pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Returns the constant set of what it does besides choosing.
     fn offers(&self) -> Offers {

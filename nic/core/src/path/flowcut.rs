@@ -1,10 +1,9 @@
-//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in
-//! flight, so that nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C;
-//! `docs/specs/flowcut.md`).
+//! Flowcut, NIC-only (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`): a connection leaves
+//! its path only when nothing is in flight, so that nothing is reordered.
 //!
-//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged.
-//! A path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait
-//! until everything sent is acknowledged, then go over another path.
+//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A
+//! path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait until
+//! everything sent is acknowledged, then go over another path.
 
 mod config;
 mod rates;

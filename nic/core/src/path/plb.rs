@@ -32,8 +32,7 @@ settings! {
         /// Acknowledged packets in a round; 0: by time. By default a BDP (`ofan`), otherwise 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub round_packets: Option<u32> = None,
-        /// Minimum time between changes for timeouts. By default five base RTTs (`reps`), otherwise
-        /// 0.
+        /// Minimum time between changes for timeouts. By default five base RTTs (`reps`), else 0.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub timeout_hold_us: Option<Micros> = None,
         /// Time after a timeout without changes for congestion. By default 60 s (`linux`), else 0.

@@ -11,11 +11,9 @@ use super::{
 use crate::event::{Choice, Event, FreezeReason, Publisher};
 use crate::units::{Micros, Ratio};
 
-/// Recycled entropy packet spraying.
-///
-/// [`Scheme::STATE_BYTES`] of its bytes are the paper's per-connection state (REPS table 1). The
-/// rest is settings, shared by a NIC's connections, 24 bytes for probes, and what forces freezing
-/// in experiments.
+/// Recycled entropy packet spraying. [`Scheme::STATE_BYTES`] of its bytes are the paper's state
+/// (REPS table 1), the rest is settings, 24 bytes for probes, and what forces freezing in
+/// experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
     state: Buffer,
@@ -46,10 +44,8 @@ impl Reps {
         &self.state.cached[..usize::from(self.state.filled())]
     }
 
-    /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18.
-    ///
-    /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer
-    /// and `ev` must stay.
+    /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18, but thaws before it
+    /// caches, since thawing may empty the buffer and `ev` must stay.
     fn on_good_path(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
         self.check_thaw(now, publisher);
         if ev.index() < now.path.evs {

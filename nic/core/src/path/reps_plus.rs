@@ -19,12 +19,8 @@ use super::{
 };
 use crate::event::{Choice, Publisher};
 
-/// REPS that uses more of an ACK, explores evenly, detects losses before the timer, and freezes on
-/// evidence.
-///
-/// [`Scheme::STATE_BYTES`] of its bytes belong to a connection. A NIC would share `settled`, which
-/// serves while one ACK is taken, and the settings among all connections, and `paths` among those
-/// to one destination.
+/// Freezes on evidence only. [`Scheme::STATE_BYTES`] belong to a connection; a NIC would share
+/// `settled`, which serves while one ACK is taken, and the settings, and `paths` per destination.
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
     state: RecycledEvs,

@@ -10,10 +10,8 @@ use crate::cc::fixed_point::{Gaps, after_gap};
 use crate::units::Ratio;
 
 /// Shares a host's link among the connections that request credit, one pull each in turn, spaced so
-/// that the requested packets arrive slightly slower than the link's rate.
-///
-/// Memory is one entry and one place in the queue per open connection, allocated in
-/// [`PullPacer::open`]. Each call is O(1).
+/// that packets arrive slightly slower than the link's rate. Memory is one entry and one place in
+/// the queue per open connection, allocated in [`PullPacer::open`]. Each call is O(1).
 #[derive(Clone, Debug)]
 pub struct PullPacer {
     entries: Vec<Entry>,

@@ -2,10 +2,9 @@
 
 use alloc::vec::Vec;
 
-/// The numbers of complete messages. Numbers wrap after 2^32.
-///
-/// Complete are all numbers before `next` except those in a gap. Messages complete in about the
-/// order of their numbers, so that there are few gaps; an adversary has at most [`MOST_MISSING`].
+/// The numbers of complete messages, which wrap after 2^32: all before `next` except those in a
+/// gap. Messages complete almost in order, so gaps are few; an adversary has at most
+/// [`MOST_MISSING`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Numbers {
     next: u32,

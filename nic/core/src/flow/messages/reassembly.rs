@@ -51,12 +51,10 @@ pub(in crate::flow) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Creates a table for what a conforming sender can have open with packets of up to
-    /// `payload_bytes`.
-    ///
-    /// Every incomplete message but the newest has a received and a missing packet inside the
-    /// window, so there are at most half a window of them and one more. Their bytes lie inside the
-    /// window, except for the beginning of the first and the end of the last.
+    /// Creates a table for what a conforming sender can have open. Every incomplete message but the
+    /// newest has a received and a missing packet inside the window: at most half a window of them
+    /// and one more. Their bytes lie inside the window, except for the ends of the first and the
+    /// last.
     pub fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
         let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
         Self {

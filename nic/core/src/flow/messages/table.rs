@@ -10,9 +10,8 @@ use super::room::Parts;
 
 /// A message of which some packets have arrived.
 ///
-/// Packets of a message are consecutive, and all but the last have one size. So `psn * unit -
-/// offset`, the key, is the same for all of them. Packets with distinct numbers and equal keys
-/// share no byte.
+/// Packets of a message are consecutive, and all but the last have one size. So the key,
+/// `psn * unit - offset`, is the same for all. Packets with distinct numbers and equal keys share no byte.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Incoming {
     pub message: u32,
