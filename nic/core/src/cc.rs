@@ -62,7 +62,8 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     /// Returns the wire bytes that may be in flight; at least one full packet.
     fn window_bytes(&self, path: &Path) -> u64;
 
-    /// Raises the window to [`Path::initial_window_bytes`], before the ACK that shows it is taken.
+    /// Raises the window to at least [`Path::initial_window_bytes`] while the path is learned.
+    /// Called before the ACK that raises it is taken.
     fn on_start(&mut self, _path: &Path) {}
 
     /// Returns the earliest time at which the next packet may go, `now.time` without pacing.

@@ -272,5 +272,5 @@ const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
 /// The factor by which alpha decays is in 2^-32.
 const KEEP_BITS: u32 = 32;
 
-/// Maximum increases in a silence, 14 ms by default: only tiny steps are not at the link's rate.
+/// Maximum increases in a silence, 14 ms by default. Only with tiny steps is the rate still lower.
 const MAX_TICKS: u64 = 256;

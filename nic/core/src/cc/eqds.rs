@@ -21,7 +21,7 @@ settings! {
         /// Credit of one pull, in wire bytes. By default one full packet.
         #[schemars(range(min = 64, max = 1_048_576))]
         pub pull_bytes: Option<ByteSize> = None,
-        /// Wire bytes sent before any feedback. By default a bandwidth-delay product, in packets.
+        /// Wire bytes sent before any feedback. By default one BDP, in whole packets.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub speculative_bytes: Option<ByteSize> = None,
         /// Wire bytes of credit requested in advance, at least four packets. By default three BDPs.
@@ -105,7 +105,7 @@ impl Totals {
         self.wanted.saturating_sub(free)
     }
 
-    /// The demand if speculation ends after the next packet: at most a packet beyond the last.
+    /// The demand if speculation ends after the next packet, at most a packet beyond the last one.
     //= docs/specs/eqds.md#EQDS-19 one packet in advance
     fn advance(&self, packet_bytes: u64) -> u64 {
         let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));

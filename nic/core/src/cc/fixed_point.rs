@@ -34,7 +34,7 @@ pub(super) fn window(bytes: u64, packet_bytes: u64) -> u64 {
     bytes.clamp(packet_bytes, MAX_WINDOW_BYTES) << FRACTION_BITS
 }
 
-/// `bytes * per / window`, all in 2^-16 bytes but `bytes`. The dividend rarely exceeds 64 bits.
+/// `bytes * per / window` in 2^-16 bytes, as is `window`. The dividend rarely exceeds 64 bits.
 pub(super) fn per_window(bytes: u64, per: u64, window: u64) -> u64 {
     let (dividend, window) = (u128::from(bytes * per) << (2 * FRACTION_BITS), window.max(1));
     match u64::try_from(dividend) {

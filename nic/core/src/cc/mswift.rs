@@ -34,7 +34,8 @@ settings! {
         /// Window in packets at which the whole `flow_range` is added. Thousandths count.
         #[schemars(range(min = 0.001, max = 1_000), extend("x-decimals" = 3))]
         pub flow_min_window: Ratio = Ratio::permille(100),
-        /// Window in packets from which nothing is added, in thousandths. By default the target's.
+        /// Window in packets from which nothing is added. Thousandths count. By default what is in
+        /// flight at the target delay.
         #[schemars(range(min = 0.001, max = 1_000_000), extend("x-decimals" = 3))]
         pub flow_max_window: Option<Ratio> = None,
         /// Minimum window in packets. A window below one packet paces packets.

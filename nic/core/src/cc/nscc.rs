@@ -13,7 +13,7 @@ settings! {
         /// Delay, in target delays, above which quick adapt sets the window to the bytes delivered.
         #[schemars(range(min = 0, max = 1_000))]
         pub quick_delay: Ratio = Ratio::permille(4_000),
-        /// Quick adapt acts only on fewer delivered bytes than the largest window halved as often.
+        /// Quick adapt needs fewer delivered bytes than the largest window halved this many times.
         #[schemars(range(min = 0, max = 16))]
         pub quick_gate: u8 = 3,
         /// Growth in packets per round trip without delay, on the reference network.

@@ -137,7 +137,7 @@ impl Segmenter {
         }
     }
 
-    /// Records the acknowledgement of a packet of the message in `slot`; whether it was the last.
+    /// Records an acknowledged packet of the message in `slot`. Returns whether it was the last.
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];

@@ -42,14 +42,15 @@ use crate::rng::Rng;
 
 /// The sending half of one connection.
 ///
-/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is due,
-/// [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
-/// [`Sender::poll_timeout`] last. Time must not go back. Tables double up to the window when more is in
-/// flight than before. No input panics.
+/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is
+/// due, [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
+/// [`Sender::poll_timeout`] last. Time must not go back. Tables double up to the window when more
+/// is in flight than before. No input panics.
 ///
-/// Methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`: `feedback`
-/// and `go_back` (ACKs, NACKs), `timers` (timeouts, gap rule), `credit` (the peer's grant, credit),
-/// `probing`, `sections` (trailers), `drains`, `learning` (the path model), `prefetch`, `coded`.
+/// Methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`:
+/// `feedback` and `go_back` (ACKs, NACKs), `timers` (timeouts, gap rule), `credit` (the peer's
+/// grant, credit), `probing`, `sections` (trailers), `drains`, `learning` (the path model),
+/// `prefetch`, `coded`.
 #[derive(Debug)]
 pub struct Sender {
     balancer: AnyBalancer,
@@ -374,7 +375,7 @@ impl Sender {
         }
     }
 
-    /// Returns what delays a packet: the balancer, its or the congestion window, or pacing.
+    /// Returns what delays a packet: the balancer, the congestion window if it counts, or pacing.
     #[inline]
     fn holds_back(&mut self, now: Time, packet: &SendInfo) -> Option<Limit> {
         let mut admission = Admission::Window;

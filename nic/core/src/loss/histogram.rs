@@ -49,9 +49,8 @@ impl RttHistogram {
     /// bound and it. The first is `first_ps`, a power of two from 2^22; the last is `u64::MAX`.
     pub fn octaves(&self, first_ps: u64, octaves: usize) -> impl Iterator<Item = (u64, u64)> {
         (0..=octaves).map(move |octave| {
-            let (least, most) =
-                (first_ps << octave >> 1, if octave == octaves { u64::MAX } else { first_ps << octave });
-            let least = if octave == 0 { 0 } else { least };
+            let least = if octave == 0 { 0 } else { first_ps << octave >> 1 };
+            let most = if octave == octaves { u64::MAX } else { first_ps << octave };
             let within = |place: &usize| (least..most).contains(&least_ps(*place));
             (most, (0..BUCKETS).filter(within).map(|place| u64::from(self.counts[place])).sum())
         })

@@ -9,7 +9,7 @@ use crate::units::Micros;
 settings! {
     /// The settings of IRN.
     pub struct IrnConfig {
-        /// Maximum packet numbers in flight. By default one bandwidth-delay product.
+        /// Maximum packets in flight, oldest unacknowledged to newest. By default one BDP.
         #[schemars(range(min = 1, max = 65_536))]
         pub cap_packets: Option<u32> = None,
         /// NACKs of a gap that begin a recovery: 1 in the paper; more allow for reordering (§7).

@@ -34,21 +34,15 @@ impl SackGap {
         scoreboard.oldest_behind(u64::from(self.packets?)).filter(|_| self.rule == SackRule::Plain)
     }
 
-    /// When a transmission is lost by the patient rule; `None` for too few later arrivals.
+    /// When a transmission is lost by the patient rule; `None` for too few `later` arrivals.
     #[inline]
-    pub fn deadline(
-        &self,
-        arrived_after: u64,
-        sent_at: Time,
-        reorder_window: &ReorderWindow,
-        rtt: &RttEstimator,
-    ) -> Option<Time> {
-        if arrived_after < u64::from(self.packets?) {
+    pub fn deadline(&self, later: u64, sent_at: Time, window: &ReorderWindow, rtt: &RttEstimator) -> Option<Time> {
+        if later < u64::from(self.packets?) {
             return None;
         }
         match self.rule {
             //= docs/specs/transport.md#TRN-35 gap rule
-            SackRule::Patient => reorder_window.time_ps(rtt).map(|wait_ps| sent_at.after(wait_ps)),
+            SackRule::Patient => window.time_ps(rtt).map(|wait_ps| sent_at.after(wait_ps)),
             SackRule::Plain => None,
         }
     }

@@ -14,7 +14,7 @@ settings! {
     pub struct MprdmaConfig {
         /// The variant of the rule.
         pub rule: MprdmaRule = MprdmaRule::Artifact,
-        /// `paper`: paths of packets acknowledged more than this many late are not reused.
+        /// `paper`: paths of packets more than this many behind the latest are not reused.
         #[schemars(range(min = 1, max = 65_535))]
         pub ooo_packets: u16 = 32,
         /// `paper`: probability per round trip of a packet on a random path. Thousandths count.

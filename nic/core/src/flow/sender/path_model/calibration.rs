@@ -161,7 +161,7 @@ impl Calibration {
         is_full
     }
 
-    /// Returns the ACK's marks for the congestion control: its own, and the number of packets.
+    /// Returns for the congestion control whether an ACK is marked, and how many of its packets.
     #[inline]
     pub fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
         match self.cross_traffic.losses_govern() {

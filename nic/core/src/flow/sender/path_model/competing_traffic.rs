@@ -62,15 +62,12 @@ impl CrossTraffic {
         observed.rounds += 1;
         observed.packets = observed.packets.saturating_add(round.packets);
         observed.marked = observed.marked.saturating_add(round.marked);
+        let has_packets = observed.packets >= OBSERVED_PACKETS || self.round_bytes > 0;
+        let is_enough = has_packets && observed.rounds >= OBSERVED_ROUNDS;
         self.rounds = self.rounds.saturating_sub(1);
         match (self.losses_govern, self.rounds) {
             (true, 0) => self.try_marks(round),
-            (false, 0)
-                if observed.rounds >= OBSERVED_ROUNDS
-                    && (observed.packets >= OBSERVED_PACKETS || self.round_bytes > 0) =>
-            {
-                return self.judge(round);
-            }
+            (false, 0) if is_enough => return self.judge(round),
             _ => {}
         }
         None

@@ -27,7 +27,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the picoseconds until the last `poll_transmit`, saturating at 213 days.
+    /// Returns the picoseconds lost to `limit` until the last `poll_transmit`, at most 213 days.
     pub fn waited_ps(&self, limit: Limit) -> u64 {
         self.waited_ps[limit as usize]
     }
