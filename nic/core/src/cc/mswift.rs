@@ -56,7 +56,7 @@ pub struct MSwift {
     settings: OnPath<Settings>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DelayWindow {
     /// In 2^-16 bytes.
     pub(super) window: u64,
@@ -150,13 +150,8 @@ impl Scheme for MSwift {
     }
 
     fn make(own: &MSwiftConfig, path: &Path) -> Self {
-        let state = DelayWindow {
-            window: first_window(own, path),
-            last_decrease: None,
-            next_at: Time::ZERO,
-            delay: ticks(path.base_rtt_ps),
-            timeouts: 0,
-        };
+        let (window, delay) = (first_window(own, path), ticks(path.base_rtt_ps));
+        let state = DelayWindow { window, delay, ..DelayWindow::default() };
         let settings = OnPath::new(path, |path| Settings::new(own, path));
         Self { state, delays: Box::new(Median::new(own.samples)), own: *own, settings }
     }

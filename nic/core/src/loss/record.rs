@@ -5,7 +5,7 @@ use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
 /// The state of a packet that is sent and not acknowledged, within one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub struct Record {
     pub sent_at: Time,
@@ -24,18 +24,6 @@ pub struct Record {
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    pub(super) const EMPTY: Self = Self {
-        sent_at: Time::ZERO,
-        order: 0,
-        previous: NONE,
-        next: NONE,
-        ev: Ev::new(0),
-        message: 0,
-        payload_bytes: 0,
-        backoff: 0,
-        state: PacketState::FREE,
-    };
-
     /// The cause of the loss, if the packet waits for retransmission.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
@@ -68,7 +56,7 @@ impl Record {
 }
 
 /// The state of a packet in one byte, with the cause if it was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketState(u8);
 
 impl PacketState {

@@ -49,7 +49,7 @@ impl Scoreboard {
     /// Creates a scoreboard for `packets`, rounded up to a power of two of at least 64.
     pub fn new(packets: u32) -> Self {
         Self {
-            records: vec![Record::EMPTY; FIRST_RECORDS].into_boxed_slice(),
+            records: vec![Record::default(); FIRST_RECORDS].into_boxed_slice(),
             capacity: packets.clamp(FIRST_RECORDS as u32, 1 << 20).next_power_of_two(),
             acked: Bits::new(packets),
             acked_ahead: 0,
@@ -241,7 +241,7 @@ impl Scoreboard {
 
     #[cold]
     fn grow(&mut self) {
-        let mut records = vec![Record::EMPTY; 2 * self.records.len()].into_boxed_slice();
+        let mut records = vec![Record::default(); 2 * self.records.len()].into_boxed_slice();
         let mask = records.len() as u64 - 1;
         let new_slot = |psn: u64| (psn & mask) as u32;
         let outstanding: Vec<u32> = self.psns(&self.outstanding).map(new_slot).collect();

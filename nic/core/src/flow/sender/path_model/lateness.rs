@@ -39,12 +39,8 @@ struct Trial {
 }
 
 impl Lateness {
-    pub const fn new() -> Self {
-        Self {
-            limit_ps: LONGEST_PS,
-            span: Span { begun: Time::ZERO, delivered: 0, lost: 0 },
-            state: State::Watching(0),
-        }
+    pub fn new() -> Self {
+        Self { limit_ps: LONGEST_PS, span: Span::default(), state: State::Watching(0) }
     }
 
     /// Records that the network marks. A trial ends, so that it restores no limit.
