@@ -32,7 +32,7 @@ macro_rules! summed {
     };
 }
 
-/// Defines a struct of `u64` counters and, after a semicolon, a part with counters of its own.
+/// Defines a struct of `u64` counters and, after a semicolon, a part that has counters too.
 macro_rules! counters {
     (
         $(#[$meta:meta])*

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of its
-/// settings, type. Every type implements the `Scheme` in scope.
+/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of
+/// its settings, type. Every type implements the `Scheme` in scope.
 ///
 /// - `$Kind`: the schemes; the presets after `presets:`, each a name for a scheme with some settings
 ///   changed by a function; and those after `pairs:`, two schemes at once with the settings of both.
@@ -34,7 +34,7 @@ macro_rules! kinds {
         }
 
         impl $Kind {
-            /// Every kind, in the order in which tables show them.
+            /// Every kind, in the order of tables.
             pub const ALL: [Self; Self::names().len()] = [$(Self::$variant,)+ $($(Self::$preset,)+)? $($(Self::$pair,)+)?];
 
             /// Returns the names, without aliases.
@@ -271,7 +271,7 @@ impl<Make: ?Sized> Eq for Own<Make> {}
 pub struct UnknownName {
     pub(crate) what: &'static str,
     pub(crate) names: &'static [&'static str],
-    /// Aliases and the names that they stand for.
+    /// Aliases and their names.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
 }
 

@@ -66,7 +66,7 @@ pub trait Scheme: Balancer + Sized {
     /// Bytes of state that a NIC would hold per connection, settings excluded.
     const STATE_BYTES: usize;
 
-    /// Whether it uses EVs that lead to distinct paths, where an engine knows them.
+    /// Whether it uses EVs of distinct paths, from an engine that provides them.
     const WANTS_PATHS: bool = false;
 
     /// The number of entropy values in its paper; the settings may differ.
@@ -113,7 +113,7 @@ pub(crate) fn draw_seed(path: &Path, rng: &mut Rng) -> u16 {
     (bits >> 16) as u16
 }
 
-/// Draws an entropy value that a connection keeps, from `stream` of its own seed if it has one.
+/// Draws a lasting entropy value, from `stream` of the connection's seed if there is one.
 pub(crate) fn draw_lasting(path: &Path, stream: u64, rng: &mut Rng) -> Ev {
     path.seed.map_or_else(|| draw(path.evs, rng), |seed| draw(path.evs, &mut crate::rng::stream(seed, stream)))
 }

@@ -159,7 +159,7 @@ impl FromStr for Ratio {
     }
 }
 
-/// Reads a decimal of a large unit as an integer of a small one, of which `scale` make one large.
+/// Reads a decimal of a large unit as an integer of a small one, `scale` of them per large one.
 struct Decimal {
     what: &'static str,
     scale: u64,
@@ -169,7 +169,7 @@ struct Decimal {
 #[cfg(any(test, feature = "schema"))]
 const USUAL_SCALE: u64 = 1_000_000;
 
-/// Largest value up to which `f64` represents integers exactly.
+/// Limit of exact integers in `f64`.
 const MAX_EXACT: f64 = 9e15;
 
 impl Visitor<'_> for Decimal {

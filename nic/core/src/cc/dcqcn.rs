@@ -269,7 +269,7 @@ fn power(share: u64, mut times: u64) -> u64 {
 
 const ALPHA_BITS: u32 = 30;
 const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
-/// The factor by which alpha decays is in 2^-32.
+/// Alpha's decay factor is in 2^-32.
 const KEEP_BITS: u32 = 32;
 
 /// Maximum increases in a silence, 14 ms by default. Only with tiny steps is the rate still lower.

@@ -86,7 +86,7 @@ struct Settings {
 }
 
 impl MSwift {
-    /// Target delay in ticks over a path of `hops` switches; 0 stands for `queue_hops`.
+    /// Target delay in ticks over a path of `hops` switches; 0 means `queue_hops`.
     //= docs/specs/mswift.md#MSW-2 target delay
     fn target(&self, path: &Path, hops: u8) -> u32 {
         let Settings { queue, queue_hops, .. } = *self.settings;

@@ -35,7 +35,7 @@ pub struct Arrival {
     pub hops: u8,
     /// Whether a switch removed its payload.
     pub trimmed: bool,
-    /// Whether the last port of the path trimmed it, as its DSCP says.
+    /// Whether the last port of the path trimmed it, by its DSCP.
     pub last_port: bool,
     /// Whether it arrived on another shard's queue and was handed over.
     pub astray: bool,
@@ -66,9 +66,10 @@ pub enum Accept {
 /// The receiving half of one connection.
 ///
 /// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`]
-/// and [`Receiver::message_completed`] until each returns `None`: several arrivals before a poll would
-/// share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Tables double when
-/// more messages are open than before, within a bound regardless of the peer. No input panics.
+/// and [`Receiver::message_completed`] until each returns `None`: several arrivals before a poll
+/// would share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Tables
+/// double when more messages are open than before, within a bound regardless of the peer. No input
+/// panics.
 ///
 /// Methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks`,
 /// `go_back` (`go-back-n`), `pull` (credit), `coded` (the ideal erasure code).
@@ -170,7 +171,7 @@ impl Receiver {
         self.reassembly.numbers = Numbers::starting_at(first);
     }
 
-    /// Takes a data frame whose checksums and cookie are valid.
+    /// Takes a data frame with valid checksums and cookie.
     #[inline]
     pub fn on_data(&mut self, now: Time, arrival: &Arrival) -> Accept {
         //= docs/specs/ordered-chaos.md#ORC-23 three for each frame

@@ -15,7 +15,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the span of the message of `data`, whose packets but the last have `unit` bytes.
+    /// Returns the span of the message of `data`, where all packets but the last have `unit` bytes.
     pub fn of(data: &Data, unit: u16) -> Self {
         let per = u64::from(unit.max(1));
         let first = data.psn.saturating_sub(data.offset / per);

@@ -35,7 +35,7 @@ pub struct Irn {
     recovery: Option<Recovery>,
     /// One more than the highest acknowledged number.
     acked_end: u64,
-    /// The gap whose NACKs are counted, by its lowest missing number, and their count.
+    /// The gap for counting NACKs, by its lowest missing number, and their count.
     gap: u64,
     nacks: u32,
 }

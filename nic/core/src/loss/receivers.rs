@@ -4,7 +4,7 @@ use super::{GoBackNConfig, IrnConfig};
 use crate::settings::settings;
 
 settings! {
-    /// Out-of-order handling, and what a gap tells the sender.
+    /// Out-of-order handling, and the signal of a gap to the sender.
     #[derive(Default)]
     pub enum ReceiverKind {
         /// Stored; a gap is a loss by `sack_gap_packets` and `sack_rule`: for many paths.
@@ -12,7 +12,7 @@ settings! {
         Selective,
         /// Dropped; the sender retransmits all from the gap, as RoCE NICs do (`go-back-n.md`).
         GoBackN,
-        /// Stored; begins a recovery in which the sender retransmits what is missing (`irn.md`).
+        /// Stored; begins a recovery that retransmits what is missing (`irn.md`).
         Irn,
     }
 }

@@ -27,7 +27,7 @@ impl ReorderWindow {
         Self { quarters: EAGER_QUARTERS, least: EAGER_QUARTERS, ..Self::default() }
     }
 
-    /// Starts with less extra time: for a scheme in which a mistake costs only a packet.
+    /// Starts with less extra time, for schemes that tolerate mistakes.
     //= docs/specs/transport.md#TRN-40 quick gap rule
     pub fn quick() -> Self {
         Self { quarters: QUICK_QUARTERS, least: QUICK_QUARTERS, ..Self::default() }

@@ -1,8 +1,8 @@
 //! Packets in flight: acknowledged numbers as bitmaps, outstanding transmissions in their order.
 //!
-//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send has a
-//! slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Lists in order
-//! of transmission and of loss run through the records, so everything is O(1) per packet.
+//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send
+//! has a slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Lists
+//! in order of transmission and of loss run through the records, so everything is O(1) per packet.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -161,7 +161,7 @@ impl Scoreboard {
         true
     }
 
-    /// The packet whose last transmission is the oldest outstanding one.
+    /// The outstanding packet with the oldest last transmission.
     #[inline]
     pub fn oldest(&self) -> Option<(u64, &Record)> {
         self.at(self.outstanding.head)
@@ -322,7 +322,7 @@ impl Scoreboard {
         Settled { psn, record }
     }
 
-    /// Masks `bits`, of which bit 0 stands for `first`, to the numbers in flight.
+    /// Masks `bits`, from number `first` on, to the numbers in flight.
     #[inline]
     fn in_flight_bits(&self, first: u64, bits: u64) -> u64 {
         if first >= self.next_psn {

@@ -12,9 +12,9 @@ use crate::rng::Rng;
 
 /// Chooses the entropy value (EV) of every packet of one connection.
 ///
-/// A balancer learns only from feedback to the sender and reads no clock: methods take the present time
-/// and path. Only [`Self::next_ev`] is required. [`Self::offers`] declares what else a scheme does; the
-/// sender calls no other methods.
+/// A balancer learns only from feedback to the sender and reads no clock: methods take the present
+/// time and path. Only [`Self::next_ev`] is required. [`Self::offers`] declares what else a scheme
+/// does; the sender calls no other methods.
 ///
 /// # Order of calls
 ///
@@ -48,7 +48,7 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
         false
     }
 
-    /// Takes an ACK that a data packet triggered and whose EV is within `0..now.path.evs`.
+    /// Takes an ACK that a data packet triggered, with an EV within `0..now.path.evs`.
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo, _publisher: &mut dyn Publisher) {}
 
     /// Takes each transmission that is declared lost; the balancer decides whether it means

@@ -11,7 +11,7 @@ use crate::units::ByteSize;
 settings! {
     /// The settings of [`Flowcell`].
     pub struct FlowcellConfig {
-        /// Maximum wire bytes of a flowcell. A larger packet forms a flowcell of its own.
+        /// Maximum wire bytes of a flowcell. A larger packet forms one alone.
         #[schemars(range(min = 1, max = 2_147_483_648_u64))]
         pub cell_bytes: ByteSize = ByteSize::kib(64),
         /// How the path of the next flowcell is chosen.

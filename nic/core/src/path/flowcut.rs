@@ -1,9 +1,9 @@
-//! Flowcut, NIC-only (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`): a connection leaves
-//! its path only when nothing is in flight, so that nothing is reordered.
+//! Flowcut, NIC-only (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`): a connection
+//! leaves its path only when nothing is in flight, so that nothing is reordered.
 //!
-//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A
-//! path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait until
-//! everything sent is acknowledged, then go over another path.
+//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged.
+//! A path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait
+//! until everything sent is acknowledged, then go over another path.
 
 mod config;
 mod rates;
@@ -280,7 +280,7 @@ impl Balancer for Flowcut {
         }
     }
 
-    /// The end of a silent drain in which a packet waits.
+    /// The end of a silent drain while a packet waits.
     fn poll_timeout(&self, path: &Path) -> Option<Time> {
         (self.state.held && self.is_draining()).then(|| self.deadline(path))
     }

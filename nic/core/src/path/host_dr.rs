@@ -22,7 +22,7 @@ settings! {
         pub order: HostDrOrder = HostDrOrder::Drawn,
     }
 
-    /// The order in which paths take turns.
+    /// The order of the turns.
     #[derive(Default)]
     pub enum HostDrOrder {
         /// Each connection draws an order.
@@ -93,7 +93,7 @@ impl Balancer for HostDr {
     }
 }
 
-/// Turns of a receiver's ACKs over the return paths, a class of packets of its own.
+/// Turns of a receiver's ACKs over the return paths, a separate class of packets.
 //= docs/specs/host-dr.md#HDR-2 classes of packets
 #[derive(Clone, Debug)]
 pub struct AckTurns {

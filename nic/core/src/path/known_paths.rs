@@ -25,7 +25,7 @@ pub(super) enum Order {
 }
 
 impl KnownPaths {
-    /// Takes at most [`MAX_PATHS`] of the paths whose values are below `evs`.
+    /// Takes at most [`MAX_PATHS`] paths with values below `evs`.
     pub(super) fn new(paths: &[PathEvs], evs: u16, order: Order) -> Self {
         let known = |path: &&PathEvs| path.iter().all(|ev| ev.index() < evs);
         let mut paths: Vec<PathEvs> = paths.iter().filter(known).take(MAX_PATHS).copied().collect();

@@ -7,7 +7,7 @@ use super::Ev;
 /// A connection's knowledge of the paths to its destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// Entropy values whose packets came back unmarked, the oldest first; `count` are valid.
+    /// Entropy values that came back unmarked, the oldest first; `count` are valid.
     pub good: [Ev; MAX_GOOD],
     /// The number of valid entries of `good`.
     pub count: u8,
@@ -16,7 +16,7 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// The entropy values whose packets came back unmarked.
+    /// The entropy values that came back unmarked.
     pub fn good(&self) -> &[Ev] {
         self.good.get(..usize::from(self.count)).unwrap_or(&self.good)
     }
@@ -29,7 +29,7 @@ pub struct Suspect {
     pub ev: Ev,
     /// Maximum time to the answer to a probe, in ticks of 2^20 ps.
     pub wait: u32,
-    /// Whether it has failed: probes stayed unanswered.
+    /// Whether it failed: probes stayed unanswered.
     pub failed: bool,
 }
 

@@ -48,7 +48,7 @@ pub struct Mptcp {
     chosen: Option<u16>,
     paced_until: Option<Time>,
     equal: bool,
-    /// A bit for each subflow of which the present ACK acknowledges packets.
+    /// A bit for each subflow with packets acknowledged by the present ACK.
     settled: u64,
     stale: u64,
     packets: u64,
@@ -69,7 +69,7 @@ struct Lane {
     acked_at: Time,
     /// The number of the connection's packets after which it is no longer stale.
     stale_until: u64,
-    /// Times it has become stale since a packet of it was acknowledged.
+    /// Times it became stale since a packet of it was acknowledged.
     stale_count: u8,
 }
 
@@ -78,7 +78,7 @@ impl Mptcp {
         self.share.follow(path, |path| path.share(self.labels.count()));
     }
 
-    /// Returns the subflow that takes a packet now, searching from the one whose turn it is.
+    /// Returns the subflow that takes a packet now, searching from the next in turn.
     fn choose(&mut self, now: Now<'_>, packet: &SendInfo) -> Option<u16> {
         if packet.in_flight_bytes == 0 {
             // A request for a grant counted as in flight, but is never acknowledged.

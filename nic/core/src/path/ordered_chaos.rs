@@ -58,12 +58,12 @@ struct Schedule {
     next_psn: u64,
     next_move: Time,
     next_probe_at: Time,
-    /// Subflows whose trailer goes before anything else.
+    /// Subflows with a trailer that goes before anything else.
     due: u64,
     /// Subflows that sent something since their last trailer.
     fresh: u64,
     moving: u64,
-    /// Those of them whose path seems to have failed.
+    /// Those of them that leave a path that seems to have failed.
     fleeing: u64,
     /// Subflows without feedback in the last listening time, with packets in flight.
     quiet: u64,

@@ -14,7 +14,7 @@ use crate::units::{Micros, Ratio};
 settings! {
     /// The settings of [`Plb`].
     pub struct PlbConfig {
-        /// The variant whose settings are the defaults.
+        /// The variant that provides the defaults.
         pub rule: PlbRule = PlbRule::default(),
         /// Share of marked or lost packets above which a round is congested (`linux`: from which).
         /// By default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
@@ -170,7 +170,7 @@ struct Settings {
     marked_ppm: u32,
     rounds: u8,
     idle_rounds: u8,
-    /// A round whose share equals the limit is congested too.
+    /// A round with a share equal to the limit is congested too.
     inclusive: bool,
 }
 

@@ -404,7 +404,7 @@ impl Settings {
         }
     }
 
-    /// The RTT from which a loss means congestion. Where the network trims, trimming decides.
+    /// The minimum RTT of congestion. Where the network trims, trimming decides.
     //= docs/specs/reps.md#REPS-14 networks that trim
     fn congestion_rtt_ps(&self, path: &Path) -> u64 {
         if path.trimming || self.congestion_rtt == Ratio::default() {

@@ -30,7 +30,7 @@ pub struct RepsPlus {
 }
 
 impl RepsPlus {
-    /// The entropy value whose packet was lost and whose path is being probed.
+    /// The entropy value of a lost packet with a path that is being probed.
     pub fn suspect(&self) -> Option<Ev> {
         self.state.suspicion.suspect()
     }

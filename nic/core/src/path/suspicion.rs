@@ -161,7 +161,7 @@ pub(super) fn wait_ticks(path: &Path, loss: &LossInfo) -> u32 {
     ((wait_ps >> TICK_SHIFT) + 1).min(u32::MAX.into()) as u32
 }
 
-/// Age from which the answer to a packet or probe is overdue.
+/// Minimum age of an overdue answer to a packet or probe.
 pub(super) const fn overdue_ps(path: &Path) -> u64 {
     path.base_rtt_ps + path.base_rtt_ps / 4
 }

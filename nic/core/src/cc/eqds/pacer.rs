@@ -61,7 +61,7 @@ enum Phase {
 }
 
 impl PullPacer {
-    /// Creates a pacer for a link of `link_bps`, of which it grants the share `rate`.
+    /// Creates a pacer that grants the share `rate` of a link of `link_bps`.
     pub fn new(link_bps: u64, rate: Ratio) -> Self {
         let gaps = Gaps::new(rate.of(link_bps));
         Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_at: Time::ZERO, gaps }
@@ -211,5 +211,5 @@ impl Entry {
 
 /// Bytes that a pull without credit counts for: about one frame on the wire.
 const LEAST_PULL_BYTES: u64 = 64;
-/// Maximum pulls by which a late caller catches up: some microseconds at 100 Gb/s.
+/// Maximum catch-up of a late caller, in pulls: some microseconds at 100 Gb/s.
 const CATCH_UP_PULLS: u64 = 16;

@@ -28,8 +28,8 @@ pub(in crate::flow) struct Parts {
 }
 
 impl Room {
-    /// Extends the memory of a message of `whole` bytes, of which `received` have arrived, to
-    /// include `packet`. Returns `false`, and changes nothing, if that exceeds the limit.
+    /// Extends the memory of a message of `whole` bytes, with `received` so far, to include
+    /// `packet`. Returns `false`, and changes nothing, if that exceeds the limit.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[inline]
     pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, packet: Range) -> bool {

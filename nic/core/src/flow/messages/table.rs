@@ -10,8 +10,8 @@ use super::room::Parts;
 
 /// A message of which some packets have arrived.
 ///
-/// Packets of a message are consecutive, and all but the last have one size. So the key,
-/// `psn * unit - offset`, is the same for all. Packets with distinct numbers and equal keys share no byte.
+/// Packets of a message are consecutive, and all but the last have one size. So the key, `psn *
+/// unit - offset`, is the same for all. Packets with distinct numbers and equal keys share no byte.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Incoming {
     pub message: u32,
@@ -201,7 +201,7 @@ impl Incoming {
         if self.agrees_with(data, end) { Some(self.layout) } else { self.layout_before_last(data, end) }
     }
 
-    /// Whether a packet that ends at `end` fits the known layout.
+    /// Whether a packet that ends at `end` fits the layout.
     #[inline]
     fn agrees_with(&self, data: &Data, end: u64) -> bool {
         let Layout { unit, key: known } = self.layout;

@@ -46,7 +46,7 @@ impl Order {
 pub struct OrderStats {
     /// First transmissions with a lower number than an earlier arrival: the network reordered them.
     pub reordered: u64,
-    /// First transmissions whose number is not one more than the previous one's.
+    /// First transmissions with a number other than one more than the previous one's.
     pub unexpected: u64,
     /// How far reordered packets were behind the highest number seen.
     pub degrees: Degrees,

@@ -8,7 +8,7 @@ counters! {
         frames,
         /// First arrivals with their payload.
         packets,
-        /// Frames whose packet had arrived before.
+        /// Frames of packets that had arrived before.
         duplicates,
         /// Trimmed frames of packets that had not arrived.
         trimmed,

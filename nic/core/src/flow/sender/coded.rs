@@ -20,7 +20,7 @@ impl Sender {
         self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets()
     }
 
-    /// Skips packets whose messages the receiver has. All packets sent are settled.
+    /// Skips packets of messages that the receiver has. All packets sent are settled.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
     pub(super) fn pass_over(&mut self, now: Time, ack: &Ack) {

@@ -203,7 +203,7 @@ impl Sender {
         self.watch_drain(now);
     }
 
-    /// Learns which queue the packets arrived on. A marked echo does not say.
+    /// Learns which queue the packets arrived on, except from marked echoes.
     #[inline(never)]
     fn learn_right_queue(&mut self, ack: &Ack) {
         let right = self.right_queue.get_or_insert_default();
@@ -216,7 +216,7 @@ impl Sender {
     //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
     #[inline(never)]
     fn on_echoes(&mut self, now: Time, ack: &Ack, rtt_ps: u64) {
-        // With misrouted packets a mark may stand for one.
+        // With misrouted packets a mark may mean one.
         let shows_all = self.right_queue.is_some();
         for (port, marked) in ack.echoes.iter() {
             let marked = marked && (shows_all || self.shows_mark(rtt_ps));

@@ -1,4 +1,4 @@
-//! Applies what a sender learns of its path.
+//! Updates a sender from its path model.
 
 use super::{Balancer, CongestionControl, Sender, Time};
 use crate::feedback::{AckInfo, LossCause};

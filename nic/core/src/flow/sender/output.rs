@@ -26,14 +26,14 @@ pub enum Transmit {
     Data {
         /// The header.
         data: Data,
-        /// The path, from which the UDP source port follows.
+        /// The path, which determines the UDP source port.
         ev: Ev,
     },
     /// A probe of one path.
     Probe {
         /// The header.
         probe: Probe,
-        /// The path, from which the UDP source port follows.
+        /// The path, which determines the UDP source port.
         ev: Ev,
     },
     /// A request for credit.

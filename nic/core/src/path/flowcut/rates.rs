@@ -59,7 +59,7 @@ impl Rates {
         self.present = 1;
     }
 
-    /// Whether too few other paths are known to compare the present one with.
+    /// Whether the present path has too few others to compare with.
     pub(super) fn is_alone(&self) -> bool {
         self.present > 0 && self.left[LAST] == 0
     }

@@ -6,7 +6,7 @@ use crate::units::{Micros, Ratio};
 settings! {
     /// The settings of [`Reps`](super::Reps), `reps-no-freezing` and `reps-probing`.
     pub struct RepsConfig {
-        /// The variant whose settings are the defaults.
+        /// The variant that provides the defaults.
         pub rule: RepsRule = RepsRule::Paper,
         /// Entropy values that the buffer holds (REPS_BUFFER_SIZE).
         #[schemars(range(min = 1, max = 8))]
@@ -77,7 +77,7 @@ settings! {
         AnyFeedback,
     }
 
-    /// The order in which entropy values are reused while frozen.
+    /// The order of reuse while frozen.
     pub enum FrozenWalk {
         /// Valid ones first, oldest first; then all from the head (the paper's algorithm 2).
         ValidFirst,

@@ -36,7 +36,7 @@ pub(in crate::flow::sender) struct Outcome {
     pub bytes: u64,
     /// Delay beyond the least round-trip time.
     pub delay_ps: u64,
-    /// Whether late packets stand for marks: the network does not mark.
+    /// Whether late packets count as marks: the network does not mark.
     pub late: bool,
 }
 
@@ -97,7 +97,7 @@ impl CrossTraffic {
         others.then_some(begins)
     }
 
-    /// Lets marks govern on trial, or for long if too many packets were lost.
+    /// Tries marks again, for long if too many packets were lost.
     //= docs/specs/calibration.md#CAL-11 marks are tried again
     fn try_marks(&mut self, round: &Outcome) {
         let many = !round.late && self.observed.lost > self.observed.packets / MANY_PART;

@@ -48,7 +48,7 @@ impl Lateness {
         (self.limit_ps, self.state) = (u64::MAX, State::Watching(0));
     }
 
-    /// Whether late packets stand for marks: the network does not mark.
+    /// Whether late packets count as marks: the network does not mark.
     pub fn marks(&self) -> bool {
         self.limit_ps != u64::MAX
     }

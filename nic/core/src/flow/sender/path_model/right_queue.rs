@@ -35,7 +35,7 @@ const PATIENCE: u32 = 65_536;
 const MISTAKES: u8 = 32;
 
 impl RightQueue {
-    /// Takes the report on a packet's port, unless it stands for none of the `evs` values.
+    /// Takes the report on a packet's port, unless it is outside the `evs` values.
     pub fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
         let (is_ours, port) = (port.ev(evs).is_some(), port.number());
         match astray {

@@ -38,15 +38,15 @@ counters! {
         spurious_retransmits,
         /// ACKs received.
         acks,
-        /// ACKs whose triggering packet was ECN-marked.
+        /// ACKs triggered by an ECN-marked packet.
         marked_acks,
-        /// ACKs whose triggering packet was late, on a network that does not mark.
+        /// ACKs triggered by a late packet, on a network that does not mark.
         overdue_acks,
         /// ACKs received while losses governed in place of marks, because of cross traffic.
         contended_acks,
         /// ACKs refused because they acknowledge packets never sent.
         invalid_acks,
-        /// ACKs whose entropy value is outside the set.
+        /// ACKs with an entropy value outside the set.
         foreign_evs,
         /// Timestamp echoes from the future or from before the first packet.
         invalid_echoes,
