@@ -102,9 +102,8 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
     /// Takes the answer to a probe sent since [`Balancer::has_probed`] was last false.
     fn on_probe_ack(&mut self, _now: Now<'_>, _answer: &ProbeInfo, _publisher: &mut dyn Publisher) {}
 
-    /// Takes EVs for each path at the start and after changes of routing, if the scheme [uses
-    /// them](super::BalancerConfig::wants_reachability) and the engine knows the paths. May
-    /// allocate.
+    /// Takes EVs for each path, at the start and after changes of routing, if the scheme [uses
+    /// them](super::BalancerConfig::wants_reachability). May allocate.
     fn on_reachable(&mut self, _now: Now<'_>, _paths: &[PathEvs]) {}
 
     /// With [`Offers::packet_feedback`]: takes each packet acknowledged by the next `on_ack`.
@@ -125,14 +124,14 @@ pub trait Balancer: core::fmt::Debug + Send + Sync {
 /// What a balancer does besides choosing, by its scheme and its settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
-    /// Most packets reuse paths that others came back from, and mostly those by which a window
-    /// grows explore: without feedback a balancer may never leave a failed path.
+    /// Most packets reuse paths that others came back from; mostly packets that grow the window
+    /// explore. Without feedback a balancer may never leave a failed path.
     pub reuses: bool,
     /// It may delay packets: it drains paths, or has its own windows.
     pub hold_back: bool,
     /// The lowest unacknowledged packet, if lost, is retransmitted before all other lost packets.
     pub lowest_first: bool,
-    /// Packets, or trailers after them, show the receiver losses by the order on one path.
+    /// Packets, or trailers after them, show the receiver losses by their order on one path.
     pub sections: bool,
     /// The gap rule applies regardless of settings, and quickly: spurious losses are tolerated.
     pub gap_rule: bool,

@@ -63,12 +63,12 @@ struct Schedule {
     /// Subflows that sent something since their last trailer.
     fresh: u64,
     moving: u64,
-    /// Those of them that leave a path that seems to have failed.
+    /// Moving subflows that leave a path that seems to have failed.
     fleeing: u64,
-    /// Subflows without feedback in the last listening time, with packets in flight.
+    /// Subflows with packets in flight, but without feedback in the last listening time.
     quiet: u64,
     /// Subflows with feedback in the present one.
-    heard: u64,
+    answered: u64,
     /// The earliest end of the present listening time.
     next_quiet: Time,
     /// The path with the least mean, in the last interval with samples.
@@ -76,7 +76,7 @@ struct Schedule {
     /// A packet that was just retransmitted: its trailer goes before anything else.
     repeated: Option<u64>,
     section: Section,
-    is_plain: bool,
+    lacks_jitter: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +148,7 @@ impl Balancer for OrderedChaos {
             let is_present = self.subflows[index].sample(loss.ev, now.since(loss.sent_at));
             // A NACK shows that the path carries packets. The gap rule is only the sender's guess.
             if is_present && loss.cause != LossCause::SackGap {
-                self.state.heard |= bit(index);
+                self.state.answered |= bit(index);
             }
         } else if self.subflows[index].ev == loss.ev {
             //= docs/specs/ordered-chaos.md#ORC-7 timeouts
@@ -198,7 +198,7 @@ impl Balancer for OrderedChaos {
         let subflow = &mut self.subflows[index];
         subflow.open = subflow.open.saturating_sub(1);
         if !packet.was_lost && subflow.sample(packet.ev, now.since(packet.sent_at)) {
-            self.state.heard |= bit(index);
+            self.state.answered |= bit(index);
         }
     }
 }
@@ -224,8 +224,8 @@ impl OrderedChaos {
         if state.next_move == Time::NEVER {
             state.next_move = now.after(settings.interval_ps);
         }
-        if state.is_plain {
-            state.is_plain = false;
+        if state.lacks_jitter {
+            state.lacks_jitter = false;
             let jitter_ps = (u128::from(rng.next_u32()) * 2 * u128::from(settings.jitter_ps)) >> 32;
             let at = state.next_move.after(jitter_ps as u64);
             state.next_move = at.before(settings.jitter_ps);
@@ -298,15 +298,15 @@ impl OrderedChaos {
             self.end_listening(now);
         }
         self.state.next_move = now.after(self.settings.interval_ps);
-        self.state.is_plain = true;
+        self.state.lacks_jitter = true;
     }
 
     /// Moves the subflows without feedback for two listening times.
     //= docs/specs/ordered-chaos.md#ORC-8 silence
     fn end_listening(&mut self, now: Now<'_>) {
-        let quiet = self.open() & !self.state.heard;
+        let quiet = self.open() & !self.state.answered;
         let silent = quiet & self.state.quiet;
-        (self.state.quiet, self.state.heard) = (quiet & !silent, 0);
+        (self.state.quiet, self.state.answered) = (quiet & !silent, 0);
         self.state.next_quiet = now.after(now.path.base_rtt_ps);
         self.state.fleeing |= silent;
         for index in 0..self.subflows.len() {
@@ -353,7 +353,7 @@ impl OrderedChaos {
 
 impl Schedule {
     fn new() -> Self {
-        Self { next_move: Time::NEVER, next_probe_at: Time::NEVER, is_plain: true, ..Self::default() }
+        Self { next_move: Time::NEVER, next_probe_at: Time::NEVER, lacks_jitter: true, ..Self::default() }
     }
 
     /// Cancels trailers, since nothing is in flight.

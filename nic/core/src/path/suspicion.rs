@@ -8,6 +8,7 @@ use super::{AckInfo, Ev, LossInfo, Now, Path, Time};
 pub(super) struct Suspicion {
     /// When the next step is due; [`Time::NEVER`] without a suspect.
     step_at: Time,
+    /// Maximum time to an answer, in ticks.
     wait: u32,
     ev: Ev,
     /// [`LOST`] for each unanswered probe, less one for each answer.
