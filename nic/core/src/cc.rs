@@ -1,4 +1,4 @@
-//! Congestion control: how much may be in flight, and when the next packet may go. One file per algorithm.
+//! Congestion control: what may be in flight, and when packets may go. One file per algorithm.
 
 mod dcqcn;
 mod dctcp;
@@ -30,95 +30,92 @@ pub use self::registry::{AnyCc, CcKind, CcSchemes, ControlConfig, MakeCc, OwnCc}
 use crate::Time;
 use crate::feedback::{AckInfo, LossCause};
 pub use crate::kinds::{Own, UnknownName};
+use crate::now::OnPath;
 pub use crate::now::{Now, Path};
+use crate::settings::settings;
 use crate::units::{ByteSize, Gbps};
 
-/// Limits what one connection has in flight.
+/// Limits what a connection has in flight.
 ///
-/// # Order of the calls
+/// # Order of calls
 ///
-/// 1. Before a packet: [`CongestionControl::has_credit`] where credit is used, [`CongestionControl::window_bytes`], then
-///    [`CongestionControl::poll_send`]. If all let it go, [`CongestionControl::on_send`] follows at once.
-/// 2. For every ACK: [`CongestionControl::on_ack`], then [`CongestionControl::window_bytes`]. The balancer takes the ACK
-///    afterwards.
-/// 3. For every lost packet: [`CongestionControl::on_loss`], before the balancer.
-/// 4. Where credit is used: [`CongestionControl::on_queued`] for every message, [`CongestionControl::on_pull`] for every
-///    pull, and [`CongestionControl::poll_request`] whenever the sender looks for something to send.
+/// 1. Before a packet: [`Self::has_credit`] where credit is used, [`Self::window_bytes`], then
+///    [`Self::poll_send`]. If all permit it, [`Self::on_send`] follows at once.
+/// 2. For every ACK: [`Self::on_ack`], then [`Self::window_bytes`], then the balancer.
+/// 3. For every lost packet: [`Self::on_loss`], before the balancer.
+/// 4. Where credit is used: [`Self::on_queued`] for every message, [`Self::on_pull`] for every pull, and
+///    [`Self::poll_request`] whenever the sender looks for something to send.
 pub trait CongestionControl: core::fmt::Debug + Send + Sync {
-    /// Takes an ACK. Called once for every ACK that a data packet triggered or that settles one.
+    /// Takes an ACK that a data packet triggered or that settles one.
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {}
 
-    /// Takes the loss of one packet of `bytes` on the wire. Called once for each transmission that is declared lost, but for those of
-    /// [`CongestionControl::on_gone_back`].
+    /// Takes a lost transmission of `bytes` on the wire, except those of `on_gone_back`.
     fn on_loss(&mut self, _now: Now<'_>, _bytes: u32, _cause: LossCause) {}
 
-    /// A packet of `bytes` on the wire goes again because the sender goes back to an earlier one. It is no longer in flight, which is no
-    /// sign of congestion.
+    /// Takes a packet of `bytes` that left flight because the sender goes back to an earlier one.
     //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
     fn on_gone_back(&mut self, _bytes: u32) {}
 
-    /// Counts a packet of `bytes` on the wire that is sent now. Called once for every transmission.
+    /// Counts a transmission of `bytes` on the wire.
     fn on_send(&mut self, _now: Now<'_>, _bytes: u32) {}
 
-    /// Returns the wire bytes that may be in flight; never less than one full packet.
+    /// Returns the wire bytes that may be in flight; at least one full packet.
     fn window_bytes(&self, path: &Path) -> u64;
 
-    /// The connection learns its path and has not found its end: the window is [`Path::initial_window_bytes`] at least now. Called before
-    /// the acknowledgement that tells is taken.
+    /// Raises the window to at least [`Path::initial_window_bytes`] while the path is learned.
+    /// Called before the ACK that raises it is taken.
     fn on_start(&mut self, _path: &Path) {}
 
-    /// Returns the earliest time at which the next packet may go, `now.time` where nothing paces.
+    /// Returns the earliest time at which the next packet may go, `now.time` without pacing.
     fn poll_send(&self, now: Now<'_>) -> Time {
         now.time
     }
 
-    /// Whether the receiver's credit decides what goes. If not, none of the methods below is called.
+    /// Whether the receiver's credit decides what is sent. If not, the methods below are unused.
     fn uses_credit(&self) -> bool {
         false
     }
 
-    /// Whether credit lets the next packet go.
+    /// Whether credit permits the next packet.
     fn has_credit(&self) -> bool {
         true
     }
 
-    /// Counts a new message of `bytes` on the wire. `idle` says that nothing else waits or is unacknowledged.
+    /// Counts a new message of `bytes` on the wire. `idle`: nothing else is unsent or unacked.
     fn on_queued(&mut self, _path: &Path, _bytes: u64, _idle: bool) {}
 
-    /// Takes the total of credit that a pull brings, in wire bytes. Returns whether that is more than before.
+    /// Takes the total of credit, in wire bytes, that a pull grants. Returns whether it increased.
     fn on_pull(&mut self, _path: &Path, _credit_bytes: u64) -> bool {
         false
     }
 
-    /// Returns a request for credit if one is due. With `again` it repeats a request that went before.
+    /// Returns a request for credit if one is due. `again` repeats an earlier request.
     fn poll_request(&mut self, _path: &Path, _again: bool) -> Option<PullRequest> {
         None
     }
 }
 
-/// A congestion control that can be made from a connection's settings.
+/// A congestion control that can be created from a connection's settings.
 pub trait Scheme: CongestionControl + Sized {
-    /// Its settings. The default is what its paper says.
+    /// Its settings. The default is the paper's.
     type Config: Copy;
 
-    /// Bytes that a NIC would hold for each connection, settings left out.
+    /// Bytes of state that a NIC would hold per connection, settings excluded.
     const STATE_BYTES: usize;
 
-    /// The settings of one of `count` equal parts of a connection: its share of all bytes and rates.
+    /// Returns the settings of one of `count` equal parts: its share of all bytes and rates.
     fn share(own: &Self::Config, _count: u64) -> Self::Config {
         *own
     }
 
-    /// Makes one for a new connection.
+    /// Creates one for a new connection.
     fn make(own: &Self::Config, path: &Path) -> Self;
 }
 
-/// One of `count` equal parts of `bytes`, `least` at least.
 fn part_bytes(bytes: ByteSize, count: u64, least: u64) -> ByteSize {
     ByteSize::new((bytes.bytes() / count).max(least))
 }
 
-/// One of `count` equal parts of `rate`.
 fn part_rate(rate: Gbps, count: u64) -> Gbps {
     Gbps::from_bps((rate.bps() / count).max(1))
 }

@@ -1,17 +1,17 @@
-//! Counts that know their names and what they count.
+//! Counters with their names and descriptions.
 
-/// One counter.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Its field's name.
     pub name: &'static str,
     /// What it counts, in a sentence or two.
     pub about: &'static str,
-    /// How many.
+    /// Its value.
     pub value: u64,
 }
 
-/// Declares a struct of counts, all zeros by default, that of several add up field by field.
+/// Defines a struct of counts, zero by default, with a sum field by field.
 #[macro_export]
 macro_rules! summed {
     (
@@ -32,7 +32,7 @@ macro_rules! summed {
     };
 }
 
-/// Declares a struct of `u64` counters, and behind a semicolon parts with counters of their own.
+/// Defines a struct of `u64` counters and, after a semicolon, a part that has counters too.
 macro_rules! counters {
     (
         $(#[$meta:meta])*
@@ -50,7 +50,7 @@ macro_rules! counters {
         }
 
         impl $Stats {
-            /// What was counted from these counts to `later` ones of the same side.
+            /// Returns the difference from these counts to `later` ones of the same side.
             #[must_use]
             pub fn until(&self, later: &Self) -> Self {
                 Self {
@@ -59,13 +59,13 @@ macro_rules! counters {
                 }
             }
 
-            /// Adds what was counted elsewhere.
+            /// Adds the counts of `other`.
             pub fn add(&mut self, other: &Self) {
                 $(self.$field = self.$field.saturating_add(other.$field);)+
                 $(self.$part.add(&other.$part);)?
             }
 
-            /// Every counter, parts left out.
+            /// Iterates over every counter, parts excluded.
             pub fn iter(&self) -> impl Iterator<Item = $crate::counters::Counter> {
                 let all = [$($crate::counters::Counter {
                     name: stringify!($field),

@@ -1,4 +1,4 @@
-//! What the algorithms report: typed events instead of log lines.
+//! Events that the algorithms report, typed in place of log lines.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,58 +6,58 @@ use core::fmt;
 use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
-/// Something that an algorithm did or noticed.
+/// An event in an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A balancer froze: it uses only entropy values that it knows (REPS §3.2).
+    /// A balancer entered freezing mode: it uses only entropy values that worked (REPS §3.2).
     FreezeEntered {
-        /// Why.
+        /// The reason.
         reason: FreezeReason,
     },
     /// A balancer left freezing mode and explores again (REPS §3.2).
     FreezeExited,
     /// A packet's retransmission timer ran out.
     Timeout {
-        /// Packet sequence number of the oldest unacknowledged packet.
+        /// Sequence number of the oldest unacknowledged packet.
         psn: u64,
     },
-    /// A packet that was declared lost is sent again.
+    /// A packet that was declared lost is retransmitted.
     Retransmit {
-        /// Packet sequence number that is sent again.
+        /// Its sequence number.
         psn: u64,
         /// What declared it lost.
         cause: LossCause,
     },
 }
 
-/// What a balancer took for a failed path, so that it froze.
+/// What a balancer treated as a failed path, so that it froze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreezeReason {
-    /// The loss of a packet that was declared lost by this.
+    /// A packet that was declared lost for this cause.
     Loss(LossCause),
-    /// Probes of a lost packet's path that stayed unanswered.
+    /// Probes of a lost packet's path were not answered.
     Probes,
-    /// Nothing: a setting made it freeze.
+    /// A setting, not a failure.
     Setting,
 }
 
 /// How the entropy value of a data packet was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// By the rule of a scheme that does not go by what comes back.
+    /// By a rule that uses no feedback.
     #[default]
     Chosen,
-    /// A new one, to find out how its path is.
+    /// A new one, to explore its path.
     Explored,
     /// One that came back unmarked.
     Recycled,
-    /// One that is known to work, while the balancer is frozen or suspects a path.
+    /// One that worked, while the balancer is frozen or suspects a path.
     Frozen,
 }
 
 impl Choice {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Chosen, Self::Explored, Self::Recycled, Self::Frozen];
 
     /// Its name.
@@ -71,24 +71,24 @@ impl Choice {
     }
 }
 
-/// Where events go. `()` drops them at no cost; a `Vec<(now, Event)>` keeps them.
+/// Receives events. `()` drops them at no cost; a `Vec<(now, Event)>` stores them.
 pub trait Publisher {
-    /// Takes one event that happened at `now`.
+    /// Takes an event that occurred at `now`.
     fn on_event(&mut self, now: Time, event: Event);
 
-    /// Whether it is to be told of the entropy value of each data packet.
+    /// Whether [`Publisher::on_choice`] is to be called for each data packet.
     #[inline]
     fn wants_choices(&self) -> bool {
         false
     }
 
-    /// Takes the entropy value of the data packet that is sent now, one of `evs`. Called if it wants to be told.
+    /// Takes the entropy value, one of `evs`, of the data packet that is sent now.
     fn on_choice(&mut self, _now: Time, _ev: Ev, _evs: u32, _choice: Choice) {}
 }
 
-/// Sees how one connection chooses the entropy values of its data packets.
+/// Observes how one connection chooses the entropy values of its data packets.
 pub trait ChoiceTap: fmt::Debug + Send {
-    /// The value `ev`, one of `evs`, is chosen for a data packet that is sent now.
+    /// Takes the entropy value, one of `evs`, of the data packet that is sent now.
     fn on_choice(&mut self, now: Time, ev: Ev, evs: u32, choice: Choice);
 }
 

@@ -1,7 +1,5 @@
-//! One connection's two halves, without input or output: [`Sender`] and [`Receiver`].
-//!
-//! Whoever owns the frames drives both. `docs/specs/transport.md` states their rules as numbered clauses (`TRN-n`),
-//! which the code cites.
+//! The two halves of a connection, without I/O: [`Sender`] and [`Receiver`]. The code cites the
+//! numbered clauses (`TRN-n`) of `docs/specs/transport.md`.
 
 mod config;
 mod messages;

@@ -1,18 +1,15 @@
-//! Kinds of a thing that are chosen by name: their names, their settings, and one type that is any of them.
+//! Schemes that are chosen by name: their names, their settings, and one type for all of them.
 
 use core::fmt;
 
-/// Makes four types from one line per scheme: variant, name (with `| "other"`, another name for the same), key of its settings,
-/// type. Every type implements the `Scheme` in scope.
+/// Defines four types from one line per scheme: variant, name (`| "other"` adds an alias), key of
+/// its settings, type. Every type implements the `Scheme` in scope.
 ///
-/// - `$Kind` names the schemes; the presets that follow `presets:`, each a name for a scheme with some of its settings
-///   changed, by a function from settings to settings; and those that follow `pairs:`, which are two schemes at once and
-///   take the settings of both.
-/// - `$Any` is any of the schemes, or one of another crate: `$Own`.
-/// - `$Config` is the settings of one scheme, as a connection carries them, or how one of another crate is made: `$Make`.
-/// - `$All` is the settings of every scheme under its name, as a scenario holds them.
-///
-/// Where it stands, `make!` and `dispatch!` make a scheme from its settings and call a method of whichever it is.
+/// - `$Kind`: the schemes; the presets after `presets:`, each a name for a scheme with some settings
+///   changed by a function; and those after `pairs:`, two schemes at once with the settings of both.
+/// - `$Any`: any of the schemes, or one of another crate, `$Own`.
+/// - `$Config`: the settings of one scheme, or the constructor of another crate's, `$Make`.
+/// - `$All`: the settings of every scheme under its name, as in a scenario.
 macro_rules! kinds {
     (
         $(#[$about_kind:meta])* $Kind:ident, $what:literal;
@@ -37,15 +34,15 @@ macro_rules! kinds {
         }
 
         impl $Kind {
-            /// Every kind, in the order in which tables show them.
+            /// Every kind, in the order of tables.
             pub const ALL: [Self; Self::names().len()] = [$(Self::$variant,)+ $($(Self::$preset,)+)? $($(Self::$pair,)+)?];
 
-            /// The names, other names for the same left out.
+            /// Returns the names, without aliases.
             pub const fn names() -> &'static [&'static str] {
                 &[$($name,)+ $($($preset_name,)+)? $($($pair_name,)+)?]
             }
 
-            /// The kind of that name, or of that other name.
+            /// Returns the kind with that name or alias.
             pub fn named(name: &str) -> Option<Self> {
                 match name {
                     $($name $(| $alias)? => Some(Self::$variant),)+
@@ -69,7 +66,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The keys of its settings in a scenario: its own name, for a preset that of its scheme, for a pair those of both.
+            /// Returns the keys of its settings in a scenario: its scheme's, or both of a pair.
             pub const fn settings_names(self) -> &'static [&'static str] {
                 match self {
                     $(Self::$variant => &[$name],)+
@@ -78,7 +75,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Bytes of state of a connection: what a NIC would hold for each, settings left out.
+            /// Bytes of state that a NIC would hold per connection, settings excluded.
             pub const fn state_bytes(self) -> usize {
                 match self {
                     $(Self::$variant => <$scheme as Scheme>::STATE_BYTES,)+
@@ -87,7 +84,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Its settings out of those of all schemes.
+            /// Selects its settings from those of all schemes.
             pub fn config(self, all: &$All) -> $Config {
                 match self {
                     $(Self::$variant => $Config::$variant(all.$field),)+
@@ -117,7 +114,7 @@ macro_rules! kinds {
         pub enum $Any {
             $($(#[doc = $about])+ $variant($scheme),)+
             $($($(#[doc = $about_pair])+ $pair($pair_scheme),)+)?
-            /// One of another crate.
+            /// A scheme of another crate.
             Own($Own),
         }
 
@@ -126,7 +123,7 @@ macro_rules! kinds {
         pub enum $Config {
             $($(#[doc = $about])+ $variant(<$scheme as Scheme>::Config),)+
             $($($(#[doc = $about_pair])+ $pair(<$pair_scheme as Scheme>::Config),)+)?
-            /// One of another crate.
+            /// A scheme of another crate.
             Own($Make),
         }
 
@@ -137,7 +134,7 @@ macro_rules! kinds {
         }
 
         impl From<$Kind> for $Config {
-            /// The published settings.
+            /// Returns the published settings.
             fn from(kind: $Kind) -> Self {
                 kind.config(&$All::default())
             }
@@ -151,7 +148,7 @@ macro_rules! kinds {
             $($(#[doc = $about])+ #[serde(rename = $name)] pub $field: <$scheme as Scheme>::Config,)+
         }
 
-        /// Maps settings to what their scheme's type says: `of_scheme!(config, Type => value, otherwise)`.
+        /// Maps settings to a value by scheme: `of_scheme!(config, Type => value, otherwise)`.
         #[allow(unused_macros, reason = "not every user of this macro needs it")]
         macro_rules! of_scheme {
             ($config:expr, $of:ident => $value:expr, $otherwise:expr) => {
@@ -163,7 +160,7 @@ macro_rules! kinds {
             };
         }
 
-        /// Replaces settings by others of their scheme's: `map!(config, own, Type => new)`.
+        /// Replaces the settings of a scheme: `map!(config, own, Type => new)`.
         #[allow(unused_macros, reason = "not every user of this macro needs it")]
         macro_rules! map {
             ($config:expr, $own:ident, $of:ident => $value:expr) => {
@@ -175,7 +172,7 @@ macro_rules! kinds {
             };
         }
 
-        /// Makes the scheme that settings are for: `make!(config, own => (own, more arguments), otherwise)`.
+        /// Creates the scheme of settings: `make!(config, own => (own, arguments), otherwise)`.
         macro_rules! make {
             ($config:expr, $own:ident => $arguments:tt, $otherwise:expr) => {
                 match $config {
@@ -186,7 +183,7 @@ macro_rules! kinds {
             };
         }
 
-        /// Calls a method of whichever kind it is.
+        /// Calls a method of the scheme.
         macro_rules! dispatch {
             ($any:expr, $inner:ident => $call:expr) => {
                 match $any {
@@ -201,7 +198,7 @@ macro_rules! kinds {
 
 pub(crate) use kinds;
 
-/// Methods that call those of the same name of whichever kind it is. Needs the `dispatch!` of [`kinds!`].
+/// Defines methods that forward to the scheme. Needs the `dispatch!` of [`kinds!`].
 macro_rules! forward {
     () => {};
     (
@@ -232,18 +229,18 @@ macro_rules! forward {
 
 pub(crate) use forward;
 
-/// Calls what another crate has brought, out of the way of our own: those then need no registers saved.
+/// Calls a scheme of another crate out of line, so that the built-in ones save no registers for it.
 #[cold]
 #[inline(never)]
 pub(crate) fn outlined<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
 
-/// How a connection makes an algorithm of another crate, by a function of type `Make`.
+/// The constructor, of type `Make`, of another crate's algorithm.
 pub struct Own<Make: ?Sized + 'static> {
     /// Its name, for tables.
     pub name: &'static str,
-    /// Makes one for a new connection. A closure that holds settings lasts as long by `Box::leak`.
+    /// Creates one for a new connection. `Box::leak` makes a closure with settings static.
     pub make: &'static Make,
 }
 
@@ -269,12 +266,12 @@ impl<Make: ?Sized> PartialEq for Own<Make> {
 
 impl<Make: ?Sized> Eq for Own<Make> {}
 
-/// A name that is not in the list; its message is the list.
+/// The error for a name that is not in the list; its message is the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     pub(crate) what: &'static str,
     pub(crate) names: &'static [&'static str],
-    /// Other names, and the names that they stand for.
+    /// Aliases and their names.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
 }
 

@@ -1,7 +1,7 @@
 //! Sans-IO transport: path choice, congestion control, loss detection, sender and receiver.
 //!
-//! Time and randomness come in as arguments; nothing reads a clock, and nothing allocates per packet. Methods named `on_*` take
-//! feedback, `poll_*` hand out what is to be done.
+//! Time and randomness are arguments: nothing reads a clock, and nothing allocates per packet.
+//! `on_*` methods take feedback, `poll_*` methods return what to do.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,26 @@
-//! Times that bytes take at a rate.
+//! Serialisation times and rates.
 
-/// Picoseconds that `bytes` of a frame take at `link_bps`, at least 1, rounded up: a link never carries more than its rate.
+/// Returns the picoseconds that `bytes` of a frame take, rounded up: no link exceeds its rate.
 #[inline]
 pub const fn serialisation_ceil_ps(bytes: u64, link_bps: u64) -> u64 {
     (bytes * PS_PER_BYTE_AT_1_BPS).div_ceil(link_bps)
 }
 
-/// Picoseconds that `bytes` take at `rate_bps`, rounded down: the time of base RTTs, of the drain of queues and of gaps between
-/// packets. Any number of bytes is allowed, a rate of 0 counts as 1, and a time beyond 64 bits is `u64::MAX`.
+/// Returns the picoseconds that `bytes` take, rounded down: for base RTTs, queue drain times and
+/// gaps. A rate of 0 counts as 1, and the result saturates at `u64::MAX`.
 #[inline]
 pub fn serialisation_floor_ps(bytes: u64, rate_bps: u64) -> u64 {
     let ps = u128::from(bytes) * u128::from(PS_PER_BYTE_AT_1_BPS) / u128::from(rate_bps.max(1));
     u64::try_from(ps).unwrap_or(u64::MAX)
 }
 
-/// Bytes that a link carries in one base round-trip time (the BDP), rounded down.
+/// Returns the bytes that a link carries in one base round-trip time (the BDP), rounded down.
 pub const fn bdp_bytes(base_rtt_ps: u64, link_bps: u64) -> u64 {
     let bytes = base_rtt_ps as u128 * link_bps as u128 / (8 * PS_PER_S as u128);
     if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
 }
 
-/// The rate that carries so many bytes in so much time, in bits per second, rounded down; 1 at least.
+/// Returns the rate in bits per second of `bytes` in `time_ps`, rounded down, at least 1.
 pub const fn rate_bps(bytes: u64, time_ps: u64) -> u64 {
     let time_ps = if time_ps == 0 { 1 } else { time_ps };
     let bps = bytes as u128 * 8 * PS_PER_S as u128 / time_ps as u128;
@@ -33,7 +33,6 @@ pub const fn rate_bps(bytes: u64, time_ps: u64) -> u64 {
 
 /// Picoseconds in a second.
 pub const PS_PER_S: u64 = 1_000_000_000_000;
-/// Picoseconds of a byte at 1 bit per second.
 const PS_PER_BYTE_AT_1_BPS: u64 = 8_000_000_000_000;
 
 #[cfg(test)]

@@ -1,6 +1,4 @@
-//! Loss recovery, one file for each scheme: the retransmission timeout (`rto`), the selective-ACK threshold (`sack`,
-//! with `patience`), precise detection on subflows (`subflow`), what NICs for RDMA do (`go_back_n`, `irn`) and the ideal erasure code (`erasure`). Round-trip times
-//! and the scoreboard of packets in flight are here too; a record tells whether the NACK of trimming is about it.
+//! Loss recovery, one file per scheme. Round-trip times and the scoreboard serve all of them.
 
 mod bits;
 #[cfg(any(test, feature = "lab"))]
@@ -8,9 +6,9 @@ mod erasure;
 mod go_back_n;
 mod histogram;
 mod irn;
-mod patience;
 mod receivers;
 mod record;
+mod reorder_window;
 mod repair;
 mod rto;
 mod rtt;
@@ -29,9 +27,9 @@ pub use self::go_back_n::GoBackNConfig;
 pub use self::histogram::RttHistogram;
 pub(crate) use self::irn::Irn;
 pub use self::irn::IrnConfig;
-pub(crate) use self::patience::Patience;
 pub use self::receivers::{ReceiverConfig, ReceiverKind, Receivers};
 pub(crate) use self::record::Record;
+pub(crate) use self::reorder_window::ReorderWindow;
 pub(crate) use self::repair::Repair;
 pub(crate) use self::rto::{Backoff, MAX_BACKOFF};
 pub use self::rto::{RtoConfig, floor_ps};

@@ -1,5 +1,4 @@
-//! Path choice: which entropy value (EV) the next packet carries. Each algorithm has a file. [`Balancer`] says what
-//! an algorithm has to do, and when it is called.
+//! Path choice: the entropy value (EV) of the next packet, by one of the [`Balancer`]s below.
 
 mod balancer;
 mod bitmap;
@@ -50,57 +49,59 @@ pub use self::reps::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, Reps, Re
 pub use self::reps_plus::{RepsPlus, RepsPlusConfig};
 pub(crate) use self::round_robin::RoundRobin;
 pub use self::subflow::{Subflow, SubflowConfig};
+use crate::Time;
+use crate::event::Publisher;
 pub use crate::feedback::{AckInfo, Ev, LossCause, LossInfo, PacketInfo, PathEvs, ProbeInfo};
 pub use crate::kinds::{Own, UnknownName};
+use crate::now::OnPath;
 pub use crate::now::{MAX_RTT_PS, Now, Path};
 use crate::rng::Rng;
 use crate::settings::settings;
 
-/// A balancer that can be made from a connection's settings.
+/// A balancer that can be created from a connection's settings.
 pub trait Scheme: Balancer + Sized {
-    /// Its settings. The default is what its paper says.
+    /// Its settings. The default is the paper's.
     type Config;
 
-    /// Bytes that a NIC would hold for each connection, settings left out.
+    /// Bytes of state that a NIC would hold per connection, settings excluded.
     const STATE_BYTES: usize;
 
-    /// It uses EVs that lead to distinct paths to the destination, where an engine knows them.
+    /// Whether it uses EVs of distinct paths, from an engine that provides them.
     const WANTS_PATHS: bool = false;
 
-    /// The number of entropy values that its authors give it; the settings may say another.
+    /// The number of entropy values in its paper; the settings may differ.
     const EVS: u16 = 65_535;
 
-    /// Its receiver's ACKs take the paths back in turn, and echo no EV; see [`AckTurns`].
+    /// Whether its receiver's ACKs return over the paths in turn and echo no EV; see [`AckTurns`].
     const ACKS_IN_TURN: bool = false;
 
-    /// Makes one for a new connection. Lasting choices come from [`Path::seed`] where there is one.
+    /// Creates one for a new connection. Lasting choices derive from [`Path::seed`], if set.
     fn make(own: &Self::Config, path: &Path, rng: &mut Rng) -> Self;
 }
 
 settings! {
-    /// The settings of a balancer that has none.
+    /// The settings of a balancer without settings.
     pub struct NoSettings {}
 }
 
-/// Draws an entropy value uniformly from `0..evs`: the one place that random values come from.
+/// Draws an entropy value uniformly from `0..evs`. All random values are drawn here.
 pub fn draw(evs: u16, rng: &mut Rng) -> Ev {
     Ev::new(draw_below(evs, rng))
 }
 
-/// Draws a number uniformly from `0..count`.
-///
-/// It multiplies where the paper takes a remainder. No value is more likely than another by over 2^-16 of itself.
+/// Draws from `0..count` by multiplication, where the paper takes a remainder: no value is more
+/// likely than another by over 2^-16 of itself.
 fn draw_below(count: u16, rng: &mut Rng) -> u16 {
     crate::rng::below(count.into(), rng) as u16
 }
 
-/// Draws an entropy value uniformly from `0..evs` without `old`. There must be two at least.
+/// Draws an entropy value uniformly from `0..evs` without `old`. `evs` is at least 2.
 fn draw_other(old: Ev, evs: u16, rng: &mut Rng) -> Ev {
     let other = draw(evs - 1, rng);
     if other < old { other } else { Ev::new(other.index() + 1) }
 }
 
-/// The entropy value `ahead` of `ev` on the circle of `0..evs`, with `ahead` at most `evs`.
+/// Returns the entropy value `ahead` (at most `evs`) after `ev` in the cycle of `0..evs`.
 fn ahead(ev: Ev, ahead: u16, evs: u16) -> Ev {
     let index = u32::from(ev.index()) + u32::from(ahead);
     Ev::new((if index < u32::from(evs) { index } else { index - u32::from(evs) }) as u16)
@@ -112,7 +113,7 @@ pub(crate) fn draw_seed(path: &Path, rng: &mut Rng) -> u16 {
     (bits >> 16) as u16
 }
 
-/// Draws an entropy value that a connection keeps, from `stream` of its own seed if it has one.
+/// Draws a lasting entropy value, from `stream` of the connection's seed if there is one.
 pub(crate) fn draw_lasting(path: &Path, stream: u64, rng: &mut Rng) -> Ev {
     path.seed.map_or_else(|| draw(path.evs, rng), |seed| draw(path.evs, &mut crate::rng::stream(seed, stream)))
 }

@@ -1,14 +1,13 @@
-//! Random numbers: engines draw them here and hand them in, so that one root seed repeats a run.
+//! Random numbers from one root seed, so that a run can be repeated.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// The generator that engines give to balancers and senders.
+/// The generator that balancers and senders draw from.
 pub type Rng = Xoshiro256PlusPlus;
 
-/// Makes the generator of one `stream` (a connection, a host, a switch) of a run with root `seed`.
-///
-/// Streams of one seed, and equal streams of different seeds, are unrelated.
+/// Creates the generator of one `stream` (a connection, a host, a switch) of a run with root `seed`.
+/// Streams of one seed, and equal streams of different seeds, are independent.
 ///
 /// ```
 /// use rand_core::RngCore;
@@ -22,7 +21,7 @@ pub fn stream(seed: u64, stream: u64) -> Rng {
     Rng::seed_from_u64(mixed)
 }
 
-/// Draws a number uniformly from `0..bound`, which is below 2^32. It multiplies in place of taking a remainder.
+/// Draws uniformly from `0..bound`, by multiplication, not remainder. `bound` is below 2^32.
 #[inline]
 pub fn below(bound: usize, rng: &mut Rng) -> usize {
     ((u64::from(rng.next_u32()) * bound as u64) >> 32) as usize

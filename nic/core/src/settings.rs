@@ -1,7 +1,7 @@
-//! Declares what a file of scenarios may set: each setting with its default beside it.
+//! Declares the settings that scenario files may contain, with their defaults.
 
-/// Makes a scheme's settings and the choices among them: types that scenarios read, write and describe. A field's default
-/// follows its type; any field may be left out.
+/// Defines a scheme's settings and their enumerations as types of scenarios. A field's default
+/// follows its type; any field may be omitted.
 macro_rules! settings {
     () => {};
     (

@@ -1,6 +1,5 @@
-//! Quantities with a unit: integers of a small unit inside, numbers as people write them in files and on command lines.
-//!
-//! Values with up to six decimals, rates with up to nine, are read and written exactly, and others are refused. Ranges are the business of the setting that holds a quantity.
+//! Quantities stored as integers of a small unit, written as decimals of a large one. Up to six
+//! decimals (rates: nine) are exact; others are refused. Settings check their ranges.
 
 #[cfg(any(test, feature = "schema"))]
 use alloc::borrow::Cow;
@@ -12,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A quantity that is written as a decimal of a large unit and held as an integer of a small one.
+/// Defines a quantity written as a decimal of a large unit, stored as an integer of a small one.
 macro_rules! quantity {
     (
         $(#[$about:meta])* $Name:ident, $small:ident: $large:literal of $scale:literal, as $schema:tt;
@@ -85,50 +84,50 @@ macro_rules! quantity {
 quantity! {
     /// A time, written in microseconds.
     Micros, ps: "a number of microseconds" of 1_000_000, as { "type": "number", "minimum": 0 };
-    /// From picoseconds.
+    /// Creates it from picoseconds.
     from_ps
 }
 
 quantity! {
     /// A rate, written in Gb/s.
     Gbps, bps: "a number of Gb/s" of 1_000_000_000, as { "type": "number", "minimum": 0 };
-    /// From bits per second.
+    /// Creates it from bits per second.
     from_bps
 }
 
 quantity! {
     /// A ratio or share, written as a decimal, `1.65`, or as text in per cent, `"165%"`.
     Ratio, ppm: "a number" of 1_000_000, as { "type": ["number", "string"], "minimum": 0, "pattern": "^([0-9.]+ *%|0)$" };
-    /// From millionths.
+    /// Creates it from millionths.
     from_ppm
 }
 
 impl Micros {
-    /// From microseconds.
+    /// Creates it from microseconds.
     pub const fn new(us: u64) -> Self {
         Self(us.saturating_mul(1_000_000))
     }
 }
 
 impl Gbps {
-    /// From Gb/s.
+    /// Creates it from Gb/s.
     pub const fn new(gbps: u64) -> Self {
         Self(gbps.saturating_mul(1_000_000_000))
     }
 }
 
 impl Ratio {
-    /// From thousandths.
+    /// Creates it from thousandths.
     pub const fn permille(permille: u64) -> Self {
         Self(permille.saturating_mul(1_000))
     }
 
-    /// The ratio in thousandths, rounded to the nearest.
+    /// Returns the ratio in thousandths, rounded to the nearest.
     pub const fn to_permille(self) -> u64 {
         (self.0 + 500) / 1_000
     }
 
-    /// This ratio of `whole`, rounded down.
+    /// Returns this ratio of `whole`, rounded down.
     #[inline]
     pub const fn of(self, whole: u64) -> u64 {
         let part = whole as u128 * self.0 as u128 / 1_000_000;
@@ -136,7 +135,7 @@ impl Ratio {
     }
 }
 
-/// A text that is no [`Ratio`].
+/// The error for a text that is not a [`Ratio`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRatio;
 
@@ -151,7 +150,7 @@ impl core::error::Error for NoRatio {}
 impl FromStr for Ratio {
     type Err = NoRatio;
 
-    /// Reads `"25%"` and `"0"`. Other text without the sign is refused: `1` may mean all or a hundredth.
+    /// Reads `"25%"` and `"0"`. Requires the sign otherwise: `1` may mean all or a hundredth.
     fn from_str(text: &str) -> Result<Self, NoRatio> {
         let number = text.strip_suffix('%').or((text == "0").then_some(text)).ok_or(NoRatio)?.trim_end();
         let percent = number.parse::<f64>().map_err(|_| NoRatio)?;
@@ -160,17 +159,17 @@ impl FromStr for Ratio {
     }
 }
 
-/// Reads a decimal of a large unit as an integer of a small one, `scale` of which make one large.
+/// Reads a decimal of a large unit as an integer of a small one, `scale` of them per large one.
 struct Decimal {
     what: &'static str,
     scale: u64,
 }
 
-/// With six decimals, of which a schema says nothing.
+/// The scale for which a schema omits the number of decimals: six.
 #[cfg(any(test, feature = "schema"))]
 const USUAL_SCALE: u64 = 1_000_000;
 
-/// Above it, `f64` has no exact integers.
+/// Limit of exact integers in `f64`.
 const MAX_EXACT: f64 = 9e15;
 
 impl Visitor<'_> for Decimal {
@@ -193,7 +192,7 @@ impl Visitor<'_> for Decimal {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
         let scaled = value * self.scale as f64 + 0.5;
-        // The division gives the same number again, unless it has more decimals.
+        // The division restores the value unless it has more decimals.
         let is_exact = |small: u64| small as f64 / self.scale as f64 == value;
         if value >= 0.0 && scaled < MAX_EXACT && is_exact(scaled as u64) {
             Ok(scaled as u64)
@@ -203,34 +202,33 @@ impl Visitor<'_> for Decimal {
     }
 }
 
-/// A number of bytes, written as such or as text with a unit: `4150`, `"4 MiB"`, `"1.5 kB"`.
+/// A number of bytes, written as an integer or as text with a unit: `4150`, `"4 MiB"`, `"1.5 kB"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
 impl ByteSize {
-    /// From bytes.
+    /// Creates it from bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// From KiB.
+    /// Creates it from KiB.
     pub const fn kib(kib: u64) -> Self {
         Self(kib.saturating_mul(1 << 10))
     }
 
-    /// From MiB.
+    /// Creates it from MiB.
     pub const fn mib(mib: u64) -> Self {
         Self(mib.saturating_mul(1 << 20))
     }
 
-    /// The bytes.
-    #[inline]
+    /// The number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 }
 
-/// Units of [`ByteSize`], the largest that a reader would use first.
+/// Units of [`ByteSize`], in order of preference for output.
 const BYTE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -241,7 +239,7 @@ const BYTE_UNITS: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// A text that is no [`ByteSize`].
+/// The error for a text that is not a [`ByteSize`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoByteSize;
 
@@ -256,7 +254,7 @@ impl core::error::Error for NoByteSize {}
 impl FromStr for ByteSize {
     type Err = NoByteSize;
 
-    /// Reads `"4 MiB"`, `"1.5kB"`, `"1_500"`; the result must be whole.
+    /// Reads `"4 MiB"`, `"1.5kB"`, `"1_500"`. The result must be an integer.
     fn from_str(text: &str) -> Result<Self, NoByteSize> {
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
@@ -264,13 +262,13 @@ impl FromStr for ByteSize {
         let named = BYTE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
         let factor = named.or(unit.is_empty().then_some(1)).ok_or(NoByteSize)?;
         let bytes = number.parse::<f64>().map_err(|_| NoByteSize)? * factor as f64;
-        // Text without a sign is no negative number.
+        // The text has no sign, so the number is not negative.
         if bytes < MAX_EXACT && bytes as u64 as f64 == bytes { Ok(Self(bytes as u64)) } else { Err(NoByteSize) }
     }
 }
 
 impl fmt::Display for ByteSize {
-    /// In the largest binary unit of which it is a multiple, without one else: `4 MiB`, `4150`.
+    /// Writes a multiple of a binary unit with the largest such unit, else bytes: `4 MiB`, `4150`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match BYTE_UNITS[..3].iter().find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor)) {
             Some((unit, factor)) => write!(f, "{} {unit}", self.0 / factor),

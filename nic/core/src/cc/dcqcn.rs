@@ -1,22 +1,17 @@
-//! DCQCN: RoCE's rate control by marks, for Reunion's setting (Reunion §4; the rules are those of "Congestion Control for
-//! Large-Scale RDMA Deployments", SIGCOMM 2015). Clauses (DQN-n) are in `docs/specs/dcqcn.md`.
+//! DCQCN, RoCE's rate control (Reunion §4; Zhu et al., SIGCOMM 2015): `docs/specs/dcqcn.md`.
 
 use super::fixed_point::after_gap;
-use super::{AckInfo, CongestionControl, Scheme, part_bytes, part_rate};
-use crate::Time;
-use crate::feedback::LossCause;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, Time, part_bytes, part_rate, settings};
 use crate::link::serialisation_floor_ps;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
 use crate::units::{ByteSize, Gbps, Micros};
 
 settings! {
     /// The settings of [`Dcqcn`].
     pub struct DcqcnConfig {
-        /// Least time between two congestion notifications.
+        /// Minimum time between two congestion notifications.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub cnp_interval_us: Micros = Micros::new(50),
-        /// Time without a notification after which alpha decays. It decays again after each further such time.
+        /// Time without a notification after which alpha decays, and interval of further decays.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         pub alpha_timer_us: Micros = Micros::new(55),
         /// Time between two increases of the rate.
@@ -28,7 +23,7 @@ settings! {
         /// Increases by timer, or by bytes, that lead back to the rate before the last cut.
         #[schemars(range(min = 0, max = 1_000))]
         pub fast_recovery: u16 = 5,
-        /// Alpha moves by one part in so many.
+        /// Alpha moves by one part in this number.
         #[schemars(range(min = 1, max = 65_536))]
         pub gain: u32 = 256,
         /// Step of additive increase. By default a thousandth of the link's rate.
@@ -37,11 +32,11 @@ settings! {
         /// Step of hyper increase. By default a hundredth of the link's rate.
         #[schemars(range(min = 0.000_001, max = 10_000))]
         pub hyper_gbps: Option<Gbps> = None,
-        /// Least rate. By default a thousandth of the link's rate.
+        /// Minimum rate. By default a thousandth of the link's rate.
         #[schemars(range(min = 0.000_001, max = 10_000))]
         pub min_rate_gbps: Option<Gbps> = None,
-        /// Whether a lost packet counts as a mark. In NICs it does not: marks alone cut the rate, and `go-back-n` takes every late packet
-        /// for a lost one.
+        /// Whether a lost packet counts as a mark. In NICs it does not: only marks cut the rate,
+        /// and `go-back-n` treats every late packet as lost.
         pub losses: bool = true,
         /// Wire bytes that may be in flight, at least a full packet. By default there is no limit.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
@@ -49,7 +44,7 @@ settings! {
     }
 }
 
-/// Paces at a rate. Marks cut it, at most once in an interval; time and bytes sent raise it.
+/// Paces at a rate. Marks cut it, at most once per interval; time and bytes sent raise it.
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     pub(super) state: ReactionPoint,
@@ -57,23 +52,20 @@ pub struct Dcqcn {
     settings: OnPath<Settings>,
 }
 
-/// The sender's variables, which the paper calls its reaction point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReactionPoint {
-    /// The present rate, and the one that recovery leads back to, in bits a second.
+    /// The present rate, and the one that recovery leads back to, in bits per second.
     pub(super) rate_bps: u64,
     pub(super) target_bps: u64,
     last_cnp: Option<Time>,
-    /// When alpha and the timer's count last moved.
+    /// When alpha and the timer's count last changed.
     alpha_at: Time,
     timer_at: Time,
     /// Bytes sent since the byte counter's last increase.
     sent_bytes: u64,
-    /// Earliest time of the next packet.
     next_at: Time,
     /// Share of marks, in 2^-30.
     pub(super) alpha: u32,
-    /// Increases by timer and by bytes since the last cut.
     by_timer: u32,
     by_bytes: u32,
 }
@@ -94,7 +86,7 @@ struct Settings {
 }
 
 impl Dcqcn {
-    /// Takes a mark. It is a notification, unless the last one was too short a time ago.
+    /// Takes a mark, which is a notification unless the last one is too recent.
     //= docs/specs/dcqcn.md#DQN-2 notifications
     fn on_congestion(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;
@@ -110,7 +102,7 @@ impl Dcqcn {
         (state.by_timer, state.by_bytes, state.sent_bytes) = (0, 0, 0);
     }
 
-    /// Does what timers would have done by now.
+    /// Applies what timers would have done by now.
     //= docs/specs/dcqcn.md#DQN-7 no timers
     fn advance(&mut self, now: Now<'_>) {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
@@ -275,12 +267,10 @@ fn power(share: u64, mut times: u64) -> u64 {
     result
 }
 
-/// Alpha is in 2^-30.
 const ALPHA_BITS: u32 = 30;
 const ALPHA_ONE: u32 = 1 << ALPHA_BITS;
-/// The factor by which alpha decays is in 2^-32.
+/// Alpha's decay factor is in 2^-32.
 const KEEP_BITS: u32 = 32;
 
-/// A silence counts for at most so many increases, by default 14 ms of them. The rate is the link's long before,
-/// unless the steps are tiny.
+/// Maximum increases in a silence, 14 ms by default. Only with tiny steps is the rate still lower.
 const MAX_TICKS: u64 = 256;

@@ -1,25 +1,21 @@
-//! The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's: every acknowledgement moves the window.
-//! Clauses (DCTCP-n) are in `docs/specs/dctcp.md`.
+//! The DCTCP variant of REPS (§4.1) and MPRDMA, moved by every ACK: `docs/specs/dctcp.md`.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, per_window, window};
-use super::{AckInfo, CongestionControl, Scheme};
-use crate::feedback::LossCause;
-use crate::now::{Now, Path};
-use crate::settings::settings;
+use super::{AckInfo, CongestionControl, LossCause, Now, Path, Scheme, settings};
 
 settings! {
     /// The settings of [`Dctcp`].
     pub struct DctcpConfig {
-        /// Whether all bytes of an acknowledgement count as marked when the packet that triggered it is marked, as in the
-        /// published artifact. Otherwise the share of marked packets counts.
+        /// Whether all bytes of an acknowledgement count as marked if the packet that triggered it
+        /// is marked, as in the published artifact. Otherwise the share of marked packets counts.
         pub marked_by_trigger: bool = false,
     }
 }
 
-/// A window in bytes: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
+/// A window: up by `acked * packet / window` on unmarked bytes, down by a quarter of marked ones.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
-    /// Window in units of 2^-16 bytes, so that growth of less than a byte adds up.
+    /// In units of 2^-16 bytes, so that growth of less than a byte adds up.
     //= docs/specs/dctcp.md#DCTCP-7 integers
     pub(super) window: u64,
     marked_by_trigger: bool,

@@ -1,6 +1,5 @@
-//! EQDS: the receiver grants credit, and the first window goes without it (Olteanu et al., NSDI 2022; REPS §4.5.3).
-//!
-//! This is the sender's part; [`PullPacer`] is the receiving host's. `docs/specs/eqds.md` states both.
+//! EQDS (Olteanu et al., NSDI 2022; REPS §4.5.3; `docs/specs/eqds.md`): the receiver grants credit,
+//! the first window needs none. This is the sender's part; the receiving host's is [`PullPacer`].
 
 mod pacer;
 
@@ -10,10 +9,7 @@ mod tests;
 use spray_wire::PullRequest;
 
 pub use self::pacer::{CreditBound, PullPacer};
-use super::{AckInfo, CongestionControl, Scheme, part_bytes};
-use crate::feedback::LossCause;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, part_bytes, settings};
 use crate::units::{ByteSize, Ratio};
 
 settings! {
@@ -25,11 +21,10 @@ settings! {
         /// Credit of one pull, in wire bytes. By default one full packet.
         #[schemars(range(min = 64, max = 1_048_576))]
         pub pull_bytes: Option<ByteSize> = None,
-        /// Wire bytes that a sender with new data may send before it hears from the receiver. By default one
-        /// bandwidth-delay product, in whole packets.
+        /// Wire bytes sent before any feedback. By default one BDP, in whole packets.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub speculative_bytes: Option<ByteSize> = None,
-        /// Wire bytes of credit that a sender asks for beyond what it has spent, at least four full packets. By default three bandwidth-delay products.
+        /// Wire bytes of credit requested in advance, at least four packets. By default three BDPs.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub request_bytes: Option<ByteSize> = None,
     }
@@ -50,26 +45,22 @@ pub struct Eqds {
     amounts: OnPath<Amounts>,
 }
 
-/// What a sender keeps.
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// The credit pulled, and the credit spent. The last packet may overdraw by less than its own bytes.
+    /// The last packet may overdraw the credit by less than its own bytes.
     pulled: u64,
     spent: u64,
-    /// Bytes sent without credit, and their limit.
     speculated: u64,
     speculation_end: u64,
     speculating: bool,
-    /// Bytes that credit or speculation has to cover: all messages, and losses other than trims.
+    /// Bytes that credit or speculation must cover: all messages, and losses other than trims.
     wanted: u64,
-    /// Bytes lost as trimmed. The receiver grants credit for them unasked.
+    /// Bytes of trimmed packets, for which the receiver grants credit without a request.
     trimmed: u64,
-    /// The largest demand told, if any was.
-    told: u64,
-    has_asked: bool,
+    requested: u64,
+    has_requested: bool,
 }
 
-/// [`EqdsConfig`] on a path.
 #[derive(Clone, Debug)]
 struct Amounts {
     speculative_bytes: u64,
@@ -108,28 +99,27 @@ impl Amounts {
 }
 
 impl Totals {
-    /// All credit that the sender can use, without that for trims.
     //= docs/specs/eqds.md#EQDS-6 demand
     fn demand(&self) -> u64 {
         let free = if self.speculating { self.speculated.max(self.speculation_end) } else { self.speculated };
         self.wanted.saturating_sub(free)
     }
 
-    /// All credit that the sender can use if speculation ends after the next packet: one packet's at most beyond what it has told.
+    /// The demand if speculation ends after the next packet, at most a packet beyond the last one.
     //= docs/specs/eqds.md#EQDS-19 one packet in advance
     fn advance(&self, packet_bytes: u64) -> u64 {
         let at_worst = self.wanted.saturating_sub(self.speculated.saturating_add(packet_bytes));
-        if self.speculating { at_worst.min(self.told.saturating_add(packet_bytes)) } else { 0 }
+        if self.speculating { at_worst.min(self.requested.saturating_add(packet_bytes)) } else { 0 }
     }
 
-    /// Credit spent, without that for trims, as far as the sender can tell.
+    /// The sender's estimate of credit spent, except that for trims.
     fn spent_unasked(&self, total: u64) -> u64 {
         total.saturating_sub(self.trimmed)
     }
 }
 
 impl Eqds {
-    /// Returns a request for credit if one is due: for `most_bytes` beyond the credit spent at most.
+    /// Returns a due request for credit, for at most `most_bytes` beyond the credit spent.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-8 asking for more
     pub(super) fn poll_request_within(&mut self, path: &Path, most_bytes: u64, again: bool) -> Option<PullRequest> {
@@ -139,15 +129,15 @@ impl Eqds {
         self.amounts.follow(path, |path| Amounts::new(&self.own, path));
         let (state, request_bytes) = (&mut self.state, self.amounts.request_bytes.min(most_bytes));
         let most = state.spent_unasked(state.spent).saturating_add(request_bytes);
-        let left = state.told.saturating_sub(state.spent_unasked(state.pulled));
+        let left = state.requested.saturating_sub(state.spent_unasked(state.pulled));
         let advance = if left == 0 { state.advance(path.packet_bytes.into()) } else { 0 };
-        let demand = state.demand().max(advance).min(most).max(state.told);
-        let due = !state.has_asked || (demand > state.told && left < request_bytes / 2);
+        let demand = state.demand().max(advance).min(most).max(state.requested);
+        let due = !state.has_requested || (demand > state.requested && left < request_bytes / 2);
         if !due && !again {
             return None;
         }
-        state.told = demand;
-        state.has_asked = true;
+        state.requested = demand;
+        state.has_requested = true;
         Some(PullRequest { demand_bytes: demand, pulled_bytes: state.pulled })
     }
 }
@@ -155,8 +145,7 @@ impl Eqds {
 impl CongestionControl for Eqds {
     //= docs/specs/eqds.md#EQDS-3 end of speculation
     fn on_ack(&mut self, _now: Now<'_>, _ack: &AckInfo) {
-        let state = &mut self.state;
-        state.speculating = false;
+        self.state.speculating = false;
     }
 
     //= docs/specs/eqds.md#EQDS-3 end of speculation
@@ -168,7 +157,7 @@ impl CongestionControl for Eqds {
         *lost = lost.saturating_add(u64::from(bytes));
     }
 
-    /// It takes credit like a lost packet.
+    /// Like a lost packet, it uses credit.
     fn on_gone_back(&mut self, bytes: u32) {
         let state = &mut self.state;
         state.speculating = false;
@@ -182,7 +171,6 @@ impl CongestionControl for Eqds {
         *total = total.saturating_add(u64::from(bytes));
     }
 
-    /// Unbounded: credit alone limits what is in flight.
     fn window_bytes(&self, _path: &Path) -> u64 {
         UNBOUNDED
     }
@@ -216,7 +204,7 @@ impl CongestionControl for Eqds {
         let (state, amounts) = (&mut self.state, &self.amounts);
         //= docs/specs/eqds.md#EQDS-5 totals
         let sent = state.spent.saturating_add(state.speculated);
-        let honest = credit_bytes.min(state.told.saturating_add(sent));
+        let honest = credit_bytes.min(state.requested.saturating_add(sent));
         state.speculating = false;
         if honest <= state.pulled {
             return false;
@@ -235,5 +223,5 @@ impl CongestionControl for Eqds {
     }
 }
 
-/// More than is ever in flight, and far from where sums overflow.
+/// More than is ever in flight, and far below overflow of sums.
 const UNBOUNDED: u64 = 1 << 48;

@@ -1,10 +1,7 @@
-//! A constant rate, paced packet by packet. Feedback changes nothing.
+//! A constant rate, paced packet by packet, regardless of feedback.
 
 use super::fixed_point::{Gaps, after_gap};
-use super::{CongestionControl, Scheme, part_rate};
-use crate::Time;
-use crate::now::{Now, Path};
-use crate::settings::settings;
+use super::{CongestionControl, Now, Path, Scheme, Time, part_rate, settings};
 use crate::units::Gbps;
 
 settings! {
@@ -16,13 +13,9 @@ settings! {
     }
 }
 
-/// Paces at a rate below a window that never moves.
-///
-/// The gap to the next packet counts from the one before, if that was late, or from when it was due for as many packets as
-/// [`Path::catch_up_packets`] says.
+/// Paces below a constant window. Late packets shift the next, up to [`Path::catch_up_packets`].
 #[derive(Clone, Debug)]
 pub struct FixedRate {
-    /// Earliest time of the next packet.
     next_at: Time,
     gaps: Gaps,
 }
@@ -30,14 +23,12 @@ pub struct FixedRate {
 impl Scheme for FixedRate {
     type Config = FixedRateConfig;
 
-    /// The time of the next packet, and what the last gap left out.
     const STATE_BYTES: usize = size_of::<(Time, u32)>();
 
     fn share(own: &FixedRateConfig, count: u64) -> FixedRateConfig {
         FixedRateConfig { rate_gbps: own.rate_gbps.map(|rate| part_rate(rate, count)) }
     }
 
-    /// Paces at the configured rate; the window is `max_window_bytes`.
     fn make(own: &FixedRateConfig, path: &Path) -> Self {
         let rate_bps = own.rate_gbps.map_or(path.link_bps, Gbps::bps);
         Self { next_at: Time::ZERO, gaps: Gaps::new(rate_bps) }
@@ -46,7 +37,7 @@ impl Scheme for FixedRate {
 
 impl CongestionControl for FixedRate {
     fn on_send(&mut self, now: Now<'_>, bytes: u32) {
-        let gap_ps = self.gaps.after(bytes.into());
+        let gap_ps = self.gaps.gap_ps(bytes.into());
         self.next_at = after_gap(self.next_at, now.time, gap_ps, now.path.catch_up_packets.into());
     }
 

@@ -1,21 +1,18 @@
-//! A constant window, for comparisons of path choice alone (Flowcut §III-B). Clauses (FXW-n) are in
-//! `docs/specs/fixed-window.md`.
+//! A constant window, to compare path choice (Flowcut §III-B): `docs/specs/fixed-window.md`.
 
-use super::{CongestionControl, Scheme, part_bytes};
-use crate::now::Path;
-use crate::settings::settings;
+use super::{CongestionControl, Path, Scheme, part_bytes, settings};
 use crate::units::ByteSize;
 
 settings! {
     /// The settings of [`FixedWindow`].
     pub struct FixedWindowConfig {
-        /// Wire bytes that may be in flight, at least a full packet. By default 1.5 bandwidth-delay products.
+        /// Wire bytes in flight, at least a full packet. By default 1.5 bandwidth-delay products.
         #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
         pub window_bytes: Option<ByteSize> = None,
     }
 }
 
-/// A window that never moves.
+/// A constant window.
 //= docs/specs/fixed-window.md#FXW-2 nothing moves it
 #[derive(Clone, Debug)]
 pub struct FixedWindow {

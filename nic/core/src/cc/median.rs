@@ -1,29 +1,25 @@
 //! The median of the latest few values, kept sorted.
 
-/// Most values that a [`Median`] holds.
 pub(super) const MAX_SAMPLES: usize = 16;
 
-/// The latest values, by age and by size.
 #[derive(Clone, Debug)]
 pub(super) struct Median {
-    /// The latest `count` values by age. Once there are enough, the oldest is at `next`.
+    /// The latest `count` values by age. When full, the oldest is at `next`.
     latest: [u32; MAX_SAMPLES],
     sorted: [u32; MAX_SAMPLES],
     count: u8,
     next: u8,
-    /// How many values are kept.
     window: u8,
 }
 
 impl Median {
-    /// Keeps the latest `window` values, 1 to [`MAX_SAMPLES`].
+    /// Creates a median of the latest `window` values, 1 to [`MAX_SAMPLES`].
     pub(super) fn new(window: u8) -> Self {
         let window = window.clamp(1, MAX_SAMPLES as u8);
         Self { latest: [0; MAX_SAMPLES], sorted: [u32::MAX; MAX_SAMPLES], count: 0, next: 0, window }
     }
 
-    /// Takes a value and returns the median of the latest ones. Of an even number it is the lower of the two in the
-    /// middle.
+    /// Takes a value and returns the (lower) median of the latest ones.
     pub(super) fn push(&mut self, value: u32) -> u32 {
         let at = usize::from(self.next) % MAX_SAMPLES;
         let mut hole = usize::from(self.count);
@@ -39,7 +35,7 @@ impl Median {
         self.sorted[usize::from(self.count - 1) / 2]
     }
 
-    /// Puts `value` at its place in the order, and moves what lies between that place and `hole`.
+    /// Inserts `value` in order, and moves the values between its place and `hole`.
     fn insert(&mut self, mut hole: usize, value: u32) {
         let last = usize::from(self.count - 1);
         while hole > 0 && self.sorted[hole - 1] > value {

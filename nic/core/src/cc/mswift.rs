@@ -1,60 +1,53 @@
-//! MSwift: Swift's delay-based window with the median of recent delays in place of the latest one, as the OFAN paper runs it
-//! (OFAN §4, §8.3 and appendix H). Clauses (MSW-n) are in `docs/specs/mswift.md`.
+//! MSwift: Swift with the median of delays (OFAN §4, §8.3, appendix H): `docs/specs/mswift.md`.
 
 use alloc::boxed::Box;
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, ONE, per_window, share, ticks, times, window};
 use super::median::Median;
-use super::{AckInfo, CongestionControl, Scheme, part_bytes};
-use crate::Time;
-use crate::feedback::LossCause;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, Time, part_bytes, settings};
 use crate::link::serialisation_floor_ps;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
 use crate::units::{ByteSize, Ratio};
 
 settings! {
     /// The settings of mSwift.
     pub struct MSwiftConfig {
-        /// The delay is the median over this many acknowledgements. 1 makes it Swift.
+        /// The delay is the median over this many acknowledgements; 1 makes it Swift.
         #[schemars(range(min = 1, max = 16))]
         pub samples: u8 = 16,
-        /// Queue that the target delay allows for, over `queue_hops` switches and at the rate of the sender's link.
+        /// Queue that the target delay permits, over `queue_hops` switches at the sender's rate.
         #[schemars(range(min = 0, max = 4_294_967_296_u64))]
         pub queue_bytes: ByteSize = ByteSize::new(113_000),
-        /// Switches that `queue_bytes` is meant for. A longer or shorter path allows for it in proportion. 0 allows for
-        /// the same queue on every path.
+        /// Switches that `queue_bytes` refers to, scaled for other paths; 0: the same on all paths.
         pub queue_hops: u8 = 5,
         /// Additive increase, in packets a round trip.
         #[schemars(range(min = 0.001, max = 1_000))]
         pub ai: Ratio = Ratio::permille(1_000),
-        /// Share of the excess delay that a decrease takes off.
+        /// Share of the excess delay by which a decrease reduces the window.
         #[schemars(range(min = 0, max = 1))]
         pub beta: Ratio = Ratio::permille(800),
-        /// Largest share that one decrease takes off.
+        /// Maximum share of one decrease.
         #[schemars(range(min = 0, max = 0.999))]
         pub max_mdf: Ratio = Ratio::permille(500),
-        /// Most that a small window adds to the target delay, in target delays.
+        /// Maximum that a small window adds to the target delay, in target delays.
         #[schemars(range(min = 0, max = 100))]
         pub flow_range: Ratio = Ratio::permille(5_000),
         /// Window in packets at which the whole `flow_range` is added. Thousandths count.
         #[schemars(range(min = 0.001, max = 1_000), extend("x-decimals" = 3))]
         pub flow_min_window: Ratio = Ratio::permille(100),
-        /// Window in packets from which on nothing is added. Thousandths count. By default what is in flight at the
-        /// target delay.
+        /// Window in packets from which nothing is added. Thousandths count. By default what is in
+        /// flight at the target delay.
         #[schemars(range(min = 0.001, max = 1_000_000), extend("x-decimals" = 3))]
         pub flow_max_window: Option<Ratio> = None,
-        /// Least window in packets. A window below one packet paces packets.
+        /// Minimum window in packets. A window below one packet paces packets.
         #[schemars(range(min = 0.001, max = 1))]
         pub min_window: Ratio = Ratio::permille(10),
-        /// Timeouts in a row after which the window is the least.
+        /// Consecutive timeouts after which the window is the least.
         #[schemars(range(min = 1, max = 255))]
         pub reset_timeouts: u8 = 5,
     }
 }
 
-/// A window in bytes. Below the target delay it grows by a packet a round trip; above it, it shrinks in proportion to
-/// the excess.
+/// A window that grows by a packet per round trip, or shrinks in proportion to excess delay.
 #[derive(Clone, Debug)]
 pub struct MSwift {
     pub(super) state: DelayWindow,
@@ -63,17 +56,15 @@ pub struct MSwift {
     settings: OnPath<Settings>,
 }
 
-/// The window and what moves it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DelayWindow {
-    /// Window in 2^-16 bytes.
+    /// In 2^-16 bytes.
     pub(super) window: u64,
     last_decrease: Option<Time>,
     /// Earliest time of the next packet, while the window is below one.
     next_at: Time,
     /// Median of the latest delays, in ticks.
     delay: u32,
-    /// Timeouts in a row.
     timeouts: u8,
 }
 
@@ -88,14 +79,14 @@ struct Settings {
     queue: u32,
     queue_hops: u8,
     reset_timeouts: u8,
-    /// The flow-scaling term is `flow_alpha * (1 / sqrt(packets) - flow_from)`, at most `flow_range`.
+    /// The flow-scaling term: `flow_alpha * (1 / sqrt(packets) - flow_from)`, max `flow_range`.
     flow_range: u32,
     flow_alpha: u64,
     flow_from: u64,
 }
 
 impl MSwift {
-    /// Target delay in ticks, at the present window, over a path of `hops` switches; 0 stands for `queue_hops`.
+    /// Target delay in ticks over a path of `hops` switches; 0 means `queue_hops`.
     //= docs/specs/mswift.md#MSW-2 target delay
     fn target(&self, path: &Path, hops: u8) -> u32 {
         let Settings { queue, queue_hops, .. } = *self.settings;
@@ -106,7 +97,6 @@ impl MSwift {
         ticks(path.base_rtt_ps).saturating_add(queue).saturating_add(self.flow_term(path))
     }
 
-    /// What a small window adds to the target delay, in ticks.
     //= docs/specs/mswift.md#MSW-3 flow scaling
     fn flow_term(&self, path: &Path) -> u32 {
         let Settings { flow_range, flow_alpha, flow_from, .. } = *self.settings;
@@ -129,7 +119,7 @@ impl MSwift {
         self.state.window = window.saturating_add(times(growth, ai)).min(max_window);
     }
 
-    /// Takes the share `cut` off the window, at most once a round trip.
+    /// Reduces the window by the share `cut`, at most once per round trip.
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     fn shrink(&mut self, now: Now<'_>, cut: u64) {
         let window = self.state.window;
@@ -160,13 +150,8 @@ impl Scheme for MSwift {
     }
 
     fn make(own: &MSwiftConfig, path: &Path) -> Self {
-        let state = DelayWindow {
-            window: first_window(own, path),
-            last_decrease: None,
-            next_at: Time::ZERO,
-            delay: ticks(path.base_rtt_ps),
-            timeouts: 0,
-        };
+        let (window, delay) = (first_window(own, path), ticks(path.base_rtt_ps));
+        let state = DelayWindow { window, delay, ..DelayWindow::default() };
         let settings = OnPath::new(path, |path| Settings::new(own, path));
         Self { state, delays: Box::new(Median::new(own.samples)), own: *own, settings }
     }
@@ -233,14 +218,11 @@ impl Settings {
             None => (target_bytes(own, path).min(1 << 50) * 1000 / packet_bytes).max(1),
             Some(packets) => packets.to_permille(),
         };
+        let min_share = share(own.min_window).clamp(share(Ratio::permille(1)), ONE);
         let flow_from = root_of_inverse(flow_max_window);
         let span = root_of_inverse(own.flow_min_window.to_permille()).saturating_sub(flow_from);
         Self {
-            min_window: times(
-                packet_bytes << FRACTION_BITS,
-                share(own.min_window).clamp(share(Ratio::permille(1)), ONE),
-            )
-            .max(1),
+            min_window: times(packet_bytes << FRACTION_BITS, min_share).max(1),
             max_window: window(path.max_window_bytes, packet_bytes),
             ai: share(own.ai),
             beta: share(own.beta),
@@ -255,13 +237,11 @@ impl Settings {
     }
 }
 
-/// The window before the first feedback.
 //= docs/specs/mswift.md#MSW-8 first and largest window
 fn first_window(own: &MSwiftConfig, path: &Path) -> u64 {
     window(path.initial_window_bytes.min(target_bytes(own, path)), path.packet_bytes.into())
 }
 
-/// Bytes in flight at the target delay: the bandwidth-delay product and the queue.
 //= docs/specs/mswift.md#MSW-8 first and largest window
 fn target_bytes(own: &MSwiftConfig, path: &Path) -> u64 {
     path.bdp_bytes().saturating_add(own.queue_bytes.bytes())

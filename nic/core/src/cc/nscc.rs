@@ -1,48 +1,43 @@
-//! NSCC: Ultra Ethernet's sender-based window control by delay and marks (Ultra Ethernet 1.0, network signalled congestion
-//! control), with the constants of its public artifact. Clauses (NSC-n) are in `docs/specs/nscc.md`.
+//! NSCC, Ultra Ethernet 1.0's network signalled congestion control, as in its public artifact.
 
 use super::fixed_point::{FRACTION_BITS, MAX_ACKED_BYTES, MAX_WINDOW_BYTES, ONE, share, ticks, times, window};
-use super::{AckInfo, CongestionControl, Scheme};
-use crate::Time;
-use crate::feedback::LossCause;
-use crate::now::{Now, OnPath, Path};
-use crate::settings::settings;
+use super::{AckInfo, CongestionControl, LossCause, Now, OnPath, Path, Scheme, Time, settings};
 use crate::units::{Micros, Ratio};
 
 settings! {
     /// The settings of [`Nscc`].
     pub struct NsccConfig {
-        /// Queueing delay to aim at. By default three quarters of the base round-trip time.
+        /// Target queueing delay. By default three quarters of the base round-trip time.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         pub target_delay_us: Option<Micros> = None,
-        /// Delay, in target delays, above which quick adapt sets the window to the bytes that got through.
+        /// Delay, in target delays, above which quick adapt sets the window to the bytes delivered.
         #[schemars(range(min = 0, max = 1_000))]
         pub quick_delay: Ratio = Ratio::permille(4_000),
-        /// Quick adapt acts only if fewer bytes got through than the largest window, halved so many times.
+        /// Quick adapt needs fewer delivered bytes than the largest window halved this many times.
         #[schemars(range(min = 0, max = 16))]
         pub quick_gate: u8 = 3,
-        /// Growth in packets a round trip when there is no delay, on the reference network.
+        /// Growth in packets per round trip without delay, on the reference network.
         #[schemars(range(min = 0, max = 1_000))]
         pub proportional: Ratio = Ratio::permille(4_000),
-        /// Growth in packets a round trip on unmarked acknowledgements above the target delay, on the reference network.
+        /// As `proportional`, on unmarked acknowledgements above the target delay.
         #[schemars(range(min = 0, max = 1_000))]
         pub fair: Ratio = Ratio::permille(5_000),
-        /// Share of what is acknowledged that fast increase adds, on the reference network.
+        /// Share of the acknowledged bytes that fast increase adds, on the reference network.
         #[schemars(range(min = 0, max = 1_000))]
         pub fast: Ratio = Ratio::permille(250),
         /// Delay below which a whole window of acknowledgements begins a fast increase.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub fast_delay_us: Micros = Micros::new(1),
-        /// Growth in packets a round trip at all times, on the reference network.
+        /// Growth in packets per round trip at all times, on the reference network.
         #[schemars(range(min = 0, max = 1_000))]
         pub eta: Ratio = Ratio::permille(150),
-        /// Share of the excess of the average delay that a decrease takes off.
+        /// Share of the excess of the average delay by which a decrease reduces the window.
         #[schemars(range(min = 0, max = 1))]
         pub gamma: Ratio = Ratio::permille(800),
-        /// Largest share that one decrease takes off.
+        /// Maximum share of one decrease.
         #[schemars(range(min = 0, max = 0.999))]
         pub max_decrease: Ratio = Ratio::permille(500),
-        /// Acknowledgements that the average delay spans: each moves it by one part in so many.
+        /// Acknowledgements that the average delay spans: each moves it by one part in this number.
         #[schemars(range(min = 1, max = 65_536))]
         pub average: u32 = 80,
         /// Packets acknowledged between two adjustments of the window.
@@ -62,12 +57,11 @@ pub struct Nscc {
 /// The window and what moves it. Before the first acknowledgement all but the window is zero.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adaptation {
-    /// Window in 2^-16 bytes.
+    /// In 2^-16 bytes.
     pub(super) window: u64,
     /// Growth that is not added yet, in 2^-16 bytes times the window's bytes.
     increase: u64,
-    /// Bytes acknowledged since the last adjustment, in the present quick-adapt period, and since the last quick
-    /// adapt.
+    /// Bytes acknowledged since the last adjustment, in this quick-adapt period, since the last.
     received: u64,
     achieved: u64,
     ignored: u64,
@@ -94,7 +88,7 @@ struct Settings {
     quick_below: u64,
     min_window: u64,
     max_window: u64,
-    /// Growth of a window of acknowledgements, in 2^-16 bytes.
+    /// Growth per window of acknowledgements, in 2^-16 bytes.
     proportional: u64,
     fair: u64,
     fast: u64,
@@ -107,9 +101,8 @@ struct Settings {
 }
 
 impl Nscc {
-    /// Quick adapt: sets the window to the bytes that got through if those are few and congestion is severe. Returns
-    /// whether the feedback needs no further reaction; so it is too when it is bad news from before the last quick
-    /// adapt.
+    /// Quick adapt: under severe congestion sets the window to the few bytes delivered. Returns
+    /// whether the feedback needs no further reaction, such as bad feedback on older packets.
     //= docs/specs/nscc.md#NSC-4 quick adapt
     fn quick_adapt(&mut self, now: Now<'_>, lost: bool, bad: bool, delay: u32) -> bool {
         let Self { state, settings, .. } = self;
@@ -173,7 +166,7 @@ impl Nscc {
         }
     }
 
-    /// Counts a loss, and makes a quick adaptation if it calls for one. Returns whether the loss needs no further reaction.
+    /// Counts a loss; may run quick adapt. Returns whether no further reaction is needed.
     //= docs/specs/nscc.md#NSC-10 losses
     pub(super) fn adapt_to_loss(&mut self, now: Now<'_>, bytes: u32, cause: LossCause) -> bool {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
@@ -187,14 +180,12 @@ impl Nscc {
         self.quick_adapt(now, true, true, 0)
     }
 
-    /// Takes the bytes of a lost packet off the window.
     //= docs/specs/nscc.md#NSC-10 losses
     pub(super) fn take_off(&mut self, bytes: u32) {
         self.state.window = self.state.window.saturating_sub(u64::from(bytes) << FRACTION_BITS);
         self.limit();
     }
 
-    /// Adds the growth that has accumulated.
     //= docs/specs/nscc.md#NSC-9 when growth is added
     fn adjust(&mut self, now: Now<'_>) {
         let Self { state, settings, .. } = self;
@@ -212,7 +203,6 @@ impl Nscc {
         self.limit();
     }
 
-    /// Moves the average by a delay.
     //= docs/specs/nscc.md#NSC-3 average delay
     fn average(&mut self, delay: u32) {
         let Self { state, settings, .. } = self;

@@ -1,11 +1,8 @@
-//! NSCC and EQDS at once: a packet needs room in the sender's window and credit of the receiver. Ultra Ethernet combines its two
-//! controls so. Clauses (NSE-n) are in `docs/specs/nscc-eqds.md`.
+//! Ultra Ethernet's NSCC and EQDS combined: window and credit (`docs/specs/nscc-eqds.md`).
 
 use spray_wire::PullRequest;
 
-use super::{AckInfo, CongestionControl, Eqds, EqdsConfig, Nscc, NsccConfig, Scheme};
-use crate::feedback::LossCause;
-use crate::now::{Now, Path};
+use super::{AckInfo, CongestionControl, Eqds, EqdsConfig, LossCause, Now, Nscc, NsccConfig, Path, Scheme};
 
 /// The window of NSCC for the fabric, the credit of EQDS for the receiver's link.
 #[derive(Clone, Debug)]

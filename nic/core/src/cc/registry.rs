@@ -1,22 +1,20 @@
-//! The list of congestion controls: their names, and one type that is any of them.
+//! The registry of congestion controls: their names, and one type for all of them.
 
 use alloc::boxed::Box;
 
 use spray_wire::PullRequest;
 
 use super::{
-    CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, MSwift, Nscc, NsccEqds, Scheme,
+    AckInfo, CongestionControl, Dcqcn, Dctcp, Eqds, EqdsConfig, FixedRate, FixedWindow, LossCause, MSwift, Now, Nscc,
+    NsccEqds, Path, Scheme, Time,
 };
-use crate::Time;
-use crate::feedback::{AckInfo, LossCause};
 use crate::kinds::{Own, UnknownName, forward, kinds};
-use crate::now::{Now, Path};
 
 kinds! {
-    /// Names the congestion controls.
+    /// The congestion controls by name.
     CcKind, "congestion control";
-    /// Any of the congestion controls, dispatched without a vtable, but for those of other crates.
-    // A tag of its own: one hidden in a control's fields would take several instructions to read at every call.
+    /// Any of the congestion controls, without a vtable except for those of other crates.
+    // With an explicit tag: one hidden in a control's fields takes several instructions to read.
     #[repr(u8)]
     AnyCc or Box<dyn CongestionControl>;
     /// The settings of one congestion control.
@@ -25,44 +23,43 @@ kinds! {
     CcSchemes;
     /// The DCTCP variant of the REPS paper (REPS §4.1), as MPRDMA's.
     Dctcp "dctcp" dctcp Dctcp;
-    /// EQDS: the receiver grants credit; the first window goes without it (REPS §4.5.3).
+    /// EQDS: the receiver grants credit; the first window needs none (REPS §4.5.3).
     Eqds "eqds" eqds Eqds;
-    /// A constant rate, whatever the network says: the ideal control.
+    /// A constant rate, regardless of feedback: the ideal control.
     FixedRate "fixed-rate" fixed_rate FixedRate;
-    /// A window that never moves.
+    /// A constant window.
     FixedWindow "fixed-window" fixed_window FixedWindow;
-    /// Swift's delay-based window with the median of recent delays, as the OFAN paper runs it (OFAN §8.3).
+    /// Swift's delay-based window with the median of recent delays, as in OFAN (OFAN §8.3).
     MSwift "mswift" mswift MSwift;
     /// Ultra Ethernet's window control by delay and marks.
     Nscc "nscc" nscc Nscc;
     /// RoCE's rate control by marks, for Reunion's setting (Reunion §4).
     Dcqcn "dcqcn" dcqcn Dcqcn;
     pairs:
-    /// NSCC and EQDS at once, as Ultra Ethernet has them, with the settings of each: the window and the credit must both let a packet go.
+    /// NSCC and EQDS combined, as in Ultra Ethernet: window and credit must both permit a packet.
     NsccEqds "nscc-eqds" (nscc, eqds) NsccEqds;
 }
 
-/// How a connection makes a congestion control of another crate.
+/// The constructor of another crate's congestion control.
 pub type OwnCc = Own<MakeCc>;
 
-/// Makes a congestion control for a new connection over a path.
+/// Creates a congestion control for a new connection over a path.
 pub type MakeCc = dyn Fn(&Path) -> Box<dyn CongestionControl> + Send + Sync;
 
 impl AnyCc {
-    /// Makes the configured congestion control.
+    /// Creates the configured congestion control.
     pub fn new(config: &ControlConfig, path: &Path) -> Self {
         make!(config, own => (own, path), (own.make)(path))
     }
 }
 
 impl ControlConfig {
-    /// The settings of one of `count` equal parts of a connection: that share of all bytes and rates.
+    /// Returns the settings of one of `count` equal parts: its share of all bytes and rates.
     pub(crate) fn share(&self, count: u64) -> Self {
         map!(self, own, Of => <Of as Scheme>::share(own, count))
     }
 
-    /// How a receiving host grants credit to this connection: by its settings if there are those of EQDS among them, else by
-    /// the defaults.
+    /// Returns how a receiving host grants credit: this connection's settings, or the defaults.
     pub fn eqds(&self) -> EqdsConfig {
         match self {
             Self::Eqds(own) | Self::NsccEqds((_, own)) => *own,

@@ -1,4 +1,5 @@
-//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`, and of each module's own in `tests/`.
+//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`, and of each module's
+//! own in `tests/`.
 
 mod dcqcn;
 mod loops;
@@ -128,7 +129,8 @@ fn a_coalesced_ack_splits_by_the_marked_share() {
 
 #[test]
 fn a_rate_is_kept_by_a_sender_that_comes_late() {
-    // 8 Gb/s, a byte a nanosecond: 4,150 bytes every 4.15 us. The thread comes every 10 us, and once 1 ms late.
+    // 8 Gb/s, a byte a nanosecond: 4,150 bytes every 4.15 us. The thread comes every 10 us, and
+    // once 1 ms late.
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(8)) };
     for (catch_up_packets, sent) in [(0, 100), (32, 240)] {
         let path = Path { catch_up_packets, ..reference() };
@@ -158,7 +160,8 @@ fn fixed_rate_paces_without_drift() {
         cc.on_send(reference().at(now), 1000);
         now = cc.poll_send(reference().at(now));
     }
-    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all, and the sum to a step of time.
+    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all, and the sum to
+    // a step of time.
     assert!(now.ps().abs_diff(8_000_000_000 + 1_000_000) <= 458 + Time::STEP_PS, "{now:?}");
 }
 
@@ -225,7 +228,8 @@ impl Literal {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// DCTCP-1 to DCTCP-5: within a byte of the rule in floating point. A small window amplifies what was rounded before it.
+    /// DCTCP-1 to DCTCP-5: within a byte of the rule in floating point. A small window amplifies
+    /// what was rounded before it.
     #[test]
     fn dctcp_is_the_rule_in_integers(
         packet in 64..=9000u32,
@@ -280,7 +284,7 @@ proptest! {
     }
 }
 
-/// Every congestion control without a setting of its own is what its paper says.
+/// Every congestion control with default settings follows its paper.
 #[test]
 fn defaults_are_the_published_settings() {
     let published = "

@@ -9,65 +9,60 @@ use crate::now::Path;
 use crate::path::BalancerConfig;
 use crate::units::Gbps;
 
-/// Settings of one connection, the same type for both of its halves.
-///
-/// Values out of their range are brought into it by [`FlowConfig::sanitised`], which [`Sender::new`] and
-/// [`Receiver::new`] apply.
-///
-/// [`Sender::new`]: super::Sender::new
-/// [`Receiver::new`]: super::Receiver::new
+/// Settings of one connection, the same type for both halves. [`Sender::new`](super::Sender::new)
+/// and [`Receiver::new`](super::Receiver::new) bring values into range ([`FlowConfig::sanitised`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// Payload of a full packet, in bytes, 1 to 65,535. Both ends may use different ones.
+    /// Payload of a full packet, in bytes, 1 to 65,535. The two ends may differ.
     pub payload_bytes: u32,
     /// All headers of a data frame, Ethernet's included, in bytes: a frame is payload and header.
     pub header_bytes: u32,
-    /// Most packet sequence numbers open at a time, rounded up to a power of two, at most [`MAX_WINDOW_PACKETS`]. The
-    /// lesser of both ends' values counts. The window must hold the congestion window and what arrives while one
-    /// packet is sent again: four bandwidth-delay products are ample.
+    /// Maximum number of open packet sequence numbers, rounded up to a power of two, at most
+    /// [`MAX_WINDOW_PACKETS`]. The lesser of both ends' values counts. It must cover the congestion
+    /// window and arrivals during a retransmission: four bandwidth-delay products are ample.
     pub window_packets: u32,
-    /// Data packets for one ACK, 1 to 255. Above 8 REPS loses its edge (REPS §4.5.1).
+    /// Data packets per ACK, 1 to 255. Above 8 REPS loses its advantage (REPS §4.5.1).
     pub ack_every: u32,
-    /// Most entropy values that an ACK echoes, 1 to 16: that of the packet that triggered it, then those of the
-    /// latest other packets it covers (REPS §4.5.1). The peer must understand such ACKs.
+    /// Maximum number of entropy values that an ACK echoes, 1 to 16: the trigger's, then the latest
+    /// others' (REPS §4.5.1). The peer must support such ACKs.
     pub ack_evs: u32,
-    /// Whether a marked packet is acknowledged at once, whatever `ack_every` says, as in the published artifact.
+    /// Whether marked packets are acknowledged at once, as in the published artifact.
     pub ack_marked: bool,
-    /// Longest time that a data packet waits for its ACK, in picoseconds; well below `rto.min_ps`.
+    /// Maximum delay of an ACK, in picoseconds; well below `rto.min_ps`.
     pub ack_delay_ps: u64,
     /// Bounds of the retransmission timeout.
     pub rto: RtoConfig,
-    /// What becomes of packets out of order. Both ends must have the same.
+    /// Out-of-order handling, the same at both ends.
     pub receiver: ReceiverConfig,
-    /// So many later transmissions must have arrived before the gap rule declares a packet lost. `None` leaves losses
-    /// to timeouts and trims, as the published artifacts do.
+    /// Later transmissions that must have arrived before the gap rule declares a packet lost.
+    /// `None` leaves losses to timeouts and trims, as the published artifacts do.
     pub sack_gap_packets: Option<u32>,
-    /// What the gap rule demands besides: nothing, or time.
+    /// Further condition of the gap rule: none, or time.
     pub sack_rule: SackRule,
-    /// How long a sender waits without progress before it gives the connection up, in picoseconds.
+    /// Time without progress after which a sender gives the connection up, in picoseconds.
     pub give_up_ps: u64,
-    /// How many message bytes a receiver grants beyond those consumed. The handshake carries it as the first grant.
-    /// It is at least `max_message_bytes`: where the receiver consumes whole messages, a message larger than the
-    /// grant would never complete.
+    /// Message bytes granted beyond those consumed; the handshake carries the first grant. At least
+    /// `max_message_bytes`, or larger messages would never complete at a receiver that consumes
+    /// whole ones.
     pub max_data_bytes: u64,
-    /// The largest message a receiver takes, in bytes.
+    /// The largest message that a receiver accepts, in bytes.
     pub max_message_bytes: u64,
-    /// DSCP of data frames, 0 to [`MAX_DATA_DSCP`](spray_wire::MAX_DATA_DSCP). Others mean something else to switches and receivers.
+    /// DSCP of data frames, 0 to [`MAX_DATA_DSCP`](spray_wire::MAX_DATA_DSCP); others are reserved.
     pub dscp: u8,
-    /// Whether the sender learns the path's base round-trip time and its rate; see [`FlowConfig::learning`].
+    /// Whether the sender learns the path's round-trip time and rate; see [`FlowConfig::learning`].
     pub learns_path: bool,
-    /// How paths are chosen.
+    /// The balancer.
     pub balancer: BalancerConfig,
-    /// How congestion is controlled.
+    /// The congestion control.
     pub cc: ControlConfig,
-    /// What is known of the path, and the bounds that the connection keeps to on it. The size of a packet follows from payload and
-    /// headers.
+    /// The path, and the limits on it. The packet size follows from payload and headers.
     pub path: Path,
 }
 
 impl FlowConfig {
-    /// Settings for a path, in whose packets `header_bytes` are not payload: DCTCP, an ACK per packet, a window of four bandwidth-delay
-    /// products, SACK-gap detection after [`DEFAULT_SACK_GAP_PACKETS`], messages up to 64 MiB. A
+    /// Creates settings for a path whose packets have `header_bytes` of headers: DCTCP, an ACK per
+    /// packet, a window of four bandwidth-delay products, SACK-gap detection after
+    /// [`DEFAULT_SACK_GAP_PACKETS`], messages up to 64 MiB. A
     /// [`BalancerKind`](crate::path::BalancerKind) stands for its published settings.
     pub fn new(balancer: impl Into<BalancerConfig>, path: Path, header_bytes: u32) -> Self {
         let base_rtt_ps = path.base_rtt_ps;
@@ -96,9 +91,10 @@ impl FlowConfig {
         }
     }
 
-    /// The settings of a connection that learns its path: it begins with [`FIRST_PACKETS`], and only `window_packets` and the
-    /// network limit what is in flight. A window of unlimited bytes stays so, and so does the rate of `fixed-rate`. Nothing else that
-    /// these settings say of the path is kept, but for the first retransmission timeout.
+    /// Returns the settings of a connection that learns its path: it starts with [`FIRST_PACKETS`],
+    /// and only `window_packets` and the network limit it. An unlimited window, the rate of
+    /// `fixed-rate` and the first retransmission timeout are kept; other path properties are
+    /// replaced.
     //= docs/specs/calibration.md#CAL-3 the start
     //= docs/specs/calibration.md#CAL-5 guesses
     pub fn learning(mut self) -> Self {
@@ -138,7 +134,7 @@ impl FlowConfig {
         self
     }
 
-    /// Most packets in flight by the receiver's rules; unbounded where it has none, or where the path is not known yet.
+    /// Returns the BDP-FC limit of packets in flight; `u32::MAX` for other receivers or paths.
     //= docs/specs/irn.md#IRN-5 BDP-FC
     pub(super) fn cap_packets(&self) -> u32 {
         let bdp_packets = if self.learns_path { u32::MAX } else { self.path.bdp_packets.max(1) };
@@ -148,7 +144,7 @@ impl FlowConfig {
         }
     }
 
-    /// Whether a connection with these settings can do with a peer's limits.
+    /// Whether a connection with these settings can use a peer's limits.
     //= docs/specs/endpoint.md#END-4a senseless limits
     //= docs/specs/wire.md#WIRE-8b least limits
     pub fn accepts(&self, terms: &Terms) -> bool {
@@ -158,48 +154,46 @@ impl FlowConfig {
             && terms.max_data >= self.max_data_bytes.min(LEAST_PAYLOAD_BYTES.into())
     }
 
-    /// Credit that a receiver grants a sender which sends nothing: for all that packet window and flow control let it have under way.
+    /// Returns the credit for a sender that sends nothing: what packet window and grant admit.
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     pub fn credit_bound(&self) -> CreditBound {
         let packets = self.max_data_bytes.div_ceil(self.payload_bytes.max(1).into()).min(self.window_packets.into());
         CreditBound { bytes: packets.saturating_mul(self.packet_bytes().into()), retry_ps: self.rto.min_ps }
     }
 
-    /// Bytes of a full packet on the wire.
+    /// Wire bytes of a full packet.
     pub fn packet_bytes(&self) -> u32 {
         self.payload_bytes.saturating_add(self.header_bytes)
     }
 }
 
-/// Largest window: 64 Ki packets. At 800 Gb/s, 1 ms and 4 KiB packets that is 3 BDPs; its records take 2 MiB.
+/// At 800 Gb/s, 1 ms and 4 KiB packets, 3 BDPs. The records take 2 MiB.
 pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
 
-/// Most data packets for one ACK: what an ACK can count.
+/// An ACK counts its packets in 8 bits.
 const MAX_ACK_EVERY: u32 = 255;
 
-/// The least payload that a peer may limit packets to, unless our own are smaller. A frame's headers are some 120 bytes: with
-/// less, most of what is sent at a peer's wish would be headers. Every IP path carries it.
+/// Least payload to which a peer may limit packets, unless ours are smaller. Frames have about 120
+/// bytes of headers: less payload would make most of the traffic headers. Every IP path carries it.
 pub const LEAST_PAYLOAD_BYTES: u32 = 256;
 
-/// Packets in the first window of a connection that learns its path. A queue on a slow path still holds them; a path of 400 Gb/s
-/// carries them, at 4 KiB each, in 2.6 us.
+/// Packets in the initial window of a connection that learns its path. A queue on a slow path holds
+/// them; 400 Gb/s carry them, at 4 KiB each, in 2.6 us.
 pub const FIRST_PACKETS: u64 = 32;
 
-/// What a connection that learns its path takes for the base round-trip time until the first acknowledgement: 100 us. It is the same
-/// whatever the user says, so that a wrong guess changes nothing.
+/// Initial base round-trip time of a learned path: fixed, so that no wrong guess has an effect.
 const FIRST_RTT_PS: u64 = 100_000_000;
 
-/// How far a paced sender on a general-purpose kernel catches up: a time slice of the kernel's, 3 ms, at 0.5 Gb/s and 1,500 bytes.
+/// Catch-up of a paced sender on a general-purpose kernel: a 3 ms slice at 0.5 Gb/s, 1,500 bytes.
 const CATCH_UP_PACKETS: u32 = 128;
 
-/// Messages that a sender holds between [`Sender::send_message`] and the event of their delivery.
-///
-/// [`Sender::send_message`]: super::Sender::send_message
+/// Messages stored from [`send_message`](super::Sender::send_message) to the event of delivery.
 pub const MESSAGE_SLOTS: usize = 256;
 
-/// Default of [`FlowConfig::sack_gap_packets`]. TCP's three would do, since the rule also waits out every round-trip
-/// time seen lately. With eight, one coalesced ACK of up to eight packets cannot decide alone.
+/// Default of [`FlowConfig::sack_gap_packets`]. TCP's three would do, since the rule also waits for
+/// recent round-trip times. With eight, one coalesced ACK of up to eight packets cannot decide
+/// alone.
 pub const DEFAULT_SACK_GAP_PACKETS: u32 = 8;
 
-/// Default of [`FlowConfig::give_up_ps`]: 50 ms, five freezing timeouts (REPS §3.2: 10 ms to exclude a failed link).
+/// Default of [`FlowConfig::give_up_ps`]: five freezing timeouts (REPS §3.2: 10 ms).
 pub const DEFAULT_GIVE_UP_PS: u64 = 50_000_000_000;

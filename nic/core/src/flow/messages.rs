@@ -1,12 +1,10 @@
-//! Messages: the sender's segmenter cuts them into packets, the receiver's reassembly puts them together again.
+//! Messages: the sender segments them into packets, the receiver reassembles them.
 
 #[cfg(any(test, feature = "lab"))]
 mod coded;
 mod numbers;
 mod reassembly;
 mod room;
-#[cfg(test)]
-mod start;
 mod table;
 
 use alloc::collections::VecDeque;
@@ -28,7 +26,6 @@ pub(super) use self::{
 use super::config::MESSAGE_SLOTS;
 use crate::Time;
 
-/// The next new packet's place in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub slot: u16,
@@ -45,14 +42,12 @@ impl Segment {
     }
 }
 
-/// A message on its way out.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outgoing {
     message: u32,
-    /// The slot is free: the delivery was reported, or the slot was never used.
+    /// Whether the delivery was reported, or the slot was never used.
     free: bool,
     bytes: u64,
-    /// Bytes cut into packets so far.
     cut: u64,
     first_psn: u64,
     /// Packets not acknowledged yet, sent or not.
@@ -60,36 +55,25 @@ struct Outgoing {
     delivered_at: Time,
 }
 
-/// The sender's messages, in the order in which they were handed over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Segmenter {
-    /// At most [`MESSAGE_SLOTS`], as many as were ever needed.
+    /// At most [`MESSAGE_SLOTS`]; grows on demand.
     slots: Vec<Outgoing>,
-    /// Running numbers of the oldest message kept, the one being cut, and the next to come. A slot is a number's low
-    /// bits.
+    /// Running numbers of the oldest, the present and the next message. The low bits are the slot.
     oldest: u32,
     cutting: u32,
     newest: u32,
     delivered: VecDeque<u16>,
     payload_bytes: u16,
-    /// Bytes handed over and not cut into packets yet.
     pub unsent_bytes: u64,
 }
 
 impl Segmenter {
     pub(super) fn new(payload_bytes: u16) -> Self {
-        Self {
-            slots: Vec::new(),
-            oldest: 0,
-            cutting: 0,
-            newest: 0,
-            delivered: VecDeque::new(),
-            payload_bytes,
-            unsent_bytes: 0,
-        }
+        Self { payload_bytes, ..Self::default() }
     }
 
-    /// Takes a message; `false` when there is no room.
+    /// Queues a message; returns `false` if there is no room.
     pub(super) fn push(&mut self, message: u32, bytes: u64) -> bool {
         if self.newest.wrapping_sub(self.oldest) as usize == MESSAGE_SLOTS {
             return false;
@@ -99,7 +83,7 @@ impl Segmenter {
         let outgoing = Outgoing { message, bytes, open_packets, ..Outgoing::default() };
         match self.slots.get_mut(slot_of(self.newest)) {
             Some(slot) => *slot = outgoing,
-            // Numbers come one by one, so that the first slot that is missing is the next one.
+            // Numbers are consecutive, so the first missing slot is the next one.
             None => self.slots.push(outgoing),
         }
         self.newest = self.newest.wrapping_add(1);
@@ -107,13 +91,11 @@ impl Segmenter {
         true
     }
 
-    /// Wire bytes of a message of `bytes`, in packets with headers of `header_bytes`.
     pub(super) fn wire_bytes(&self, bytes: u64, header_bytes: u32) -> u64 {
         let packets = bytes.div_ceil(u64::from(self.payload_bytes)).max(1);
         bytes.saturating_add(packets.saturating_mul(u64::from(header_bytes)))
     }
 
-    /// The next packet to cut.
     #[inline]
     pub(super) fn next(&self) -> Option<Segment> {
         if self.cutting == self.newest {
@@ -130,7 +112,6 @@ impl Segmenter {
         })
     }
 
-    /// Records that [`Segmenter::next`] was sent as `psn`.
     #[inline]
     pub(super) fn cut(&mut self, segment: &Segment, psn: u64) {
         let outgoing = &mut self.slots[usize::from(segment.slot)];
@@ -144,7 +125,6 @@ impl Segmenter {
         }
     }
 
-    /// The segment that was sent before as `psn`.
     #[inline]
     pub(super) fn again(&self, slot: u16, psn: u64, payload_bytes: u16) -> Segment {
         let outgoing = &self.slots[usize::from(slot)];
@@ -157,7 +137,7 @@ impl Segmenter {
         }
     }
 
-    /// Records that a packet of the message in `slot` is acknowledged. Returns whether it was the message's last one.
+    /// Records an acknowledged packet of the message in `slot`. Returns whether it was the last.
     #[inline]
     pub(super) fn settle(&mut self, slot: u16, now: Time) -> bool {
         let outgoing = &mut self.slots[usize::from(slot)];
@@ -166,7 +146,7 @@ impl Segmenter {
             return false;
         }
         outgoing.delivered_at = now;
-        // No more than there are slots: each is in the queue at most once before it is free again.
+        // Bounded by the slots: each is in the queue at most once before it is free again.
         self.delivered.push_back(slot);
         true
     }
@@ -184,7 +164,6 @@ impl Segmenter {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Packets handed over and not cut yet.
     pub(super) fn uncut_packets(&self) -> u64 {
         let waiting = self.newest.wrapping_sub(self.cutting);
         let packets = |ahead| {
@@ -194,10 +173,18 @@ impl Segmenter {
         (0..waiting).map(packets).fold(0, u64::saturating_add)
     }
 
-    /// Whether everything handed over was cut into packets.
     #[inline]
     pub(super) fn is_cut(&self) -> bool {
         self.cutting == self.newest
+    }
+}
+
+#[cfg(test)]
+impl Segmenter {
+    /// Begins as if this number of messages had been delivered and every slot been used.
+    pub(super) fn start_at(&mut self, messages: u32) {
+        self.slots.resize(MESSAGE_SLOTS, Outgoing { free: true, ..Outgoing::default() });
+        (self.oldest, self.cutting, self.newest) = (messages, messages, messages);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The receiving half of a connection: what to place, what to acknowledge, what to grant.
+//! The receiving half of a connection: what to place, to acknowledge and to grant.
 
 mod acks;
 #[cfg(any(test, feature = "lab"))]
@@ -7,8 +7,6 @@ mod go_back;
 mod order;
 mod pending;
 mod pull;
-#[cfg(test)]
-mod start;
 mod stats;
 
 use alloc::collections::VecDeque;
@@ -24,29 +22,29 @@ use super::messages::{HashKey, Numbers, PayloadSlot, Placed, Reassembly};
 use crate::Time;
 use crate::loss::{Arrived, Bits, Evidence, GoBackN, ReceiverConfig, Repair, SectionWatch};
 
-/// A data frame as it came off the wire.
+/// A data frame as received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// The header.
     pub data: Data,
     /// UDP source port: the entropy value to echo.
     pub port: EvPort,
-    /// It carried an ECN mark.
+    /// Whether it carried an ECN mark.
     pub marked: bool,
     /// Switches that it passed.
     pub hops: u8,
-    /// A switch cut its payload off.
+    /// Whether a switch removed its payload.
     pub trimmed: bool,
-    /// It was the last port of the path, which says so by a DSCP of its own.
+    /// Whether the last port of the path trimmed it, by its DSCP.
     pub last_port: bool,
-    /// It came by a queue of another thread's, which had to hand it over.
+    /// Whether it arrived on another shard's queue and was handed over.
     pub astray: bool,
 }
 
-/// What became of a data frame.
+/// What the receiver did with a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// First arrival. Copy the payload to `offset` of the buffer that `place` names; without it there is no payload.
+    /// First arrival. Copy the payload, if there is a `place`, to `offset` of its buffer.
     New {
         /// Where the payload goes.
         place: Option<PayloadSlot>,
@@ -55,36 +53,36 @@ pub enum Accept {
     Duplicate,
     /// It lost its payload. A NACK is due.
     Trimmed,
-    /// An earlier packet is missing, and the receiver keeps nothing out of order. Drop it; a NACK may be due.
+    /// An earlier packet is missing in go-back-N. Drop it; a NACK may be due.
     OutOfOrder,
-    /// Its number is beyond the window, completed messages wait to be taken, or there is no memory for it now. Drop it; an ACK is due.
+    /// Beyond the window, completed messages were not taken, or no memory. Drop it; an ACK is due.
     OutOfWindow,
     /// It contradicts itself, its message so far, or a limit. Drop it.
     Invalid,
-    /// It is a trailer: no packet, but news of some. NACKs may be due.
+    /// A trailer: no packet, but evidence of losses. NACKs may be due.
     Trailer,
 }
 
 /// The receiving half of one connection.
 ///
-/// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`] and
-/// [`Receiver::message_completed`] until each returns `None`. An ACK echoes one packet: several arrivals before a
-/// poll would share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Nothing allocates
-/// per packet: tables double when more messages are open than ever before. Memory is bounded whatever the peer sends, and no input panics.
+/// Call order: after *every* [`Receiver::on_data`], [`Receiver::poll_ack`], [`Receiver::poll_nack`]
+/// and [`Receiver::message_completed`] until each returns `None`: several arrivals before a poll
+/// would share one echo. [`Receiver::on_timeout`] when [`Receiver::poll_timeout`] is due. Tables
+/// double when more messages are open than before, within a bound regardless of the peer. No input
+/// panics.
 ///
-/// Its methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks` (ACKs), `go_back` (`go-back-n`), `pull` (credit),
-/// `coded` (the ideal erasure code).
+/// Methods by file: here, data frames, NACKs and completed messages; in `receiver/`: `acks`,
+/// `go_back` (`go-back-n`), `pull` (credit), `coded` (the ideal erasure code).
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Bits of numbers in `cumulative..highest`.
     received: Bits,
-    /// Every number below has arrived.
     cumulative: u64,
     /// One more than the highest number that has arrived.
     highest: u64,
     window_packets: u64,
     ack_every: u8,
-    /// Packets that an ACK echoes beside the one that triggered it.
+    /// Packets that an ACK echoes in addition to the one that triggered it.
     ack_echoes: u8,
     ack_marked: bool,
     ack_delay_ps: u64,
@@ -95,7 +93,7 @@ pub struct Receiver {
     reassembly: Reassembly,
     completed: VecDeque<(u32, u64)>,
     nacks: VecDeque<Nack>,
-    /// NACKs of missing packets that may go now.
+    /// NACKs of missing packets that may be queued now.
     nacks_left: u16,
     watch: SectionWatch,
     pending: Pending,
@@ -105,20 +103,18 @@ pub struct Receiver {
     stats: ReceiverStats,
 }
 
-/// Flow control: how many payload bytes the sender may send over the connection's life.
+/// Flow control, in payload bytes over the connection's life.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     window_bytes: u64,
     payload_bytes: u64,
     consumed: u64,
-    /// The grant of the last ACK.
-    told: u64,
+    advertised: u64,
 }
 
-/// How much credit the sender needs: totals in wire bytes since the connection began.
+/// Totals of credit in wire bytes since the connection began.
 #[derive(Clone, Copy, Debug)]
 struct PullTarget {
-    /// The largest demand told.
     demand: u64,
     /// Bytes of trimmed frames for which a NACK was queued.
     trimmed: u64,
@@ -126,7 +122,7 @@ struct PullTarget {
 }
 
 impl Receiver {
-    /// Makes a receiver.
+    /// Creates a receiver.
     pub fn new(config: &FlowConfig) -> Self {
         let config = config.sanitised();
         let window_packets = config.window_packets;
@@ -156,26 +152,26 @@ impl Receiver {
                 window_bytes: config.max_data_bytes,
                 payload_bytes: u64::from(config.payload_bytes),
                 consumed: 0,
-                told: config.max_data_bytes,
+                advertised: config.max_data_bytes,
             },
-            pull: PullTarget::new(config.header_bytes),
+            pull: PullTarget { demand: 0, trimmed: 0, header_bytes: config.header_bytes.into() },
             order: Order::default(),
             stats: ReceiverStats::default(),
         }
     }
 
-    /// Hashes what the peer numbers with `key`, which the peer must not know. Before the first frame.
+    /// Sets the secret hash key of message numbers. Call it before the first frame.
     //= docs/specs/transport.md#TRN-62 numbers that collide
     pub fn set_hash_key(&mut self, key: HashKey) {
-        self.reassembly.set_key(key);
+        self.reassembly.table.key = key;
     }
 
-    /// Takes messages from number `first` on, those before are complete. Before the first frame.
+    /// Treats messages before `first` as complete. Call it before the first frame.
     pub fn expect_message(&mut self, first: u32) {
         self.reassembly.numbers = Numbers::starting_at(first);
     }
 
-    /// Takes a data frame whose checksums and cookie hold.
+    /// Takes a data frame with valid checksums and cookie.
     #[inline]
     pub fn on_data(&mut self, now: Time, arrival: &Arrival) -> Accept {
         //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
@@ -217,7 +213,7 @@ impl Receiver {
         //= docs/specs/transport.md#TRN-55 what an ACK says
         let base = self.sack_base();
         let pending = self.pending;
-        self.grant.told = self.grant.limit();
+        self.grant.advertised = self.grant.limit();
         let ack = Ack {
             cumulative: self.cumulative,
             timestamp_echo: pending.timestamp,
@@ -230,7 +226,7 @@ impl Receiver {
             marked: pending.marked,
             trimmed: pending.trimmed,
             astray: pending.astray,
-            max_data: self.grant.told,
+            max_data: self.grant.advertised,
             echoes: pending.echoes,
         };
         self.after_ack(base);
@@ -241,9 +237,7 @@ impl Receiver {
     /// Returns the next NACK.
     #[inline]
     pub fn poll_nack(&mut self) -> Option<Nack> {
-        let nack = self.nacks.pop_front()?;
-        self.stats.nacks += 1;
-        Some(nack)
+        self.nacks.pop_front().inspect(|_| self.stats.nacks += 1)
     }
 
     /// Returns the number and length of a complete message, once for each.
@@ -252,19 +246,16 @@ impl Receiver {
         self.completed.pop_front()
     }
 
-    /// Records that the application has consumed `bytes` of what arrived. The sender may send as many more.
-    ///
-    /// At most what has arrived counts.
+    /// Records consumed bytes, at most what has arrived, which raises the grant.
     pub fn consumed(&mut self, bytes: u64) {
         //= docs/specs/transport.md#TRN-57 granting
         self.grant.consumed = self.grant.consumed.saturating_add(bytes).min(self.stats.bytes);
-        let news = self.grant.limit() - self.grant.told;
-        let blocked = self.grant.told.saturating_sub(self.stats.bytes) < self.grant.payload_bytes;
-        self.pending.due |= news >= self.grant.window_bytes.div_ceil(2).max(1) || (blocked && news > 0);
+        let increase = self.grant.limit() - self.grant.advertised;
+        let blocked = self.grant.advertised.saturating_sub(self.stats.bytes) < self.grant.payload_bytes;
+        self.pending.due |= increase >= self.grant.window_bytes.div_ceil(2).max(1) || (blocked && increase > 0);
     }
 
-    /// Returns when a delayed ACK falls due.
-    #[inline]
+    /// Returns when a delayed ACK is due.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.pending.deadline
     }
@@ -278,25 +269,24 @@ impl Receiver {
         }
     }
 
-    /// Every packet with a lower number has arrived.
-    #[inline]
+    /// The number below which every packet has arrived.
     pub fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
-    /// Whether a packet has arrived, as far as the window reaches.
+    /// Whether a packet, inside or before the window, has arrived.
     #[inline]
     pub fn has_received(&self, psn: u64) -> bool {
         psn < self.cumulative || (psn - self.cumulative < self.window_packets && self.received.contains(psn))
     }
 
-    /// Payload bytes that the sender may send over the connection's life, by the last ACK or the next one.
+    /// The grant: payload bytes that the sender may send over the connection's life.
     #[inline]
     pub fn max_data(&self) -> u64 {
         self.grant.limit()
     }
 
-    /// Reads something of every part that packet `psn` will be worked on with, and returns a mix of it, so that the cache has it.
+    /// Reads the state that packet `psn` needs, to prefetch it, and returns a mix of it.
     #[inline]
     pub fn prefetch(&self, psn: u64) -> u64 {
         let Self { received, cumulative, pending, grant, nacks, stats, repair, .. } = self;
@@ -310,12 +300,11 @@ impl Receiver {
     }
 
     /// Counts since construction.
-    #[inline]
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
 
-    /// Takes a data frame: the first one of each packet counts for its message.
+    /// Takes a data frame; the first one of each packet counts for its message.
     #[inline]
     fn on_packet(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
@@ -357,7 +346,7 @@ impl Receiver {
     //= docs/specs/transport.md#TRN-52 placing payload
     #[inline]
     fn on_complete(&mut self, data: &Data) {
-        // There is room: the caller has checked.
+        // The caller has checked that there is room.
         self.completed.push_back((data.message, data.message_bytes));
         self.stats.messages += 1;
         self.pending.due = true;
@@ -386,7 +375,7 @@ impl Receiver {
     fn on_trailer(&mut self, arrival: &Arrival) {
         self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
-        // A trimmed trailer may have overtaken the packets that it followed. One who goes back asks for nothing else.
+        // A trimmed trailer may have overtaken its packets. Go-back-n has its own NACKs.
         if ahead < self.window_packets && !arrival.trimmed && self.repair != Repair::GoBack {
             self.check_section(arrival, true);
         }
@@ -399,24 +388,24 @@ impl Receiver {
         }
     }
 
-    /// Queues a NACK for each packet that a frame proves lost, as far as there is room.
+    /// Queues a NACK for each packet that a frame proves lost, if there is room.
     fn check_section(&mut self, arrival: &Arrival, again: bool) {
         let Self { watch, received, nacks, nacks_left, cumulative, highest, stats, .. } = self;
         let arrived = Arrived { received, cumulative: *cumulative, highest: *highest };
         let evidence = Evidence { psn: arrival.data.psn, section: arrival.data.section, again };
         watch.check(&arrived, &evidence, |psn| {
-            let told = *nacks_left > 0 && queue(nacks, nack(arrival, psn, 0, true));
-            *nacks_left -= u16::from(told);
-            stats.missing += u64::from(told);
-            stats.nacks_dropped += u64::from(!told);
-            told
+            let queued = *nacks_left > 0 && queue(nacks, nack(arrival, psn, 0, true));
+            *nacks_left -= u16::from(queued);
+            stats.missing += u64::from(queued);
+            stats.nacks_dropped += u64::from(!queued);
+            queued
         });
     }
 
     //= docs/specs/transport.md#TRN-51 duplicates
     fn on_duplicate(&mut self, now: Time, arrival: &Arrival) {
         if arrival.data.psn >= self.cumulative {
-            // The sender missed the ACK that covered it, so this ACK covers it too.
+            // The ACK that covered it was lost, so this ACK covers it too.
             self.pending.cover(arrival.data.psn);
         }
         self.on_arrival(now, arrival, true);
@@ -432,11 +421,22 @@ impl Receiver {
         }
         let data = &arrival.data;
         if queue(&mut self.nacks, nack(arrival, data.psn, data.payload_bytes, false)) {
-            self.watch.on_told(data.psn);
+            self.watch.on_reported(data.psn);
             self.pull.on_trimmed(data.payload_bytes);
         } else {
             self.stats.nacks_dropped += 1;
         }
+    }
+}
+
+#[cfg(test)]
+impl Receiver {
+    pub(super) fn start_after(&mut self, before: &super::tests::Before) {
+        let super::tests::Before { packets, bytes, messages } = *before;
+        (self.cumulative, self.highest, self.order) = (packets, packets, Order::starting_at(packets));
+        (self.grant.consumed, self.grant.advertised) = (bytes, self.grant.advertised + bytes);
+        self.expect_message(messages);
+        (self.stats.packets, self.stats.bytes) = (packets, bytes);
     }
 }
 
@@ -448,17 +448,13 @@ impl Grant {
 }
 
 impl PullTarget {
-    fn new(header_bytes: u32) -> Self {
-        Self { demand: 0, trimmed: 0, header_bytes: u64::from(header_bytes) }
-    }
-
     //= docs/specs/eqds.md#EQDS-10 the target
     fn on_trimmed(&mut self, payload_bytes: u16) {
         self.trimmed = self.trimmed.saturating_add(u64::from(payload_bytes) + self.header_bytes);
     }
 }
 
-/// The NACK that answers a frame, which was trimmed or shows that packet `psn` is missing.
+/// The NACK for a frame that was trimmed or that shows that packet `psn` is missing.
 fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack {
     Nack {
         psn,
@@ -473,7 +469,7 @@ fn nack(arrival: &Arrival, psn: u64, payload_bytes: u16, missing: bool) -> Nack 
     }
 }
 
-/// Queues a NACK; `false` when there is no room.
+/// Queues a NACK; returns `false` if there is no room.
 fn queue(nacks: &mut VecDeque<Nack>, nack: Nack) -> bool {
     let has_room = nacks.len() < NACK_SLOTS;
     if has_room {
@@ -482,12 +478,12 @@ fn queue(nacks: &mut VecDeque<Nack>, nack: Nack) -> bool {
     has_room
 }
 
-/// Completed messages held until they are taken; the owner takes them after every frame.
+/// Completed messages not taken yet; the owner takes them after every frame.
 const COMPLETED_SLOTS: usize = 64;
 
-/// NACKs of missing packets that frames lead to, at once and for each: those who make frames up get little for them.
+/// Limits of NACKs for missing packets, at once and per frame: forged frames trigger few.
 const NACKS_AT_ONCE: u16 = 256;
 const NACKS_PER_FRAME: u16 = 3;
 
-/// NACKs held until they are taken; the owner takes them after every frame.
+/// NACKs not taken yet; the owner takes them after every frame.
 const NACK_SLOTS: usize = 64;

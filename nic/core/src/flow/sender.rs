@@ -1,4 +1,4 @@
-//! The sending half of a connection: which packet goes next, over which path, and what feedback means.
+//! The sending half of a connection: what goes next over which path, and effects of feedback.
 
 #[cfg(any(test, feature = "lab"))]
 mod coded;
@@ -42,58 +42,44 @@ use crate::rng::Rng;
 
 /// The sending half of one connection.
 ///
-/// Call order: `on_*` with whatever arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is due, then
-/// [`Sender::poll_transmit`] until it returns `None`, [`Sender::poll_event`] likewise, and read
-/// [`Sender::poll_timeout`] last. Time must not go back. Nothing allocates per packet: tables double when more is in flight
-/// or waits than ever before, up to the window, and a sender that learns its path takes new settings. No input panics.
+/// Call order: `on_*` with what arrived, [`Sender::on_timeout`] when [`Sender::poll_timeout`] is
+/// due, [`Sender::poll_transmit`] and [`Sender::poll_event`] until they return `None`, and
+/// [`Sender::poll_timeout`] last. Time must not go back. Tables double up to the window when more
+/// is in flight than before. No input panics.
 ///
-/// Its methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`:
-///
-/// | file | methods |
-/// |---|---|
-/// | `feedback`, `go_back` | ACKs and NACKs |
-/// | `timers` | timeouts and the gap rule |
-/// | `credit` | the peer's grant, credit |
-/// | `probing`, `sections` | probes, trailers |
-/// | `drains` | drains and pauses |
-/// | `learning` | changes with the path model |
-/// | `prefetch` | cache |
-/// | `coded` | the ideal erasure code (feature `lab`) |
+/// Methods by file: here, what it sends, when it wakes up and what it reports; in `sender/`:
+/// `feedback` and `go_back` (ACKs, NACKs), `timers` (timeouts, gap rule), `credit` (the peer's
+/// grant, credit), `probing`, `sections` (trailers), `drains`, `learning` (the path model),
+/// `prefetch`, `coded`.
 #[derive(Debug)]
 pub struct Sender {
     balancer: AnyBalancer,
     offers: Offers,
-    /// Once packets have come astray.
+    /// Present after misrouted packets.
     right_queue: Option<Box<RightQueue>>,
     cc: AnyCc,
     uses_credit: bool,
-    /// What balancer and congestion control know of the path.
     path: Path,
     segmenter: Segmenter,
-    /// Packets in flight and lost ones.
     recovery: Recovery,
     grant: Grant,
-    /// Asks again for the grant or for credit.
     retry: Retry,
     liveness: Liveness,
     frames: Frames,
-    /// When the congestion control lets the packet go that it holds back; [`Time::NEVER`] if it holds none.
+    /// When pacing permits the packet it delays; [`Time::NEVER`] if it delays none.
     paced_until: Time,
-    /// When there was last nothing to send. The balancer's wake-ups up to then are done.
-    asked_at: Option<Time>,
-    /// A switch wants it to pause.
+    /// When nothing could be sent last. Earlier wake-ups of the balancer are done.
+    blocked_at: Option<Time>,
     paused: bool,
-    /// Timestamp of the last frame with a section. Each is later than the one before.
+    /// Timestamp of the last frame with a section. Timestamps strictly increase.
     stamp: Time,
     draining_since: Option<Time>,
     probes: Probes,
-    /// What it learns of the path, where it is to learn.
     calibration: Option<Box<Calibration>>,
     stats: SenderStats,
     limits: Limits,
 }
 
-/// The sizes and counts that both ends agreed on.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
     header_bytes: u32,
@@ -101,11 +87,11 @@ struct Frames {
     ack_every: u32,
 }
 
-/// Timeouts in a row from which on a balancer is not asked for a path that others came back from. After one its choice gets a second try.
+/// Consecutive timeouts after which reused paths count as outdated: the second try may reuse one.
 const OUTDATED: Backoff = 2;
 
 impl Sender {
-    /// Makes a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
+    /// Creates a sender. `peer_window_packets` and `peer_max_data` come from the handshake.
     pub fn new(config: &FlowConfig, peer_window_packets: u32, peer_max_data: u64, rng: &mut Rng) -> Self {
         let config = config.sanitised();
         let window_packets = config.window_packets.min(peer_window_packets.max(1)).min(config.cap_packets());
@@ -135,7 +121,7 @@ impl Sender {
                 ack_every: config.ack_every,
             },
             paced_until: Time::NEVER,
-            asked_at: None,
+            blocked_at: None,
             paused: false,
             stamp: Time::ZERO,
             draining_since: None,
@@ -146,23 +132,23 @@ impl Sender {
         }
     }
 
-    /// What its balancer has learned of the paths to the peer, where that is to be handed on. Call it when the connection ends.
+    /// Returns the balancer's knowledge of the peer's paths. Call it when the connection ends.
     pub fn remember(&self) -> Option<Remembered> {
         self.balancer.remember()
     }
 
-    /// Hands its balancer what an earlier connection to the peer had learned. Call it before any packet.
+    /// Passes the balancer the result of [`Sender::remember`]. Call it before any packet.
     pub fn recall(&mut self, now: Time, learned: &Remembered) {
         self.balancer.recall(self.path.at(now), learned);
     }
 
-    /// Queues a message of `bytes` under the caller's number, which the receiver sees.
-    ///
-    /// Numbers of undelivered messages must differ. Zero bytes are allowed and go as one empty packet.
+    /// Queues a message of `bytes` under the caller's number, which the receiver sees. Numbers of
+    /// undelivered messages must differ. A message of zero bytes is sent as one empty packet.
     ///
     /// # Errors
-    /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages wait, are in flight, or are delivered without
-    /// their event having been polled.
+    ///
+    /// [`Full`] when [`MESSAGE_SLOTS`](super::MESSAGE_SLOTS) messages have no polled delivery
+    /// event.
     pub fn send_message(&mut self, message: u32, bytes: u64) -> Result<(), Full> {
         let idle = self.is_idle();
         if !self.segmenter.push(message, bytes) {
@@ -174,28 +160,28 @@ impl Sender {
         Ok(())
     }
 
-    /// Returns the next frame to send, or `None` when nothing may go now.
+    /// Returns the next frame to send, or `None` if nothing may go now.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, rng: &mut Rng, publisher: &mut impl Publisher) -> Option<Transmit> {
         if self.liveness.has_failed() {
             return None;
         }
-        if let Some(asked_at) = self.asked_at {
-            self.limits.on_waited(asked_at, now);
+        if let Some(blocked_at) = self.blocked_at {
+            self.limits.on_waited(blocked_at, now);
         }
         if self.may_have_control() {
             let control = self.poll_control(now, rng);
             if control.is_some() {
-                self.asked_at = None;
+                self.blocked_at = None;
                 return control;
             }
         }
         let transmit = self.poll_data(now, rng, publisher);
-        self.asked_at = if transmit.is_none() { Some(now) } else { None };
+        self.blocked_at = if transmit.is_none() { Some(now) } else { None };
         transmit
     }
 
-    /// Returns the next event, or `None`.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
         if let Some((message, at)) = self.segmenter.poll_delivered() {
             return Some(SenderEvent::MessageDelivered { message, at });
@@ -203,7 +189,7 @@ impl Sender {
         self.liveness.take_failure().then_some(SenderEvent::Failed)
     }
 
-    /// Whether every message handed over is acknowledged.
+    /// Whether every queued message is acknowledged.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.segmenter.is_cut() && self.recovery.scoreboard.span() == 0
@@ -222,7 +208,6 @@ impl Sender {
     }
 
     /// Wire bytes sent and neither acknowledged nor declared lost.
-    #[inline]
     pub fn in_flight_bytes(&self) -> u64 {
         self.recovery.in_flight_bytes
     }
@@ -233,56 +218,49 @@ impl Sender {
         self.recovery.scoreboard.is_outstanding(psn)
     }
 
-    /// The number that the next new packet gets; what a `Close` names as final.
+    /// The number of the next new packet; final when sent in a `Close`.
     #[inline]
     pub fn next_psn(&self) -> u64 {
         self.recovery.scoreboard.next_psn()
     }
 
-    /// The round-trip times measured.
-    #[inline]
+    /// The measured round-trip times.
     pub fn rtt(&self) -> &RttEstimator {
         &self.recovery.rtt
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Tells the balancer entropy values for each distinct path; see [`Balancer::on_reachable`].
+    /// Passes the balancer entropy values for each distinct path; see [`Balancer::on_reachable`].
     pub fn on_reachable(&mut self, now: Time, paths: &[crate::path::PathEvs]) {
         self.balancer.on_reachable(self.path.at(now), paths);
     }
 
-    /// What is known of the path.
-    #[inline]
+    /// The path as configured or learned.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The balancer, for its own figures.
-    #[inline]
+    /// The balancer, for its statistics.
     pub fn balancer(&self) -> &AnyBalancer {
         &self.balancer
     }
 
     /// Counts since construction.
-    #[inline]
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }
 
-    /// What has kept it from sending since construction.
-    #[inline]
+    /// The times for which each limit kept it from sending.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Whether a frame without data may be due.
     #[inline]
     fn may_have_control(&self) -> bool {
         let Offers { probing, sections, .. } = self.offers;
         probing | sections | self.uses_credit | self.retry.is_due(Awaited::Grant)
     }
 
-    /// Returns a frame that carries no data, if one is due.
     #[inline(never)]
     fn poll_control(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         //= docs/specs/transport.md#TRN-7 order of sending
@@ -297,7 +275,7 @@ impl Sender {
             return Some(trailer);
         }
         if self.retry.is_due(Awaited::Grant) {
-            return Some(self.ask_for_grant(now, rng));
+            return Some(self.request_grant(now, rng));
         }
         if self.uses_credit { self.poll_pull_request(now, rng) } else { None }
     }
@@ -333,7 +311,6 @@ impl Sender {
         Some(Transmit::Data { data, ev })
     }
 
-    /// The path of a packet.
     //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
     #[inline]
     fn choose_ev(&mut self, now: Time, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
@@ -352,8 +329,8 @@ impl Sender {
         ev
     }
 
-    /// The segment that goes next if the windows let it, with its number if it was sent before. Lost packets go
-    /// before new ones. A new one needs a free sequence number and room in the peer's grant.
+    /// Returns the segment that goes next if the windows permit, with its number if it is lost. New
+    /// ones follow lost ones, and need a sequence number and room in the peer's grant.
     #[inline]
     fn next_segment(&mut self, now: Time) -> Option<(Segment, Option<u64>)> {
         if self.offers.lowest_first {
@@ -398,7 +375,7 @@ impl Sender {
         }
     }
 
-    /// What does not let a packet go: the balancer, the congestion window unless the balancer has its own, or pacing.
+    /// Returns what delays a packet: the balancer, the congestion window if it counts, or pacing.
     #[inline]
     fn holds_back(&mut self, now: Time, packet: &SendInfo) -> Option<Limit> {
         let mut admission = Admission::Window;
@@ -451,7 +428,7 @@ impl Sender {
         publisher.on_event(now, Event::Retransmit { psn, cause });
     }
 
-    /// Whether this packet closes a window while too few packets are in flight to make the receiver send an ACK.
+    /// Whether this packet closes a window while too few packets are in flight to trigger an ACK.
     //= docs/specs/transport.md#TRN-8 asking for an ACK
     #[inline]
     fn stalls_after(&self, bytes: u32) -> bool {
@@ -462,7 +439,6 @@ impl Sender {
                 || self.grant.is_used_up())
     }
 
-    /// Nothing goes now, for this reason.
     #[inline]
     fn wait_for<T>(&mut self, limit: Limit) -> Option<T> {
         self.limits.present = limit;
@@ -477,7 +453,6 @@ impl Sender {
 
 #[cfg(test)]
 impl Sender {
-    /// Begins as if so much had been sent and acknowledged.
     pub(super) fn start_after(&mut self, before: &super::tests::Before) {
         let super::tests::Before { packets, messages, bytes } = *before;
         self.recovery.scoreboard.start_at(packets);

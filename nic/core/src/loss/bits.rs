@@ -3,9 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// One bit for each of `capacity` consecutive sequence numbers. Numbers `n` and `n + capacity` share a bit.
-///
-/// The owner moves the window: it clears a number before the one that shares its bit is used.
+/// One bit for each of `capacity` consecutive sequence numbers. Numbers `n` and `n + capacity`
+/// share a bit: the owner clears a number before the other is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
     words: Box<[u64]>,
@@ -13,7 +12,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Makes room for `numbers`, rounded up to a power of two of at least one word.
+    /// Creates a window for `numbers`, rounded up to a power of two of at least one word.
     pub(crate) fn new(numbers: u32) -> Self {
         let capacity = numbers.clamp(64, 1 << 20).next_power_of_two() as usize;
         Self { words: vec![0; capacity / 64].into_boxed_slice(), mask: capacity as u64 - 1 }
@@ -29,7 +28,7 @@ impl Bits {
         self.words[self.word(number)] |= 1 << (number & 63);
     }
 
-    /// Clears `bits` of the word that starts at `first`, a multiple of 64, and returns those that were clear.
+    /// Clears `bits` of the word from `first`, a multiple of 64. Returns those that were clear.
     #[inline]
     pub(crate) fn remove_word(&mut self, first: u64, bits: u64) -> u64 {
         let word = self.word(first);
@@ -38,7 +37,7 @@ impl Bits {
         fresh
     }
 
-    /// Clears the run of set bits that begins at `first`, at most up to `end`. Returns the number after the run.
+    /// Clears the run of set bits from `first` up to `end`. Returns the number after the run.
     #[inline]
     pub(crate) fn remove_run(&mut self, first: u64, end: u64) -> u64 {
         let mut at = first;
@@ -55,7 +54,7 @@ impl Bits {
         at
     }
 
-    /// Returns the bits of `first` to `first + 63`; those from `end` on are 0.
+    /// Returns the bits of `first` to `first + 63`; those from `end` are 0.
     #[inline]
     pub(crate) fn load(&self, first: u64, end: u64) -> u64 {
         if first >= end {
@@ -75,7 +74,7 @@ impl Bits {
     }
 }
 
-/// The lowest `count` bits, all of them from 64 on.
+/// The lowest `count` bits; all of them from 64.
 #[inline]
 pub(crate) const fn ones(count: u64) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }

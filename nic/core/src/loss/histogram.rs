@@ -1,10 +1,9 @@
-//! Round-trip times by their frequency, in a fixed number of buckets.
+//! A histogram of round-trip times.
 
 use super::MAX_SAMPLE_PS;
 
-/// How often each round-trip time was measured. A bucket is 0.26 us wide, or a sixteenth of its octave if that is wider.
-///
-/// When a bucket is full, all counts are halved: the shares stay, and later samples weigh more than those before.
+/// A histogram with buckets of 0.26 us, or a sixteenth of their octave if wider. When one is full,
+/// all counts are halved: shares stay, and later samples weigh more.
 #[derive(Clone, Debug)]
 pub struct RttHistogram {
     counts: [u32; BUCKETS],
@@ -13,13 +12,12 @@ pub struct RttHistogram {
 
 /// The narrowest bucket: 2^18 ps.
 const UNIT_SHIFT: u32 = 18;
-/// Sixteen buckets an octave.
+/// Sixteen buckets per octave.
 const PART_SHIFT: u32 = 4;
-/// The buckets up to that of the largest sample.
 const BUCKETS: usize = bucket(MAX_SAMPLE_PS) + 1;
 
 impl RttHistogram {
-    /// Takes a round-trip time in picoseconds; one above 36 hours counts as that.
+    /// Takes a round-trip time in picoseconds, at most 36 hours.
     #[inline]
     pub fn on_sample(&mut self, rtt_ps: u64) {
         let count = &mut self.counts[bucket(rtt_ps.min(MAX_SAMPLE_PS))];
@@ -30,8 +28,7 @@ impl RttHistogram {
         }
     }
 
-    /// The time that so many thousandths of the samples do not exceed, in picoseconds: the middle of its bucket. 0 without
-    /// samples.
+    /// Returns the `permille` quantile in picoseconds (the middle of its bucket), 0 if empty.
     pub fn permille_ps(&self, permille: u16) -> u64 {
         let rank = (self.samples * u64::from(permille)).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -42,25 +39,24 @@ impl RttHistogram {
         found.map_or(0, |found| u64::midpoint(least_ps(found), least_ps(found + 1)))
     }
 
-    /// Adds the samples of another.
+    /// Adds the samples of `other`.
     pub fn add(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count = count.saturating_add(*more));
         self.samples = self.counts.iter().copied().map(u64::from).sum();
     }
 
-    /// The samples by octave, `octaves` and one more. Each item is an upper bound in ps, and how many samples lie below it and not below
-    /// the bound before. The first bound is `first_ps`, a power of two from 2^22 on; each doubles, and the last is `u64::MAX`.
+    /// Returns the samples by octave as an upper bound in ps, and the number between the previous
+    /// bound and it. The first is `first_ps`, a power of two from 2^22; the last is `u64::MAX`.
     pub fn octaves(&self, first_ps: u64, octaves: usize) -> impl Iterator<Item = (u64, u64)> {
         (0..=octaves).map(move |octave| {
-            let (least, most) =
-                (first_ps << octave >> 1, if octave == octaves { u64::MAX } else { first_ps << octave });
-            let least = if octave == 0 { 0 } else { least };
+            let least = if octave == 0 { 0 } else { first_ps << octave >> 1 };
+            let most = if octave == octaves { u64::MAX } else { first_ps << octave };
             let within = |place: &usize| (least..most).contains(&least_ps(*place));
             (most, (0..BUCKETS).filter(within).map(|place| u64::from(self.counts[place])).sum())
         })
     }
 
-    /// The sum of all samples in ps, each taken as the middle of its bucket.
+    /// The sum of all samples in ps, each as the middle of its bucket.
     pub fn sum_ps(&self) -> f64 {
         let middle = |place| u64::midpoint(least_ps(place), least_ps(place + 1)) as f64;
         self.counts.iter().enumerate().map(|(place, count)| middle(place) * f64::from(*count)).sum()
@@ -79,7 +75,6 @@ impl Default for RttHistogram {
     }
 }
 
-/// The bucket of a time.
 #[inline]
 const fn bucket(ps: u64) -> usize {
     let units = ps >> UNIT_SHIFT;
@@ -87,7 +82,6 @@ const fn bucket(ps: u64) -> usize {
     ((octave << PART_SHIFT) as u64 + (units >> octave)) as usize
 }
 
-/// The least time in a bucket.
 const fn least_ps(bucket: usize) -> u64 {
     let octave = (bucket >> PART_SHIFT).saturating_sub(1);
     ((bucket - (octave << PART_SHIFT)) as u64) << octave << UNIT_SHIFT

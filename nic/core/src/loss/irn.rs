@@ -1,5 +1,4 @@
-//! IRN's loss recovery: selective repeat with one retransmission of each packet in a recovery, and two fixed timeouts (Mittal et
-//! al., SIGCOMM 2018, §3). Clauses (IRN-n) are in `docs/specs/irn.md`.
+//! IRN (Mittal et al., SIGCOMM 2018, §3): one retransmission per recovery, two fixed timeouts.
 
 use spray_wire::Ack;
 
@@ -10,51 +9,47 @@ use crate::units::Micros;
 settings! {
     /// The settings of IRN.
     pub struct IrnConfig {
-        /// Most packets in flight, from the oldest unacknowledged one to the newest. By default one bandwidth-delay product.
+        /// Maximum packets in flight, oldest unacknowledged to newest. By default one BDP.
         #[schemars(range(min = 1, max = 65_536))]
         pub cap_packets: Option<u32> = None,
-        /// NACKs of one gap that begin a recovery. The paper's evaluation has 1; more allow for reordering (§7).
+        /// NACKs of a gap that begin a recovery: 1 in the paper; more allow for reordering (§7).
         #[schemars(range(min = 1, max = 65_536))]
         pub nacks: u32 = 1,
-        /// Fewer packets in flight than this have the low timeout.
+        /// Fewer packets in flight than this use the low timeout.
         #[schemars(range(min = 0, max = 65_536))]
         pub few_packets: u32 = 3,
-        /// The low timeout. By default the least retransmission timeout, `rto_min_us`, but no more than the high one.
+        /// The low timeout. By default `rto_min_us`, but at most the high one.
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_low_us: Option<Micros> = None,
-        /// The high timeout, at least the low one. By default 3.2 times that, as 320 us are to 100 in the paper.
+        /// The high timeout, at least the low one. By default 3.2 times that (as in the paper).
         #[schemars(range(min = 0.001, max = 3_600_000_000_u64))]
         pub rto_high_us: Option<Micros> = None,
     }
 }
 
-/// What an IRN sender knows of its losses besides the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub struct Irn {
     settings: IrnConfig,
     rto_low_ps: u64,
     rto_high_ps: u64,
     recovery: Option<Recovery>,
-    /// One more than the highest number acknowledged.
+    /// One more than the highest acknowledged number.
     acked_end: u64,
-    /// The gap that NACKs are counted for, by the lowest missing number, and their count.
+    /// The gap for counting NACKs, by its lowest missing number, and their count.
     gap: u64,
     nacks: u32,
 }
 
-/// A recovery under way.
 #[derive(Clone, Copy, Debug)]
 struct Recovery {
-    /// The next new number when it began. It ends when all below are acknowledged.
+    /// The next new number at its start. It ends when all below are acknowledged.
     end: u64,
-    /// Transmissions made before it began.
     transmissions: u64,
     /// All numbers below are judged.
     judged: u64,
 }
 
 impl Irn {
-    /// Makes one with nothing sent.
     pub fn new(settings: &IrnConfig, rto: &RtoConfig) -> Self {
         let mut irn =
             Self { settings: *settings, rto_low_ps: 0, rto_high_ps: 0, recovery: None, acked_end: 0, gap: 0, nacks: 0 };
@@ -62,7 +57,6 @@ impl Irn {
         irn
     }
 
-    /// Takes the bounds of the retransmission timeout.
     //= docs/specs/irn.md#IRN-6 two timeouts
     pub fn set_rto(&mut self, rto: &RtoConfig) {
         let IrnConfig { rto_low_us, rto_high_us, .. } = self.settings;
@@ -71,7 +65,7 @@ impl Irn {
         self.rto_high_ps = rto_high_us.map_or(self.rto_low_ps / 10 * 32, Micros::ps).max(self.rto_low_ps);
     }
 
-    /// How long an acknowledgement may take when the numbers from the lowest unacknowledged one on are `span`.
+    /// Returns the timeout when `span` numbers follow the lowest unacknowledged one.
     //= docs/specs/irn.md#IRN-6 two timeouts
     #[inline]
     pub fn timeout_ps(&self, span: u64) -> u64 {
@@ -95,7 +89,6 @@ impl Irn {
         }
     }
 
-    /// Begins a recovery unless one is under way.
     //= docs/specs/irn.md#IRN-2 recoveries
     pub fn recover(&mut self, board: &Scoreboard) {
         self.recovery.get_or_insert(Recovery {
@@ -105,7 +98,7 @@ impl Irn {
         });
     }
 
-    /// The next packet that the recovery finds lost, each once. The caller declares it lost.
+    /// Returns the next packet that the recovery finds lost, each once, for the caller to declare.
     //= docs/specs/irn.md#IRN-3 what is lost
     pub fn take_lost(&mut self, board: &Scoreboard) -> Option<u64> {
         let recovery = self.recovery.as_mut()?;

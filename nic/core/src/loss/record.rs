@@ -1,71 +1,53 @@
-//! The record of one packet in flight, and lists that run through records.
+//! The record of one packet in flight, and lists through records.
 
 use super::Backoff;
 use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
-/// What the sender keeps of a packet that is sent and not acknowledged. It lies within one cache line.
-#[derive(Clone, Copy, Debug)]
+/// The state of a packet that is sent and not acknowledged, within one cache line.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub struct Record {
-    /// When it was last sent.
     pub sent_at: Time,
-    /// How many transmissions the connection made before the packet's last one.
+    /// The connection's transmissions before the packet's last one.
     pub(super) order: u64,
     pub(super) previous: u32,
     pub(super) next: u32,
-    /// The entropy value of its last transmission.
     pub ev: Ev,
     /// Slot of its message at the sender.
     pub message: u16,
-    /// Payload bytes.
     pub payload_bytes: u16,
-    /// Timeouts in a row before its last transmission.
     pub backoff: Backoff,
-    pub(super) fate: PacketState,
+    pub(super) state: PacketState,
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    pub(super) const EMPTY: Self = Self {
-        sent_at: Time::ZERO,
-        order: 0,
-        previous: NONE,
-        next: NONE,
-        ev: Ev::new(0),
-        message: 0,
-        payload_bytes: 0,
-        backoff: 0,
-        fate: PacketState::FREE,
-    };
-
-    /// Why the packet is lost, if it waits to be sent again.
+    /// The cause of the loss, if the packet waits for retransmission.
     #[inline]
     pub fn lost(&self) -> Option<LossCause> {
-        self.fate.cause(PacketState::LOST)
+        self.state.cause(PacketState::LOST)
     }
 
-    /// Why the packet was last sent again, if it was and is in flight.
+    /// The cause of the last retransmission, if it is in flight.
     #[inline]
     pub fn resent(&self) -> Option<LossCause> {
-        self.fate.cause(PacketState::RESENT)
+        self.state.cause(PacketState::RESENT)
     }
 
-    /// Whether the packet was ever declared lost.
     #[inline]
     pub fn was_lost(&self) -> bool {
-        self.fate.0 >= PacketState::RESENT
+        self.state.0 >= PacketState::RESENT
     }
 
     /// Whether the packet is in flight: neither acknowledged nor declared lost.
     #[inline]
     pub fn is_outstanding(&self) -> bool {
-        self.fate != PacketState::FREE && self.fate.0 < PacketState::LOST
+        self.state != PacketState::FREE && self.state.0 < PacketState::LOST
     }
 
-    /// Whether a NACK is about the packet's present transmission, by the timestamp of the trimmed frame. It is not if the
-    /// packet was declared lost or sent again since.
+    /// Whether a NACK with this timestamp refers to the packet's present transmission.
     //= docs/specs/transport.md#TRN-36 trimmed packets
     #[inline]
     pub fn is_current(&self, timestamp_echo: Time) -> bool {
@@ -73,18 +55,17 @@ impl Record {
     }
 }
 
-/// What became of a packet, in one byte: its state and, once it was lost, the cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state of a packet in one byte, with the cause if it was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketState(u8);
 
 impl PacketState {
     /// Not in flight: acknowledged, or never used.
     pub(super) const FREE: Self = Self(0);
-    /// Sent once.
     pub(super) const OUTSTANDING: Self = Self(1);
-    /// In flight again; from here on, causes are added.
+    /// In flight again; this bit and the following include a cause.
     const RESENT: u8 = 8;
-    /// Declared lost, and not sent again yet.
+    /// Declared lost, and not retransmitted yet.
     const LOST: u8 = 16;
     const CAUSES: [LossCause; 6] = [
         LossCause::Timeout,
@@ -109,7 +90,6 @@ impl PacketState {
     }
 }
 
-/// A doubly linked list through the records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     pub(super) head: u32,
@@ -159,5 +139,4 @@ impl List {
     }
 }
 
-/// No slot.
 const NONE: u32 = u32::MAX;

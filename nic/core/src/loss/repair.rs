@@ -1,46 +1,40 @@
 //! How a connection repairs losses.
 
-use super::{Patience, RttEstimator};
+use super::{ReorderWindow, RttEstimator};
 use crate::Time;
 
-/// How a connection repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The lost packet is sent again.
     Resend,
     #[cfg(any(test, feature = "lab"))]
-    /// A fresh packet of the ideal code is sent.
     IdealCode,
-    /// Every packet from the lost one on is sent again.
     GoBack,
 }
 
 impl Repair {
-    /// Whether one packet may settle all of a message.
+    /// Whether one packet may settle a whole message.
     pub const fn settles_messages(self) -> bool {
         !matches!(self, Self::Resend | Self::GoBack)
     }
 
-    /// How long a gap waits at first.
     //= docs/specs/erasure.md#ERA-4
-    pub fn patience(self) -> Patience {
+    pub fn reorder_window(self) -> ReorderWindow {
         match self {
-            Self::Resend | Self::GoBack => Patience::default(),
+            Self::Resend | Self::GoBack => ReorderWindow::default(),
             #[cfg(any(test, feature = "lab"))]
-            Self::IdealCode => Patience::eager(),
+            Self::IdealCode => ReorderWindow::eager(),
         }
     }
 
-    /// When a transmission made at `sent_at` is lost for its age alone; [`Time::NEVER`] without a code, and before any
-    /// round-trip time is known.
+    /// When a transmission is lost by age alone; [`Time::NEVER`] without code or round-trip time.
     //= docs/specs/erasure.md#ERA-4
     #[inline]
     #[cfg_attr(not(any(test, feature = "lab")), expect(unused_variables, reason = "the code's"))]
-    pub fn overdue(self, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Time {
+    pub fn overdue(self, sent_at: Time, reorder_window: &ReorderWindow, rtt: &RttEstimator) -> Time {
         match self {
             Self::Resend | Self::GoBack => Time::NEVER,
             #[cfg(any(test, feature = "lab"))]
-            Self::IdealCode => patience.time_ps(rtt).map_or(Time::NEVER, |patience_ps| sent_at.after(patience_ps)),
+            Self::IdealCode => reorder_window.time_ps(rtt).map_or(Time::NEVER, |wait_ps| sent_at.after(wait_ps)),
         }
     }
 }

@@ -1,35 +1,31 @@
-//! The retransmission timeout: floor, ceiling and exponential backoff (RFC 6298 §5; the floor is REPS's, §4.1).
+//! The retransmission timeout: floor (REPS §4.1), ceiling and exponential backoff (RFC 6298 §5).
 
 use super::RttEstimator;
 
 /// Bounds of the retransmission timeout, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
-    /// The timeout before the first round-trip time is known.
+    /// The timeout before the first round-trip time.
     pub initial_ps: u64,
-    /// The floor. Below the time that a packet takes through full queues, congestion looks like loss.
+    /// The floor: below the time through full queues, congestion would look like loss.
     pub min_ps: u64,
     /// The ceiling, with backoff.
     pub max_ps: u64,
 }
 
 impl RtoConfig {
-    /// The bounds for a path of unknown length whose queues hold one bandwidth-delay product each, so that one drains in one
-    /// base RTT. At 8.337 us the floor is 41.7 us.
-    ///
-    /// The first timeout is twice that, since a first burst fills queues before any sample. The ceiling is 16 times
-    /// that.
+    /// Returns the bounds for a path of unknown length whose queues each drain in one base RTT: a
+    /// floor of 41.7 us at 8.337 us, a ceiling of 16 times that, and twice the floor at first,
+    /// since a first burst fills queues before any sample.
     pub const fn for_path(base_rtt_ps: u64) -> Self {
         let min_ps = floor_ps(base_rtt_ps, base_rtt_ps, 0);
         Self { initial_ps: min_ps.saturating_mul(2), min_ps, max_ps: min_ps.saturating_mul(16) }
     }
 
-    /// These bounds where the base round-trip time is known: the floor and the ceiling are at least those of such a path.
-    pub const fn on_path(self, base_rtt_ps: u64) -> Self {
+    /// Returns these bounds, raised to those of a path with this base round-trip time.
+    pub fn on_path(self, base_rtt_ps: u64) -> Self {
         let path = Self::for_path(base_rtt_ps);
-        let min_ps = if self.min_ps > path.min_ps { self.min_ps } else { path.min_ps };
-        let max_ps = if self.max_ps > path.max_ps { self.max_ps } else { path.max_ps };
-        Self { min_ps, max_ps, ..self }
+        Self { min_ps: self.min_ps.max(path.min_ps), max_ps: self.max_ps.max(path.max_ps), ..self }
     }
 
     /// The timeout without backoff.
@@ -40,7 +36,7 @@ impl RtoConfig {
         timeout_ps.max(self.min_ps).min(self.max_ps.max(self.min_ps)).max(1)
     }
 
-    /// The timeout of a transmission made after `backoff` timeouts in a row.
+    /// The timeout of a transmission made after `backoff` consecutive timeouts.
     #[inline]
     pub fn backed_off_ps(&self, rtt: &RttEstimator, backoff: Backoff) -> u64 {
         let timeout_ps = self.timeout_ps(rtt);
@@ -49,19 +45,18 @@ impl RtoConfig {
     }
 }
 
-/// The least timeout on a path through `switches` switches, each with a queue that drains in `drain_ps`: the time that a
-/// packet and its acknowledgement take when every queue is full.
+/// Returns the least timeout over `switches` queues that drain in `drain_ps`, all of them full.
 //= docs/specs/transport.md#TRN-31 bounds of the timeout
 pub const fn floor_ps(base_rtt_ps: u64, drain_ps: u64, switches: u64) -> u64 {
     let queues = if switches > LEAST_QUEUES { switches } else { LEAST_QUEUES };
     base_rtt_ps.saturating_add(drain_ps.saturating_mul(queues))
 }
 
-/// Queues that the floor allows for at least: those of the published artifact, for any number of tiers. Two tiers have three.
+/// Minimum number of queues, the published artifact's for any tiers. Two tiers have three.
 const LEAST_QUEUES: u64 = 4;
 
-/// How many times the timeout has doubled.
+/// The number of doublings of the timeout.
 pub type Backoff = u8;
 
-/// Most doublings. More change nothing: any sensible floor has reached the ceiling by then.
+/// Maximum doublings: by then any sensible floor has reached the ceiling.
 pub(crate) const MAX_BACKOFF: Backoff = 30;

@@ -1,4 +1,4 @@
-//! Smoothed round-trip time and its variation (RFC 6298 §2), and the largest one seen lately.
+//! Smoothed round-trip time and its variation (RFC 6298 §2), and the recent maximum.
 
 use crate::Time;
 
@@ -13,8 +13,8 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes a round-trip time measured at `now`, brought into the range of 1 ps to 36 hours. `timeout_ps` is the
-    /// retransmission timeout of what was in flight.
+    /// Takes a round-trip time, clamped to 1 ps to 36 hours, and the present retransmission
+    /// timeout.
     //= docs/specs/transport.md#TRN-33 largest recent round-trip time
     pub fn on_sample(&mut self, now: Time, rtt_ps: u64, timeout_ps: u64) {
         let rtt_ps = rtt_ps.clamp(1, MAX_SAMPLE_PS);
@@ -24,26 +24,22 @@ impl RttEstimator {
     }
 
     /// The smoothed round-trip time (SRTT); 0 before the first sample.
-    #[inline]
     pub fn smoothed_ps(&self) -> u64 {
         self.srtt_ps
     }
 
-    /// The least round-trip time seen; 0 before the first sample.
-    #[inline]
+    /// The least round-trip time; 0 before the first sample.
     pub fn min_ps(&self) -> u64 {
         self.min_ps
     }
 
-    /// The largest round-trip time among samples of the last one to two smoothed RTTs before the latest sample;
-    /// 0 before the first. Silence does not age it.
+    /// The largest sample of one to two smoothed RTTs before the latest one; 0 before the first.
     #[inline]
     pub fn recent_max_ps(&self) -> u64 {
         self.recent.max_ps()
     }
 
-    /// The same of the last one to two retransmission timeouts: what packets met while one that now times out was lost
-    /// (REPS appendix A).
+    /// The same over one to two retransmission timeouts, for timed-out packets (REPS appendix A).
     #[inline]
     pub fn max_before_timeout_ps(&self) -> u64 {
         self.before_timeout.max_ps()
@@ -62,7 +58,7 @@ impl RttEstimator {
             (self.srtt_ps, self.rttvar_ps, self.min_ps) = (rtt_ps, rtt_ps / 2, rtt_ps);
             return;
         }
-        // RFC 6298 §2.3 uses the old SRTT for RTTVAR, so this order matters.
+        // RFC 6298 §2.3 uses the old SRTT for RTTVAR, so the order matters.
         let deviation_ps = self.srtt_ps.abs_diff(rtt_ps);
         self.rttvar_ps = self.rttvar_ps - self.rttvar_ps / 4 + deviation_ps / 4;
         self.srtt_ps = (self.srtt_ps - self.srtt_ps / 8 + rtt_ps / 8).max(1);
@@ -70,7 +66,6 @@ impl RttEstimator {
     }
 }
 
-/// The largest sample of the current and the previous epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RecentMax {
     epoch_start: Time,
@@ -97,5 +92,5 @@ impl RecentMax {
     }
 }
 
-/// Largest sample: 36 hours. Sums of a few samples stay far from overflow.
+/// Largest sample: 36 hours. Sums of a few samples do not overflow.
 pub const MAX_SAMPLE_PS: u64 = 1 << 57;

@@ -1,18 +1,18 @@
-//! The selective-ACK threshold: packets are lost when enough packets sent after them have arrived (OFAN §4 "Loss
-//! recovery"; §8.2 has 6 for all-to-all, 32 for permutations).
+//! The selective-ACK threshold: later arrivals prove losses (OFAN §4 "Loss recovery"; §8.2 has 6
+//! for all-to-all, 32 for permutations).
 
-use super::{Patience, RttEstimator, Scoreboard};
+use super::{ReorderWindow, RttEstimator, Scoreboard};
 use crate::Time;
 use crate::settings::settings;
 
 settings! {
-    /// What declares a packet lost besides enough later arrivals.
+    /// The condition of a loss in addition to later arrivals.
     #[derive(Default)]
     pub enum SackRule {
-        /// The longest round-trip time seen lately on any path has passed (TRN-35).
+        /// The longest recent round-trip time on any path has passed (TRN-35).
         #[default]
         Patient,
-        /// Nothing else, as in OFAN's evaluation: all packets missing before the latest arrival are lost at once (TRN-39).
+        /// None, as in OFAN's evaluation: all missing before the latest arrival is lost (TRN-39).
         Plain,
     }
 }
@@ -20,31 +20,29 @@ settings! {
 /// The threshold and its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackGap {
-    /// Later transmissions that must have arrived, or how far the latest must be ahead (TRN-39); `None` never declares
-    /// a loss.
+    /// Later arrivals, or the distance of the latest (TRN-39); `None` declares no losses.
     pub packets: Option<u32>,
-    /// What must hold besides.
+    /// The additional condition.
     pub rule: SackRule,
 }
 
 impl SackGap {
-    /// The oldest packet missing before the latest arrival, if the plain rule takes all of those for lost.
+    /// Returns the oldest packet before the latest arrival, if the plain rule declares it lost.
     //= docs/specs/transport.md#TRN-39 plain gap rule
     #[inline]
     pub fn widest_gap(&self, scoreboard: &Scoreboard) -> Option<u64> {
         scoreboard.oldest_behind(u64::from(self.packets?)).filter(|_| self.rule == SackRule::Plain)
     }
 
-    /// When a transmission made at `sent_at` counts as lost by the patient rule, if `arrived_after` later ones have
-    /// arrived. `None`: they are too few to declare it lost.
+    /// When a transmission is lost by the patient rule; `None` for too few `later` arrivals.
     #[inline]
-    pub fn deadline(&self, arrived_after: u64, sent_at: Time, patience: &Patience, rtt: &RttEstimator) -> Option<Time> {
-        if arrived_after < u64::from(self.packets?) {
+    pub fn deadline(&self, later: u64, sent_at: Time, window: &ReorderWindow, rtt: &RttEstimator) -> Option<Time> {
+        if later < u64::from(self.packets?) {
             return None;
         }
         match self.rule {
             //= docs/specs/transport.md#TRN-35 gap rule
-            SackRule::Patient => patience.time_ps(rtt).map(|patience_ps| sent_at.after(patience_ps)),
+            SackRule::Patient => window.time_ps(rtt).map(|wait_ps| sent_at.after(wait_ps)),
             SackRule::Plain => None,
         }
     }

@@ -1,10 +1,8 @@
-//! The packets in flight: bitmaps of acknowledged numbers, and outstanding transmissions in the order in which they
-//! were made.
+//! Packets in flight: acknowledged numbers as bitmaps, outstanding transmissions in their order.
 //!
-//! Every packet sequence number (PSN) between the cumulative acknowledgement and the next one to send has a slot. A
-//! slot is *outstanding* (in flight), *lost* (waits to be sent again) or acknowledged. Outstanding slots form a list in
-//! order of their last transmission, lost ones a queue; both run through the records, so that everything here is O(1)
-//! per packet. Records are as many as the most packets that were ever in flight need: a connection with little in flight stays small.
+//! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send
+//! has a slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Lists
+//! in order of transmission and of loss run through the records, so everything is O(1) per packet.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -16,51 +14,42 @@ use super::record::{List, PacketState, Record};
 use crate::Time;
 use crate::feedback::{Ev, LossCause};
 
-/// A packet that is newly acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
-    /// Its sequence number.
     pub psn: u64,
-    /// Its record before.
     pub record: Record,
 }
 
-/// Where a lost packet goes in the queue of those that wait to be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Ahead of the others.
     First,
-    /// Behind the others.
     Last,
 }
 
-/// Records that a connection begins with.
 const FIRST_RECORDS: usize = 64;
 
-/// The sender's view of its packets between the cumulative acknowledgement and the next new one.
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     /// A power of two of them, which doubles up to `capacity`.
     records: Box<[Record]>,
     capacity: u32,
-    /// Bits of the acknowledged numbers above `cumulative`, and their count.
+    /// Acknowledged numbers above `cumulative`, and their count.
     acked: Bits,
     acked_ahead: u32,
     cumulative: u64,
     next_psn: u64,
-    /// Transmissions made so far.
     transmissions: u64,
-    /// One more than the order of the latest acknowledged transmission, of packets that were sent once.
+    /// One more than the order of the latest acknowledged transmission of packets sent once.
     acked_end: u64,
     outstanding: List,
     lost: List,
 }
 
 impl Scoreboard {
-    /// Makes room for `packets`, rounded up to a power of two of at least 64 (a bitmap word).
+    /// Creates a scoreboard for `packets`, rounded up to a power of two of at least 64.
     pub fn new(packets: u32) -> Self {
         Self {
-            records: vec![Record::EMPTY; FIRST_RECORDS].into_boxed_slice(),
+            records: vec![Record::default(); FIRST_RECORDS].into_boxed_slice(),
             capacity: packets.clamp(FIRST_RECORDS as u32, 1 << 20).next_power_of_two(),
             acked: Bits::new(packets),
             acked_ahead: 0,
@@ -73,9 +62,7 @@ impl Scoreboard {
         }
     }
 
-    /// Records the transmission of the next new packet and returns its sequence number.
-    ///
-    /// The caller keeps [`Scoreboard::span`] below [`Scoreboard::capacity`].
+    /// Records the transmission of a new packet and returns its number. Needs `span < capacity`.
     #[inline]
     pub fn send_new(&mut self, now: Time, ev: Ev, backoff: Backoff, message: u16, payload_bytes: u16) -> u64 {
         debug_assert!(self.span() < self.capacity());
@@ -97,7 +84,7 @@ impl Scoreboard {
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Passes over the next number, which is never sent, and returns it. Every packet sent must be acknowledged.
+    /// Skips the next number, which is never sent. All packets sent must be acknowledged.
     pub fn skip(&mut self) -> u64 {
         debug_assert!(self.span() == 0);
         let psn = self.next_psn;
@@ -106,7 +93,7 @@ impl Scoreboard {
         psn
     }
 
-    /// Records that the first lost packet is sent again. Returns its number and why it was lost.
+    /// Records the retransmission of the first lost packet. Returns its number and loss cause.
     #[inline]
     pub fn send_lost(&mut self, now: Time, ev: Ev, backoff: Backoff) -> Option<(u64, LossCause)> {
         let (psn, record) = self.first_lost()?;
@@ -117,11 +104,9 @@ impl Scoreboard {
         Some((psn, cause))
     }
 
-    /// Settles the packets that an acknowledgement covers: first those below `cumulative`, then those whose bits are
-    /// set. Bit `i` of word `w` stands for `base + 64 w + i`. Calls `settled` for each that was not acknowledged
-    /// before, lowest first in either part.
-    ///
-    /// Numbers beyond the next packet count as the next packet; bits outside the numbers in flight are ignored.
+    /// Settles the packets below `cumulative`, then those whose bits are set: bit `i` of word `w`
+    /// stands for `base + 64 w + i`. Calls `settled` for each new one, lowest first in either part.
+    /// Ignores numbers that are not in flight.
     #[inline]
     pub fn settle(&mut self, cumulative: u64, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let end = cumulative.min(self.next_psn);
@@ -140,7 +125,6 @@ impl Scoreboard {
         }
     }
 
-    /// Whether `bitmap` claims only packets that were sent.
     #[inline]
     pub fn covers(&self, base: u64, bitmap: &[u64; 4]) -> bool {
         if base.checked_add(255).is_some_and(|last| last < self.next_psn) {
@@ -162,14 +146,14 @@ impl Scoreboard {
         }
     }
 
-    /// Declares an outstanding packet lost; `false` when it is not outstanding.
+    /// Declares an outstanding packet lost; returns `false` if it is not outstanding.
     pub fn on_lost(&mut self, psn: u64, cause: LossCause, place: Lost) -> bool {
         if !self.is_outstanding(psn) {
             return false;
         }
         let slot = self.slot(psn);
         self.outstanding.remove(&mut self.records, slot);
-        self.records[slot as usize].fate = PacketState::lost_for(cause);
+        self.records[slot as usize].state = PacketState::lost_for(cause);
         match place {
             Lost::First => self.lost.push_front(&mut self.records, slot),
             Lost::Last => self.lost.push_back(&mut self.records, slot),
@@ -177,31 +161,28 @@ impl Scoreboard {
         true
     }
 
-    /// The outstanding packet whose last transmission is the oldest.
+    /// The outstanding packet with the oldest last transmission.
     #[inline]
     pub fn oldest(&self) -> Option<(u64, &Record)> {
         self.at(self.outstanding.head)
     }
 
-    /// The lost packet that is sent again next.
+    /// The lost packet that is retransmitted next.
     #[inline]
     pub fn first_lost(&self) -> Option<(u64, &Record)> {
         self.at(self.lost.head)
     }
 
-    /// How many transmissions made after that of `oldest`, the record of [`Scoreboard::oldest`], have arrived.
-    ///
-    /// A later transmission that is not outstanding was acknowledged, or the receiver reported it as trimmed or
-    /// missing. Timeouts and the gap rule always take the oldest one, so they declare no later one lost.
+    /// Counts the arrivals of transmissions after that of [`Scoreboard::oldest`]. A later one that
+    /// is not outstanding was acknowledged, or reported trimmed or missing: timeouts and the gap
+    /// rule always take the oldest one, so they declare no later one lost.
     #[inline]
     pub fn arrived_after(&self, oldest: &Record) -> u64 {
         self.transmissions - oldest.order - u64::from(self.outstanding.len)
     }
 
-    /// The oldest outstanding packet, if the latest acknowledged transmission was made at least `ahead` transmissions
-    /// after it.
-    ///
-    /// A packet that was sent again does not say which of its transmissions arrived, so its acknowledgement counts for none.
+    /// Returns the oldest outstanding packet if the latest acknowledged transmission is at least
+    /// `ahead` later. Those of retransmitted packets do not count, since their ACKs are ambiguous.
     #[inline]
     pub fn oldest_behind(&self, ahead: u64) -> Option<u64> {
         let (psn, oldest) = self.oldest()?;
@@ -215,44 +196,34 @@ impl Scoreboard {
         known.then(|| &self.records[self.slot(psn) as usize])
     }
 
-    /// Whether `psn` is sent, not acknowledged and not declared lost.
     #[inline]
     pub fn is_outstanding(&self, psn: u64) -> bool {
         self.record(psn).is_some_and(Record::is_outstanding)
     }
 
-    /// Whether `psn` is in flight again, by a transmission that at least so many went before.
+    /// Whether `psn` is in flight again, by a transmission after the first `transmissions`.
     #[inline]
     pub fn is_resent_since(&self, psn: u64, transmissions: u64) -> bool {
         self.record(psn).is_some_and(|record| record.resent().is_some() && record.order >= transmissions)
     }
 
-    /// Transmissions made so far.
-    #[inline]
     pub fn transmissions(&self) -> u64 {
         self.transmissions
     }
 
-    /// The lowest number not acknowledged.
-    #[inline]
     pub fn cumulative(&self) -> u64 {
         self.cumulative
     }
 
-    /// The number that the next new packet gets.
-    #[inline]
     pub fn next_psn(&self) -> u64 {
         self.next_psn
     }
 
-    /// Packets outstanding.
-    #[inline]
     pub fn outstanding(&self) -> u32 {
         self.outstanding.len
     }
 
-    /// Packets that wait to be sent again.
-    #[inline]
+    #[cfg(test)]
     pub fn lost(&self) -> u32 {
         self.lost.len
     }
@@ -263,16 +234,14 @@ impl Scoreboard {
         self.next_psn - self.cumulative
     }
 
-    /// Largest span.
     #[inline]
     pub fn capacity(&self) -> u64 {
         u64::from(self.capacity)
     }
 
-    /// Doubles the records, as seldom as the flight doubles.
     #[cold]
     fn grow(&mut self) {
-        let mut records = vec![Record::EMPTY; 2 * self.records.len()].into_boxed_slice();
+        let mut records = vec![Record::default(); 2 * self.records.len()].into_boxed_slice();
         let mask = records.len() as u64 - 1;
         let new_slot = |psn: u64| (psn & mask) as u32;
         let outstanding: Vec<u32> = self.psns(&self.outstanding).map(new_slot).collect();
@@ -286,19 +255,18 @@ impl Scoreboard {
         self.records = records;
     }
 
-    /// The numbers of a list's packets, in its order.
     fn psns(&self, list: &List) -> impl Iterator<Item = u64> {
         core::iter::successors(self.at(list.head), |(_, record)| self.at(record.next)).map(|(psn, _)| psn)
     }
 
     #[inline]
-    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, fate: PacketState) {
+    fn transmit(&mut self, slot: u32, now: Time, ev: Ev, backoff: Backoff, state: PacketState) {
         let record = &mut self.records[slot as usize];
         record.sent_at = now;
         record.order = self.transmissions;
         record.ev = ev;
         record.backoff = backoff;
-        record.fate = fate;
+        record.state = state;
         self.transmissions += 1;
         self.outstanding.push_back(&mut self.records, slot);
     }
@@ -311,7 +279,6 @@ impl Scoreboard {
         was_acked
     }
 
-    /// Moves the cumulative number past all acknowledged numbers that follow it.
     #[inline]
     fn skip_acked(&mut self) {
         let from = self.cumulative;
@@ -323,7 +290,7 @@ impl Scoreboard {
     fn settle_selective(&mut self, base: u64, bitmap: &[u64; 4], settled: &mut impl FnMut(Settled)) {
         let mut first = base;
         for bits in bitmap.iter().copied() {
-            // Most acknowledgements repeat what others have said: one packet of many is new.
+            // Most acknowledgements repeat earlier ones: few packets are new.
             let mut fresh = match bits {
                 0 => 0,
                 bits => self.in_flight_bits(first, bits) & !self.acked.load(first, self.next_psn),
@@ -339,7 +306,6 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a packet out of the lists and frees its slot.
     #[inline]
     fn take(&mut self, psn: u64) -> Settled {
         let slot = self.slot(psn);
@@ -352,11 +318,11 @@ impl Scoreboard {
         } else if record.lost().is_some() {
             self.lost.remove(&mut self.records, slot);
         }
-        self.records[slot as usize].fate = PacketState::FREE;
+        self.records[slot as usize].state = PacketState::FREE;
         Settled { psn, record }
     }
 
-    /// Keeps the bits of `bits` whose numbers are in flight; bit 0 stands for `first`.
+    /// Masks `bits`, from number `first` on, to the numbers in flight.
     #[inline]
     fn in_flight_bits(&self, first: u64, bits: u64) -> u64 {
         if first >= self.next_psn {
@@ -367,7 +333,6 @@ impl Scoreboard {
         bits & ones(known) & !ones(below)
     }
 
-    /// The number and record in a list's slot.
     #[inline]
     fn at(&self, slot: u32) -> Option<(u64, &Record)> {
         let record = self.records.get(slot as usize)?;

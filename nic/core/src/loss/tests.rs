@@ -207,19 +207,19 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
 #[test]
 fn patience_grows_once_a_round_trip_and_wears_off() {
     let mut rtt = RttEstimator::default();
-    let mut patience = Patience::default();
-    assert_eq!(patience.time_ps(&rtt), None);
+    let mut reorder_window = ReorderWindow::default();
+    assert_eq!(reorder_window.time_ps(&rtt), None);
     rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
-    let time_us = |patience: &Patience, rtt: &RttEstimator| patience.time_ps(rtt).unwrap() / US;
-    assert_eq!(time_us(&patience, &rtt), 9 + 12);
-    (0..5).for_each(|_| patience.on_mistake(at(10 * US), &rtt));
-    assert_eq!(time_us(&patience, &rtt), 9 + 14);
-    (2..100).for_each(|i| patience.on_mistake(at(10 * i * US), &rtt));
-    assert_eq!(time_us(&patience, &rtt), 9 + 32);
-    (0..16).for_each(|_| patience.on_confirmation());
-    assert_eq!(time_us(&patience, &rtt), 9 + 30);
-    (0..16 * 16).for_each(|_| patience.on_confirmation());
-    assert_eq!(time_us(&patience, &rtt), 9 + 12);
+    let time_us = |reorder_window: &ReorderWindow, rtt: &RttEstimator| reorder_window.time_ps(rtt).unwrap() / US;
+    assert_eq!(time_us(&reorder_window, &rtt), 9 + 12);
+    (0..5).for_each(|_| reorder_window.on_spurious_loss(at(10 * US), &rtt));
+    assert_eq!(time_us(&reorder_window, &rtt), 9 + 14);
+    (2..100).for_each(|i| reorder_window.on_spurious_loss(at(10 * i * US), &rtt));
+    assert_eq!(time_us(&reorder_window, &rtt), 9 + 32);
+    (0..16).for_each(|_| reorder_window.on_confirmed_loss());
+    assert_eq!(time_us(&reorder_window, &rtt), 9 + 30);
+    (0..16 * 16).for_each(|_| reorder_window.on_confirmed_loss());
+    assert_eq!(time_us(&reorder_window, &rtt), 9 + 12);
 }
 
 #[test]
@@ -227,14 +227,16 @@ fn each_patience_begins_with_its_own_time_and_comes_back_to_it() {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
     //= docs/specs/erasure.md#ERA-4
-    for (name, mut patience, first_us) in
-        [("usual", Patience::default(), 9 + 12), ("eager", Patience::eager(), 9), ("quick", Patience::quick(), 9 + 6)]
-    {
-        let time_us = |patience: &Patience| patience.time_ps(&rtt).unwrap() / US;
-        assert_eq!(time_us(&patience), first_us, "{name}");
-        patience.on_mistake(at(10 * US), &rtt);
-        assert_eq!(time_us(&patience), first_us + 2, "{name}");
-        (0..32).for_each(|_| patience.on_confirmation());
-        assert_eq!(time_us(&patience), first_us, "{name}");
+    for (name, mut reorder_window, first_us) in [
+        ("usual", ReorderWindow::default(), 9 + 12),
+        ("eager", ReorderWindow::eager(), 9),
+        ("quick", ReorderWindow::quick(), 9 + 6),
+    ] {
+        let time_us = |reorder_window: &ReorderWindow| reorder_window.time_ps(&rtt).unwrap() / US;
+        assert_eq!(time_us(&reorder_window), first_us, "{name}");
+        reorder_window.on_spurious_loss(at(10 * US), &rtt);
+        assert_eq!(time_us(&reorder_window), first_us + 2, "{name}");
+        (0..32).for_each(|_| reorder_window.on_confirmed_loss());
+        assert_eq!(time_us(&reorder_window), first_us, "{name}");
     }
 }

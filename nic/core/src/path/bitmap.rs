@@ -1,5 +1,4 @@
-//! Per-path penalties over the whole set of entropy values: the "bitmap" baseline of REPS §4.1, after STrack (Le et al.,
-//! 2024). Clauses (BITMAP-n) are in `docs/specs/bitmap.md`.
+//! REPS's "bitmap" baseline (§4.1), after STrack (Le et al., 2024): `docs/specs/bitmap.md`.
 
 #[cfg(test)]
 mod tests;
@@ -7,11 +6,10 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::vec;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, ahead, draw, draw_lasting};
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, ahead, draw, draw_lasting,
+    settings,
+};
 
 settings! {
     /// The settings of [`Bitmap`].
@@ -22,17 +20,17 @@ settings! {
         /// Penalty for a marked acknowledgement.
         #[schemars(range(min = 0, max = 15))]
         pub mark_penalty: u8 = 1,
-        /// Penalty for a trimmed packet, and for one that is lost because later ones arrived.
+        /// Penalty for a packet that was trimmed or lost because later ones arrived.
         #[schemars(range(min = 0, max = 15))]
         pub loss_penalty: u8 = 4,
         /// Penalty for a timeout.
         #[schemars(range(min = 0, max = 15))]
         pub timeout_penalty: u8 = 15,
-        /// Which of the values passed over for one packet lose a point of their penalty.
+        /// Which of the values skipped for one packet lose a point of their penalty.
         pub pardon: BitmapPardon = BitmapPardon::First,
     }
 
-    /// Which of the values passed over for one packet lose a point of their penalty.
+    /// Which of the values skipped for one packet lose a point of their penalty.
     #[derive(Default)]
     pub enum BitmapPardon {
         /// The first one.
@@ -43,11 +41,11 @@ settings! {
     }
 }
 
-/// Takes entropy values in turn and passes over those that have a penalty.
+/// Takes entropy values in turn and skips those that have a penalty.
 #[derive(Clone, Debug)]
 pub struct Bitmap {
     state: Penalties,
-    /// Its penalties are at most 15.
+    /// With penalties of at most 15.
     settings: BitmapConfig,
 }
 
@@ -59,7 +57,7 @@ impl Bitmap {
         }
     }
 
-    /// Passes over values that have a penalty. The first, or each, loses a point of it.
+    /// Skips values that have a penalty, and reduces that of the first or of each.
     //= docs/specs/bitmap.md#BITMAP-4 skipping
     //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
     #[cold]
@@ -80,7 +78,7 @@ impl Bitmap {
 impl Scheme for Bitmap {
     type Config = BitmapConfig;
 
-    /// Half a byte for each of 256 entropy values, and four bytes of position. With 65,535 values it is 32,772 bytes.
+    /// Half a byte per entropy value, and four bytes of position. With 65,535 values: 32,772 bytes.
     const STATE_BYTES: usize = Self::EVS as usize / 2 + 2 * size_of::<Ev>();
 
     //= docs/specs/bitmap.md#BITMAP-7 256 of them
@@ -125,27 +123,24 @@ impl Balancer for Bitmap {
     }
 }
 
-/// Most values passed over for one packet. It bounds the packet's cost where most of a large set has a penalty.
+/// Maximum values skipped for one packet, to bound its cost when most have a penalty.
 const MAX_PASSED: u16 = 32;
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Debug)]
 struct Penalties {
     /// Two penalties in a byte; the even value's is the lower half.
     penalties: Box<[u8]>,
-    /// How many values this turn through the set has passed.
+    /// The number of values passed in this turn.
     turn: u16,
-    /// Where the turn began.
     first: Ev,
 }
 
 impl Penalties {
-    /// The value whose turn it is.
     fn current(&self, evs: u16) -> Ev {
         ahead(self.first, self.turn, evs)
     }
 
-    /// Goes on to the next value. A new turn begins at a random one.
+    /// Advances to the next value. A new turn begins at a random one.
     //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
     fn advance(&mut self, evs: u16, rng: &mut Rng) {
         self.turn += 1;
@@ -159,7 +154,7 @@ impl Penalties {
         self.penalties.get(usize::from(ev.index() / 2)).map_or(0, |pair| pair >> shift(ev) & 15)
     }
 
-    /// Changes a penalty by `change`, which must stay within 0 to 15.
+    /// Changes a penalty; `change` must stay within 0 to 15.
     fn update(&mut self, ev: Ev, change: impl FnOnce(u8) -> u8) {
         let penalty = change(self.penalty(ev));
         if let Some(pair) = self.penalties.get_mut(usize::from(ev.index() / 2)) {

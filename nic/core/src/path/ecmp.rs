@@ -1,10 +1,8 @@
 //! ECMP: one path for the whole connection, drawn when it starts.
 
-use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, draw_lasting};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{Balancer, Ev, NoSettings, Now, Path, Rng, Scheme, SendInfo, draw_lasting};
 
-/// Keeps one entropy value for the whole connection, whatever comes back.
+/// Keeps one entropy value for the whole connection, regardless of feedback.
 #[derive(Clone, Debug)]
 pub struct Ecmp {
     ev: Ev,
@@ -15,7 +13,6 @@ impl Scheme for Ecmp {
 
     const STATE_BYTES: usize = size_of::<Ev>();
 
-    /// Draws the connection's entropy value, from the connection's own seed if it has one.
     fn make(_own: &NoSettings, path: &Path, rng: &mut Rng) -> Self {
         Self { ev: draw_lasting(path, 0, rng) }
     }

@@ -1,20 +1,17 @@
-//! Flowcells (He et al., *Presto*, SIGCOMM 2015, §3.1): a new path every 64 KiB. Clauses (FLOWCELL-n) are in
-//! `docs/specs/flowcell.md`.
+//! Flowcells (He et al., *Presto*, SIGCOMM 2015, §3.1) of 64 KiB: `docs/specs/flowcell.md`.
 
 #[cfg(test)]
 mod tests;
 
-use super::{Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, ahead, draw, draw_lasting};
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, ahead, draw, draw_lasting, settings,
+};
 use crate::units::ByteSize;
 
 settings! {
     /// The settings of [`Flowcell`].
     pub struct FlowcellConfig {
-        /// Most wire bytes of a flowcell. A larger packet makes a flowcell of its own.
+        /// Maximum wire bytes of a flowcell. A larger packet forms one alone.
         #[schemars(range(min = 1, max = 2_147_483_648_u64))]
         pub cell_bytes: ByteSize = ByteSize::kib(64),
         /// How the path of the next flowcell is chosen.
@@ -32,7 +29,7 @@ settings! {
     }
 }
 
-/// Keeps an entropy value for so many bytes, then takes another. Of all feedback only a timeout counts.
+/// Keeps an entropy value for a number of bytes or until a timeout, then takes another.
 #[derive(Clone, Debug)]
 pub struct Flowcell {
     state: Cell,
@@ -58,10 +55,12 @@ impl Scheme for Flowcell {
 impl Balancer for Flowcell {
     //= docs/specs/flowcell.md#FLOWCELL-2 A full flowcell
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
+        let evs = now.path.evs;
         let after = self.state.sent_bytes.saturating_add(packet.bytes);
         let is_full = self.state.sent_bytes > 0 && after > self.cell_bytes;
         if is_full {
-            self.state.ev = self.ev_after(now.path.evs, rng);
+            //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
+            self.state.ev = if self.in_turn { ahead(self.state.ev, 1, evs) } else { draw(evs, rng) };
         }
         self.state.sent_bytes = if is_full { packet.bytes } else { after };
         self.state.ev
@@ -75,14 +74,6 @@ impl Balancer for Flowcell {
     }
 }
 
-impl Flowcell {
-    //= docs/specs/flowcell.md#FLOWCELL-3 the next EV
-    fn ev_after(&self, evs: u16, rng: &mut Rng) -> Ev {
-        if self.in_turn { ahead(self.state.ev, 1, evs) } else { draw(evs, rng) }
-    }
-}
-
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     /// Bytes sent in this flowcell; `u32::MAX` ends it.

@@ -1,9 +1,9 @@
-//! Flowcut, NIC-only: a connection uses one path at a time and leaves it only when nothing is in flight, so that
-//! nothing is reordered (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`).
+//! Flowcut, NIC-only (Flowcut §II, §II-D, §IV-A, §IV-C; `docs/specs/flowcut.md`): a connection
+//! leaves its path only when nothing is in flight, so that nothing is reordered.
 //!
-//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged. A path whose
-//! round-trip time is too long, or grows too fast, is *drained*: new packets wait until everything sent is
-//! acknowledged, then go over another path.
+//! A *flowcut* is what goes over one path between two moments at which everything is acknowledged.
+//! A path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait
+//! until everything sent is acknowledged, then go over another path.
 
 mod config;
 mod rates;
@@ -17,12 +17,9 @@ pub use self::config::{FlowcutConfig, FlowcutRule};
 use self::rates::Rates;
 use self::rtt::Delay;
 use super::{
-    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, Scheme, SendInfo, draw, draw_lasting, draw_other,
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, Publisher, Rng, Scheme, SendInfo, Time,
+    draw, draw_lasting, draw_other,
 };
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 
 /// Flowcut for one connection.
 #[derive(Clone, Debug)]
@@ -31,27 +28,25 @@ pub struct Flowcut {
     state: Cut,
 }
 
-/// The present flowcut: its path, how the path does, and whether it drains.
+/// The present flowcut: its path, the path's condition, and whether it drains.
 #[derive(Clone, Debug)]
 struct Cut {
     delay: Delay,
-    /// What paths deliver, where the connection learns its path.
+    /// Delivery rates of paths, if the connection learns its path.
     rates: Rates,
-    /// When feedback last came, or the drain began, in ps.
-    heard_at: Time,
-    /// When the last silent round was counted. A timeout of an earlier transmission belongs to that round.
+    /// Time of the last feedback, or of the drain's start.
+    feedback_at: Time,
+    /// When the last silent round was counted, which includes timeouts of earlier transmissions.
     round_at: Time,
-    /// Wire bytes of new packets that may still go during this drain.
     allowance_bytes: u64,
     /// While `overlapping`: the first packet of the present path.
     boundary_psn: u64,
     ev: Ev,
     phase: Phase,
-    /// Timeouts of this path in a row, without feedback between them.
+    /// Consecutive timeouts of this path without feedback.
     silent_rounds: u8,
     /// Something was sent since the flowcut ended.
     active: bool,
-    /// The next packet draws a path.
     fresh: bool,
     /// The path was changed early: packets of the old one may be open.
     overlapping: bool,
@@ -61,17 +56,15 @@ struct Cut {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Packets go.
     Open,
-    /// New packets wait until everything is acknowledged.
     Draining,
-    /// The old path was dead: open packets go again one by one.
+    /// The old path failed: open packets are retransmitted one by one.
     Repairing,
 }
 
 impl Flowcut {
-    /// Wire bytes of new packets that may go now, windows aside: all (`u64::MAX`), what is left of a drain's
-    /// allowance, or 0. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
+    /// Returns the wire bytes of new packets that may go now: `u64::MAX`, the rest of a drain's
+    /// allowance, or 0. For external pausing by XOFF, XOFF with credit and XON.
     //= docs/specs/flowcut.md#FLC-30 pausing from outside
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
@@ -86,7 +79,7 @@ impl Flowcut {
         self.state.ev
     }
 
-    /// Ends the flowcut: everything sent is acknowledged, so only duplicates can still come over the old path.
+    /// Ends the flowcut: all is acknowledged, so the old path can only deliver duplicates.
     //= docs/specs/flowcut.md#FLC-3 end of a flowcut
     fn end_flowcut(&mut self, path: &Path) {
         let is_congested = !self.settings.simple && self.is_congested(path);
@@ -102,13 +95,12 @@ impl Flowcut {
         }
     }
 
-    /// Whether the path is congested and, where the connection learns its path, another one delivered more.
+    /// Whether the path is congested and, if the path is learned, another one delivered more.
     fn is_congested(&self, path: &Path) -> bool {
         let Self { settings, state } = self;
         state.delay.is_congested(settings, path) && (!path.learned || state.rates.is_behind(settings.rule.ratio))
     }
 
-    /// Whether the path is congested, and a drain would pay.
     fn is_worth_leaving(&self, path: &Path, ack: &AckInfo) -> bool {
         let Self { settings, state } = self;
         //= docs/specs/flowcut.md#FLC-25 no drain near the end
@@ -125,18 +117,18 @@ impl Flowcut {
         let state = &mut self.state;
         state.phase = Phase::Draining;
         state.allowance_bytes = self.settings.credit_bytes;
-        state.heard_at = now.time;
+        state.feedback_at = now.time;
         state.held = false;
     }
 
-    /// Goes on over the old path, since the acknowledgements that the drain waits for do not come.
+    /// Continues on the old path, since the expected acknowledgements do not arrive.
     //= docs/specs/flowcut.md#FLC-24 A silent drain
     fn resume(&mut self, path: &Path) {
         self.state.phase = Phase::Open;
         self.state.delay.reset(&self.settings, path);
     }
 
-    /// Gives a dead path up. Open packets go again over another one, one by one.
+    /// Leaves a failed path. Open packets are retransmitted one by one over another path.
     //= docs/specs/flowcut.md#FLC-41 A dead path
     #[cold]
     fn abandon(&mut self, path: &Path) {
@@ -151,12 +143,10 @@ impl Flowcut {
         }
     }
 
-    /// When a drain without feedback ends.
     fn deadline(&self, path: &Path) -> Time {
-        self.state.heard_at.after(self.settings.drain_timeout_ps(path))
+        self.state.feedback_at.after(self.settings.drain_timeout_ps(path))
     }
 
-    /// Whether a new packet may go.
     fn admit_new(&mut self, path: &Path, packet: &SendInfo) -> Admission {
         let (state, most) = (&mut self.state, u64::from(self.settings.resume_packets));
         //= docs/specs/flowcut.md#FLC-28 bound of reordering
@@ -185,18 +175,17 @@ impl Flowcut {
         Admission::Wait
     }
 
-    fn draw(&mut self, evs: u16, rng: &mut Rng) -> Ev {
-        let old = self.state.ev;
+    fn draw(&self, evs: u16, rng: &mut Rng) -> Ev {
         //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
         }
         //= docs/specs/flowcut.md#FLC-4 another path than before
-        draw_other(old, evs, rng)
+        draw_other(self.state.ev, evs, rng)
     }
 }
 
-/// A path is left only to try others while so many times the bytes in flight, which a drain costs, are still to be sent.
+/// A path is left on trial only while this multiple of the bytes in flight is unsent.
 const TRIAL_SHARE: u64 = 32;
 
 impl Scheme for Flowcut {
@@ -210,7 +199,7 @@ impl Scheme for Flowcut {
         let state = Cut {
             delay: Delay::new(&settings, path),
             rates: Rates::default(),
-            heard_at: Time::ZERO,
+            feedback_at: Time::ZERO,
             round_at: Time::ZERO,
             allowance_bytes: 0,
             boundary_psn: 0,
@@ -230,7 +219,7 @@ impl Scheme for Flowcut {
 impl Balancer for Flowcut {
     //= docs/specs/flowcut.md#FLC-43 lowest packet first
     fn offers(&self) -> Offers {
-        Offers { hold_back: true, lowest_first: true, ..Offers::NOTHING }
+        Offers { hold_back: true, lowest_first: true, ..Offers::default() }
     }
 
     //= docs/specs/flowcut.md#FLC-1 one path for a flowcut
@@ -241,7 +230,7 @@ impl Balancer for Flowcut {
             self.state.rates.begin_path();
         }
         let state = &mut self.state;
-        // A request for a grant is no packet of the flow.
+        // A request for a grant is not a packet of the flow.
         state.active |= !packet.retransmit || packet.open_packets > 0;
         if state.phase == Phase::Draining && !packet.retransmit {
             state.allowance_bytes = state.allowance_bytes.saturating_sub(u64::from(packet.bytes));
@@ -251,7 +240,7 @@ impl Balancer for Flowcut {
 
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo, _publisher: &mut dyn Publisher) {
         let state = &mut self.state;
-        state.heard_at = now.time;
+        state.feedback_at = now.time;
         //= docs/specs/flowcut.md#FLC-14 ACKs of other paths
         if ack.ev == state.ev {
             state.silent_rounds = 0;
@@ -275,13 +264,13 @@ impl Balancer for Flowcut {
             return;
         }
         match loss.cause {
-            LossCause::Trimmed | LossCause::TrimmedLast => (state.heard_at, state.silent_rounds) = (now.time, 0),
+            LossCause::Trimmed | LossCause::TrimmedLast => (state.feedback_at, state.silent_rounds) = (now.time, 0),
             //= docs/specs/flowcut.md#FLC-40 silent rounds
             LossCause::Timeout if loss.sent_at >= state.round_at => {
                 state.round_at = now.time;
                 state.silent_rounds = state.silent_rounds.saturating_add(1);
                 //= docs/specs/flowcut.md#FLC-41 A dead path
-                let was_alone = loss.in_flight_bytes == 0 && state.heard_at <= loss.sent_at;
+                let was_alone = loss.in_flight_bytes == 0 && state.feedback_at <= loss.sent_at;
                 let rounds = if was_alone { u8::MAX } else { state.silent_rounds };
                 if (1..=rounds).contains(&self.settings.dead_rounds) {
                     self.abandon(now.path);
@@ -291,7 +280,7 @@ impl Balancer for Flowcut {
         }
     }
 
-    /// The end of a silent drain in which a packet waits.
+    /// The end of a silent drain while a packet waits.
     fn poll_timeout(&self, path: &Path) -> Option<Time> {
         (self.state.held && self.is_draining()).then(|| self.deadline(path))
     }

@@ -1,26 +1,23 @@
-//! Flowlet switching (Vanini et al., NSDI 2017) by the host: a new path after a gap, as REPS §4.1 runs it with a gap of
-//! half an RTT. Clauses (FLOWLET-n) are in `docs/specs/flowlet.md`.
+//! Flowlets (Vanini et al., NSDI 2017) by a gap at the host (REPS §4.1): `docs/specs/flowlet.md`.
 
 #[cfg(test)]
 mod tests;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, Time, draw, draw_lasting,
+    settings,
+};
 use crate::units::Micros;
 
 settings! {
     /// The settings of [`Flowlet`].
     pub struct FlowletConfig {
-        /// What the gap is measured between: a flowlet ends when nothing of the kind came for longer than `gap_us`.
+        /// What the gap is measured between: a flowlet ends after a gap of more than `gap_us`.
         pub clock: FlowletClock = FlowletClock::default(),
         /// The gap. By default half the base RTT.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub gap_us: Option<Micros> = None,
-        /// Least time between two changes of the path. By default five base RTTs for `feedback`, 0 for `packets`.
+        /// Minimum time between changes. By default five base RTTs for `feedback`, 0 for `packets`.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub hold_us: Option<Micros> = None,
     }
@@ -96,10 +93,9 @@ impl Flowlet {
     }
 }
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// When the last packet or feedback came, as `clock` has it; [`Time::NEVER`] before the first packet.
+    /// Time of the last packet or feedback; [`Time::NEVER`] before the first packet.
     last_at: Time,
     held_until: Time,
     ev: Ev,

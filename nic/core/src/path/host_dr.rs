@@ -1,43 +1,39 @@
-//! Host DR: destination-based rotation at the host (OFAN §6, after DRB). It rotates over the switches where shortest
-//! paths to the destination turn from up to down. Clauses (HDR-n) are in `docs/specs/host-dr.md`.
+//! Host DR (OFAN §6, after DRB): rotates over the switches where shortest paths turn downwards.
 
 use rand_core::RngCore;
 use spray_wire::EvPort;
 
 use super::known_paths::{KnownPaths, Order};
 use super::labels::Labels;
-use super::{Balancer, Ev, PathEvs, Scheme, SendInfo, draw_below};
-use crate::now::{Now, Path};
+use super::{Balancer, Ev, Now, Path, PathEvs, Rng, Scheme, SendInfo, draw_below, settings};
 use crate::rng;
-use crate::rng::Rng;
-use crate::settings::settings;
 use crate::units::ByteSize;
 
 settings! {
     /// The settings of [`HostDr`].
     pub struct HostDrConfig {
-        /// Labels that take turns where the engine does not tell the paths.
+        /// Labels that take turns if the engine does not provide the paths.
         #[schemars(range(min = 1, max = 1_024))]
         pub labels: u16 = 64,
-        /// Packets of up to so many wire bytes are small. Small packets rotate apart from the others.
+        /// Packets of at most this many wire bytes rotate apart from larger ones.
         #[schemars(range(min = 0, max = 65_535))]
         pub small_bytes: ByteSize = ByteSize::new(256),
         /// The order of the turns.
         pub order: HostDrOrder = HostDrOrder::Drawn,
     }
 
-    /// The order in which paths take turns.
+    /// The order of the turns.
     #[derive(Default)]
     pub enum HostDrOrder {
         /// Each connection draws an order.
         #[default]
         Drawn,
-        /// The order in which the engine told the paths.
+        /// The engine's order of the paths.
         Told,
     }
 }
 
-/// Takes paths in turn, full and small packets each for themselves.
+/// Takes paths in turn, separately for full and small packets.
 #[derive(Clone, Debug)]
 pub struct HostDr {
     paths: KnownPaths,
@@ -97,7 +93,7 @@ impl Balancer for HostDr {
     }
 }
 
-/// Turns of a receiver's ACKs over the paths back, a class of packets of its own.
+/// Turns of a receiver's ACKs over the return paths, a separate class of packets.
 //= docs/specs/host-dr.md#HDR-2 classes of packets
 #[derive(Clone, Debug)]
 pub struct AckTurns {
@@ -108,20 +104,20 @@ pub struct AckTurns {
 }
 
 impl AckTurns {
-    /// Over no path yet. The order will come from the connection's seed.
+    /// Creates one without paths. The order will come from the connection's seed.
     pub fn new(path: &Path) -> Self {
         let seed = rng::stream(path.seed.unwrap_or_default(), ACKS).next_u64();
         Self { paths: KnownPaths::default(), turn: 0, evs: path.evs, seed }
     }
 
-    /// Takes turns over these paths from now on.
+    /// Sets the paths.
     pub fn on_reachable(&mut self, paths: &[PathEvs]) {
         self.paths = KnownPaths::new(paths, self.evs, Order::Drawn(self.seed));
         self.turn =
             if self.paths.is_empty() { 0 } else { draw_below(self.paths.count(), &mut rng::stream(self.seed, STARTS)) };
     }
 
-    /// The port of the next ACK; `None` without paths.
+    /// Returns the port of the next ACK; `None` without paths.
     pub fn next_port(&mut self) -> Option<EvPort> {
         Some(self.paths.in_turn(&mut self.turn)?.port(self.evs.into()))
     }

@@ -1,13 +1,12 @@
-//! The paths that an engine tells a scheme: entropy values for each.
+//! The paths that an engine provides to a scheme: entropy values for each.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Ev, PathEvs, draw_below};
+use super::{Ev, PathEvs, Rng, draw_below};
 use crate::rng;
-use crate::rng::Rng;
 
-/// Paths that take turns; none where the engine told none.
+/// Paths that take turns; none if the engine provided none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownPaths {
     /// A value of every path, then another one of each, and so on.
@@ -15,23 +14,22 @@ pub(super) struct KnownPaths {
     paths: u16,
 }
 
-/// In which order paths take turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// As they are told.
+    /// As provided.
     Told,
-    /// One drawn from a seed.
+    /// Drawn from a seed.
     Drawn(u64),
     /// As [`Order::Drawn`], another in each round.
     DrawnEachRound(u64),
 }
 
 impl KnownPaths {
-    /// Takes at most [`MAX_PATHS`] of the paths whose values are below `evs`.
+    /// Takes at most [`MAX_PATHS`] paths with values below `evs`.
     pub(super) fn new(paths: &[PathEvs], evs: u16, order: Order) -> Self {
         let known = |path: &&PathEvs| path.iter().all(|ev| ev.index() < evs);
         let mut paths: Vec<PathEvs> = paths.iter().filter(known).take(MAX_PATHS).copied().collect();
-        // Where paths are many, each has one value.
+        // With many paths each has one value.
         let rounds =
             if paths.iter().all(|path| path.iter().all(|ev| *ev == path[0])) { 1 } else { PathEvs::default().len() };
         let mut rng = match order {
@@ -58,7 +56,7 @@ impl KnownPaths {
         self.paths
     }
 
-    /// A value of the path at `turn`, which moves on to the next; `None` without paths. A turn beyond the values counts modulo their number.
+    /// Returns a value of the path at `turn` (modulo their number), and advances it.
     pub(super) fn in_turn(&self, turn: &mut u16) -> Option<Ev> {
         let at = usize::from(*turn);
         let at = if at < self.evs.len() { at } else { at.checked_rem(self.evs.len())? };
@@ -67,7 +65,7 @@ impl KnownPaths {
     }
 }
 
-/// Shuffles. Every order is equally likely.
+/// Every order is equally likely.
 fn shuffle(paths: &mut [PathEvs], rng: &mut Rng) {
     for last in (1..paths.len()).rev() {
         paths.swap(last, draw_below(last as u16 + 1, rng).into());
@@ -76,5 +74,4 @@ fn shuffle(paths: &mut [PathEvs], rng: &mut Rng) {
 
 /// Core switches of a fat tree of 64-port switches: 65,536 hosts.
 const MAX_PATHS: usize = 1_024;
-/// Stream of the connection's seed.
 const ORDER: u64 = 1;

@@ -1,14 +1,8 @@
-//! A connection's few labels: consecutive entropy values that begin at a random one. Switches hash them to unrelated
-//! paths.
-//!
-//! The published artifacts choose their subflows so. A label's number follows from its value, so that no table is
-//! kept.
+//! A connection's labels: consecutive entropy values from a random one, which switches hash to
+//! unrelated paths, as in the published artifacts. Numbers follow from values, without a table.
 
-use super::{Ev, ahead, draw_lasting};
-use crate::now::Path;
-use crate::rng::Rng;
+use super::{Ev, Path, Rng, ahead, draw_lasting};
 
-/// Labels `0..count` of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Labels {
     first: Ev,
@@ -17,13 +11,12 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Makes `count` labels, or as many as there are values. The first is the value that `ecmp` would use.
+    /// Creates `count` labels, at most one per value. The first is the value that `ecmp` would use.
     pub(super) fn new(path: &Path, count: u16, rng: &mut Rng) -> Self {
         let evs = path.evs;
         Self { first: draw_lasting(path, 0, rng), count: count.clamp(1, evs), evs }
     }
 
-    /// How many there are; at least one.
     pub(super) fn count(&self) -> u16 {
         self.count
     }
@@ -32,14 +25,12 @@ impl Labels {
         ahead(self.first, label, self.evs)
     }
 
-    /// The label that has an entropy value, if one has it.
     pub(super) fn label(&self, ev: Ev) -> Option<u16> {
         let (index, first) = (ev.index(), self.first.index());
         let offset = if index >= first { index - first } else { index + (self.evs - first) };
         (index < self.evs && offset < self.count).then_some(offset)
     }
 
-    /// The label after `label`; the first follows the last.
     pub(super) fn after(&self, label: u16) -> u16 {
         if label + 1 < self.count { label + 1 } else { 0 }
     }

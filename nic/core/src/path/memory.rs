@@ -1,22 +1,22 @@
-//! What connections learn of the paths to a host, kept for the next one that goes there.
+//! Knowledge of the paths to a host, stored for the next connection to it.
 
 use alloc::vec::Vec;
 
 use super::Ev;
 
-/// What a connection has learned of the paths to its destination.
+/// A connection's knowledge of the paths to its destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// Entropy values whose packets came back well, the oldest first; those from `count` on mean nothing.
+    /// Entropy values that came back unmarked, the oldest first; `count` are valid.
     pub good: [Ev; MAX_GOOD],
-    /// How many.
+    /// The number of valid entries of `good`.
     pub count: u8,
     /// The path that may have failed.
     pub suspect: Option<Suspect>,
 }
 
 impl Remembered {
-    /// The entropy values whose packets came back well.
+    /// The entropy values that came back unmarked.
     pub fn good(&self) -> &[Ev] {
         self.good.get(..usize::from(self.count)).unwrap_or(&self.good)
     }
@@ -25,33 +25,29 @@ impl Remembered {
 /// A path that may have failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// The entropy value that leads there.
+    /// An entropy value of the path.
     pub ev: Ev,
-    /// Time that the answer to a probe may take, in ticks of 2^20 ps.
+    /// Maximum time to the answer to a probe, in ticks of 2^20 ps.
     pub wait: u32,
-    /// Probes stayed unanswered: it has failed.
+    /// Whether it failed: probes stayed unanswered.
     pub failed: bool,
 }
 
-/// Most entropy values of a [`Remembered`].
+/// Maximum number of entropy values of a [`Remembered`].
 pub const MAX_GOOD: usize = 16;
 
-/// What a host remembers of others, by numbers that tell these apart.
-///
-/// It holds 256 hosts with 64 bytes each, allocated when the first is remembered. A host whose number has the same remainder
-/// takes the place of another.
+/// Knowledge of 256 hosts, by number modulo 256: 64 bytes each, allocated on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Memories {
     places: Vec<Option<(u128, Remembered)>>,
 }
 
-/// Hosts that are remembered at most.
 const PLACES: usize = 256;
 
 const _: () = assert!(size_of::<Option<(u128, Remembered)>>() <= 64, "as the documentation says");
 
 impl Memories {
-    /// Keeps what was learned of the paths to `host`.
+    /// Stores the knowledge of the paths to `host`.
     pub fn keep(&mut self, host: u128, learned: Remembered) {
         self.places.resize(PLACES, None);
         if let Some(place) = self.places.get_mut(place(host)) {
@@ -59,7 +55,7 @@ impl Memories {
         }
     }
 
-    /// What is known of the paths to `host`.
+    /// Returns the knowledge of the paths to `host`.
     pub fn of(&self, host: u128) -> Option<&Remembered> {
         self.places.get(place(host))?.as_ref().filter(|(known, _)| *known == host).map(|(_, learned)| learned)
     }

@@ -1,25 +1,21 @@
-//! Ultra Ethernet's `mixed`: an EV that comes back unmarked is used again, once, and before the [`Bitmap`]'s next one. Clauses (MIX-n)
-//! are in `docs/specs/mixed.md`.
+//! Ultra Ethernet's `mixed`: unmarked EVs once more, then the [`Bitmap`]'s: `docs/specs/mixed.md`.
 
 use alloc::collections::VecDeque;
 
-use super::{AckInfo, Balancer, Bitmap, BitmapConfig, Ev, LossInfo, Scheme, SendInfo};
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{AckInfo, Balancer, Bitmap, BitmapConfig, Ev, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo};
 
-/// Recycles entropy values as REPS without a buffer of fixed places, and explores as the bitmap does.
+/// Recycles entropy values as REPS, without a buffer of fixed size, and explores as the bitmap.
 #[derive(Clone, Debug)]
 pub struct Mixed {
     bitmap: Bitmap,
-    /// Values to use again, the oldest first; at most [`KEPT`].
+    /// Values to reuse, the oldest first; at most [`KEPT`].
     returned: VecDeque<Ev>,
 }
 
 impl Scheme for Mixed {
     type Config = BitmapConfig;
 
-    /// The bitmap's, and 512 bytes of values to use again.
+    /// The bitmap's, and 512 bytes of values to reuse.
     const STATE_BYTES: usize = Bitmap::STATE_BYTES + KEPT * size_of::<Ev>();
 
     //= docs/specs/mixed.md#MIX-4 as many as the bitmap
@@ -54,7 +50,7 @@ impl Balancer for Mixed {
     }
 }
 
-/// Values kept at most: a window of 1 MB in packets of 4 KiB.
+/// Maximum number of stored values: a window of 1 MB in packets of 4 KiB.
 const KEPT: usize = 256;
 
 #[cfg(test)]

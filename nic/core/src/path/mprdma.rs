@@ -1,16 +1,12 @@
-//! The path rule of MP-RDMA (Lu et al., NSDI 2018, §4.2 and §4.3): each acknowledgement sends the next packet over
-//! its own path. `artifact` is the rule as REPS's artifact runs it (REPS §4.1). Clauses (MPRDMA-n) are in
-//! `docs/specs/mprdma.md`.
+//! MP-RDMA's path rule (Lu et al., NSDI 2018, §4.2, §4.3; REPS §4.1): `docs/specs/mprdma.md`.
 
 #[cfg(test)]
 mod tests;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo, draw, draw_below};
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Offers, PacketInfo, Path, Publisher, Rng, Scheme, SendInfo, Time,
+    draw, draw_below, settings,
+};
 use crate::units::Ratio;
 
 settings! {
@@ -18,11 +14,10 @@ settings! {
     pub struct MprdmaConfig {
         /// The variant of the rule.
         pub rule: MprdmaRule = MprdmaRule::Artifact,
-        /// `paper`: an acknowledged packet more than this many behind the latest one was on a slow path. That path is not
-        /// used again.
+        /// `paper`: paths of packets more than this many behind the latest are not reused.
         #[schemars(range(min = 1, max = 65_535))]
         pub ooo_packets: u16 = 32,
-        /// `paper`: the probability that a round trip sends one packet over a random path. Thousandths count.
+        /// `paper`: probability per round trip of a packet on a random path. Thousandths count.
         #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub probe_share: Ratio = Ratio::permille(10),
     }
@@ -62,7 +57,7 @@ impl Scheme for Mprdma {
 
 impl Balancer for Mprdma {
     fn offers(&self) -> Offers {
-        Offers { packet_feedback: self.settings.paper, ..Offers::NOTHING }
+        Offers { packet_feedback: self.settings.paper, ..Offers::default() }
     }
 
     //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
@@ -99,7 +94,7 @@ impl Balancer for Mprdma {
         }
     }
 
-    /// Keeps the number: the last call for an acknowledgement brings the highest.
+    /// Stores the number: the last call for an acknowledgement has the highest.
     fn on_packet_acked(&mut self, _now: Now<'_>, packet: &PacketInfo) {
         self.state.acked = packet.psn;
     }
@@ -132,15 +127,13 @@ fn has_room(ack: &AckInfo) -> bool {
     room.saturating_add(SLACK_BYTES) > 2 * u64::from(ack.packet_bytes)
 }
 
-/// REPS's artifact asks for room for a full packet less its header and two bytes.
+/// REPS's artifact requires room for a full packet less its header and two bytes.
 const SLACK_BYTES: u64 = 66;
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastAck {
-    /// Highest packet number of the acknowledgement at hand.
+    /// Highest packet number of the present acknowledgement.
     acked: u64,
-    /// Highest packet number acknowledged.
     highest: u64,
     /// When the next round trip begins.
     probe_at: Time,
@@ -149,7 +142,6 @@ struct LastAck {
     reuses: bool,
 }
 
-/// What a NIC keeps once for all connections.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     ooo_packets: u64,

@@ -1,16 +1,13 @@
-//! MPTCP-like: a few subflows, each with its own label, share of the bytes and window (REPS §4.2, "multiple queue
-//! pairs"). Clauses (MPTCP-n) are in `docs/specs/subflow.md`.
+//! MPTCP-like: a few subflows with a window each (REPS §4.2, "multiple queue pairs").
 
 use alloc::boxed::Box;
 
 use super::labels::Labels;
-use super::{AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Offers, PacketInfo, Scheme, SendInfo};
-use crate::Time;
+use super::{
+    AckInfo, Admission, Balancer, Ev, LossCause, LossInfo, Now, Offers, OnPath, PacketInfo, Path, Publisher, Rng,
+    Scheme, SendInfo, Time, settings,
+};
 use crate::cc::{AnyCc, CongestionControl, ControlConfig};
-use crate::event::Publisher;
-use crate::now::{Now, OnPath, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
 
 settings! {
     /// The settings of [`Mptcp`].
@@ -33,70 +30,58 @@ settings! {
     }
 }
 
-/// Most subflows: one bit each in a word.
+/// Maximum number of subflows: one bit each in a word.
 const MAX_SUBFLOWS: u16 = 64;
-/// How long a subflow is stale at first, in packets of the connection.
+/// Initial duration of staleness, in packets of the connection; it doubles each time.
 const STALE_PACKETS: u64 = 64;
-/// The largest number of times that this doubles.
 const MAX_STALE_DOUBLINGS: u8 = 10;
-/// Subflows of a connection by default.
 const SUBFLOWS: u16 = 8;
 
-/// Spreads packets over subflows. Each has its own window, kept by the connection's kind of congestion control.
+/// Spreads packets over subflows, each with a window of the connection's congestion control.
 #[derive(Debug)]
 pub struct Mptcp {
     labels: Labels,
-    /// The subflow that sends next.
     next: u16,
     /// The subflow that lost a packet last; `u16::MAX` if none did.
     loser: u16,
     /// The subflow that [`Balancer::admit`] chose for the next packet.
     chosen: Option<u16>,
-    /// When the pacing of a subflow lets the next packet go.
     paced_until: Option<Time>,
     equal: bool,
-    /// A bit for each subflow of which the acknowledgement at hand acknowledges packets.
+    /// A bit for each subflow with packets acknowledged by the present ACK.
     settled: u64,
-    /// A bit for each stale subflow.
     stale: u64,
-    /// Packets that all subflows sent.
     packets: u64,
     /// Wire bytes that all subflows sent for the first time.
     sent: u64,
-    /// The subflows' windows. Empty where the connection's own control decides.
+    /// Empty if the connection's own control decides.
     lanes: Box<[Lane]>,
-    /// A subflow's share of the path.
     share: Box<OnPath<Path>>,
 }
 
-/// What a subflow keeps.
 #[derive(Debug)]
 struct Lane {
     cc: AnyCc,
-    /// Wire bytes in flight.
     in_flight: u64,
-    /// Wire bytes that the acknowledgement at hand newly acknowledges.
+    /// Wire bytes that the present ACK newly acknowledges.
     acked: u64,
-    /// Wire bytes sent for the first time.
     sent: u64,
-    /// When a packet of it was last acknowledged.
     acked_at: Time,
-    /// Stops being stale once the connection has sent this number of packets.
+    /// The number of the connection's packets after which it is no longer stale.
     stale_until: u64,
-    /// The number of times it has become stale since a packet of it was acknowledged.
+    /// Times it became stale since a packet of it was acknowledged.
     stale_count: u8,
 }
 
 impl Mptcp {
-    /// Works its share of the path out anew, if that has changed.
     fn follow(&mut self, path: &Path) {
         self.share.follow(path, |path| path.share(self.labels.count()));
     }
 
-    /// The subflow that takes a packet now. The search begins at the one whose turn it is.
+    /// Returns the subflow that takes a packet now, searching from the next in turn.
     fn choose(&mut self, now: Now<'_>, packet: &SendInfo) -> Option<u16> {
         if packet.in_flight_bytes == 0 {
-            // A request for a grant counted as in flight. Nobody acknowledges it.
+            // A request for a grant counted as in flight, but is never acknowledged.
             self.lanes.iter_mut().for_each(|lane| lane.in_flight = 0);
         }
         self.end_stale();
@@ -126,7 +111,7 @@ impl Mptcp {
         second_best
     }
 
-    /// Takes back into use the subflows that have been stale for long enough, or all of them if no other is left.
+    /// Restores subflows that were stale for long enough, or all if no other is left.
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     fn end_stale(&mut self) {
         let mut stale = self.stale;
@@ -192,7 +177,7 @@ impl Scheme for Mptcp {
 
 impl Balancer for Mptcp {
     fn offers(&self) -> Offers {
-        Offers { hold_back: true, packet_feedback: true, ..Offers::NOTHING }
+        Offers { hold_back: true, packet_feedback: true, ..Offers::default() }
     }
 
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {

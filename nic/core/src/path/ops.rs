@@ -1,10 +1,8 @@
 //! OPS, oblivious packet spraying: a new random path for every packet (REPS §2.2).
 
-use super::{Balancer, Ev, NoSettings, Offers, Scheme, SendInfo, draw};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{Balancer, Ev, NoSettings, Now, Offers, Path, Rng, Scheme, SendInfo, draw};
 
-/// Draws an entropy value for each packet and learns nothing.
+/// Draws an entropy value for each packet and ignores feedback.
 #[derive(Clone, Debug)]
 pub struct Ops;
 
@@ -20,7 +18,7 @@ impl Scheme for Ops {
 
 impl Balancer for Ops {
     fn offers(&self) -> Offers {
-        Offers { sprays: true, ..Offers::NOTHING }
+        Offers { sprays: true, ..Offers::default() }
     }
 
     //= docs/specs/reps.md#REPS-22 OPS

@@ -1,19 +1,13 @@
-//! Reactive subflow spraying with precise fast loss detection (*Ordered Chaos*, SC 2026, the public artifact). A few
-//! subflows each keep their order on one path, and now and then the worst one moves to another path. Clauses (ORC-n)
-//! are in `docs/specs/ordered-chaos.md`; the receiver's half is `loss/subflow.rs`.
+//! *Ordered Chaos* (SC 2026, the public artifact): a few subflows keep their order, each on one
+//! path, and periodically the worst one moves. The receiver's half is `loss/subflow.rs`.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, Scheme, Section, SendInfo, Trailer,
-    Transmission, draw_lasting, draw_other,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, Publisher, Rng, Scheme, Section,
+    SendInfo, Time, Trailer, Transmission, draw_lasting, draw_other, settings,
 };
-use crate::Time;
-use crate::event::Publisher;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 use rand_core::RngCore;
 
@@ -23,36 +17,34 @@ mod tests;
 settings! {
     /// The settings of [`OrderedChaos`].
     pub struct OrderedChaosConfig {
-        /// Subflows, a power of two, at most as many as there are entropy values. Packets go to them in turn.
+        /// Subflows, a power of two, at most one per entropy value. Packets go to them in turn.
         #[schemars(range(min = 1, max = 64))]
         pub subflows: u8 = SUBFLOWS,
-        /// Time after which the subflow with the largest mean round-trip time moves to another path.
+        /// Time after which the subflow with the largest mean round-trip time changes its path.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub interval_us: Micros = Micros::new(15),
-        /// Largest random change of that time, either way, as a share of it. Thousandths count.
+        /// Maximum random change of that time, either way, as a share of it. Thousandths count.
         #[schemars(range(min = 0, max = 1), extend("x-decimals" = 3))]
         pub jitter: Ratio = Ratio::permille(250),
-        /// A subflow moves only if the largest mean exceeds the least one by this share of the least. Thousandths count.
+        /// Excess of the largest mean over the least, as a share of it, to move. Thousandths count.
         #[schemars(range(min = 0, max = 8), extend("x-decimals" = 3))]
         pub threshold: Ratio = Ratio::default(),
-        /// Whether a subflow also moves when it hears nothing for two such times while packets of it are in flight. Each
-        /// of these times is a base round-trip time at least.
+        /// Whether a subflow in flight also moves after two such times (or base RTTs) of silence.
         pub silence: bool = true,
-        /// Whether packets tell the receiver which packets went before them on their path, and trailers follow them. The
-        /// receiver finds losses from this.
+        /// Whether packets and trailers name their predecessors: the receiver then detects losses.
         pub detection: bool = true,
-        /// Time between trailers of a subflow (the artifact's probes). By default the base round-trip time.
+        /// Time between trailers of a subflow (the artifact's probes). By default the base RTT.
         #[schemars(range(min = 0.1, max = 1_000_000))]
         pub probe_us: Option<Micros> = None,
-        /// Packets of a subflow between trailers, in place of the time. 0 goes by the time.
+        /// Packets of a subflow between trailers, in place of the time; 0 uses the time.
         #[schemars(range(min = 0, max = 4_095))]
         pub probe_packets: u16 = 0,
-        /// Whether a trailer follows every packet that is sent again.
+        /// Whether a trailer follows every retransmission.
         pub probe_retransmissions: bool = true,
     }
 }
 
-/// Sends packet `p` over subflow `p` modulo their number, and moves subflows from path to path. The state is boxed.
+/// Sends packet `p` over subflow `p` modulo their number, and moves subflows between paths.
 #[derive(Clone, Debug)]
 pub struct OrderedChaos {
     state: Box<Schedule>,
@@ -60,49 +52,41 @@ pub struct OrderedChaos {
     settings: Settings,
 }
 
-/// What is to be done, and when. Sets of subflows are bitmaps.
+/// Pending actions and their times. Sets of subflows are bitmaps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Schedule {
-    /// The number of the next new packet.
     next_psn: u64,
-    /// When the worst subflow moves.
     next_move: Time,
-    /// When trailers are next due by time.
     next_probe_at: Time,
-    /// Subflows whose trailer goes before anything else.
+    /// Subflows with a trailer that goes before anything else.
     due: u64,
     /// Subflows that sent something since their last trailer.
     fresh: u64,
-    /// Subflows that take another path with their next packet.
     moving: u64,
-    /// Of those, the subflows whose path seems dead.
+    /// Moving subflows that leave a path that seems to have failed.
     fleeing: u64,
-    /// Subflows that heard nothing in the last listening time, with packets in flight.
+    /// Subflows with packets in flight, but without feedback in the last listening time.
     quiet: u64,
-    /// Subflows that heard something in the present one.
-    heard: u64,
-    /// When the present listening time may end.
+    /// Subflows with feedback in the present one.
+    answered: u64,
+    /// The earliest end of the present listening time.
     next_quiet: Time,
-    /// The path with the least mean, in the last interval that had samples.
+    /// The path with the least mean, in the last interval with samples.
     best: Option<Ev>,
-    /// A packet that was just sent again: its trailer goes before anything else.
+    /// A packet that was just retransmitted: its trailer goes before anything else.
     repeated: Option<u64>,
-    /// The section of the packet last sent.
     section: Section,
-    /// The present interval has no jitter added yet.
-    is_plain: bool,
+    lacks_jitter: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Subflow {
     /// Sum of the round-trip times in this interval, in units of 2^10 ps (1.02 ns).
     rtt_sum: u32,
-    /// How many there were.
     samples: u16,
     ev: Ev,
-    /// New packets of the present section; counting stops one above what a frame can tell.
+    /// New packets of the present section; counting stops one above what a frame can carry.
     sent: u16,
-    /// Packets not acknowledged.
     open: u16,
 }
 
@@ -125,7 +109,7 @@ impl Scheme for OrderedChaos {
 
 impl Balancer for OrderedChaos {
     fn offers(&self) -> Offers {
-        Offers { sections: self.settings.detects, packet_feedback: true, ..Offers::NOTHING }
+        Offers { sections: self.settings.detects, packet_feedback: true, ..Offers::default() }
     }
 
     //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
@@ -164,7 +148,7 @@ impl Balancer for OrderedChaos {
             let is_present = self.subflows[index].sample(loss.ev, now.since(loss.sent_at));
             // A NACK shows that the path carries packets. The gap rule is only the sender's guess.
             if is_present && loss.cause != LossCause::SackGap {
-                self.state.heard |= bit(index);
+                self.state.answered |= bit(index);
             }
         } else if self.subflows[index].ev == loss.ev {
             //= docs/specs/ordered-chaos.md#ORC-7 timeouts
@@ -188,14 +172,14 @@ impl Balancer for OrderedChaos {
     fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         if let Some(psn) = self.state.repeated.take() {
             //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
-            return Some(self.ask_for(psn, self.subflows[self.index(psn)].ev, false));
+            return Some(self.trailer_for(psn, self.subflows[self.index(psn)].ev, false));
         }
         if now.time >= self.state.next_probe_at {
             self.end_probe_interval(now);
             //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
             let is_old = |oldest: &Transmission| now.since(oldest.sent_at) >= self.settings.probe_interval_ps(now.path);
             if let Some(oldest) = flight.oldest.filter(is_old) {
-                return Some(self.ask_for(oldest.psn, oldest.ev, true));
+                return Some(self.trailer_for(oldest.psn, oldest.ev, true));
             }
         }
         while self.state.due != 0 {
@@ -214,13 +198,14 @@ impl Balancer for OrderedChaos {
         let subflow = &mut self.subflows[index];
         subflow.open = subflow.open.saturating_sub(1);
         if !packet.was_lost && subflow.sample(packet.ev, now.since(packet.sent_at)) {
-            self.state.heard |= bit(index);
+            self.state.answered |= bit(index);
         }
     }
 }
 
 impl OrderedChaos {
-    /// The entropy values of the subflows. One that is to move has its old value until its next packet.
+    #[cfg(test)]
+    /// The entropy values of the subflows, before pending moves.
     pub fn evs(&self) -> impl Iterator<Item = Ev> {
         self.subflows.iter().map(|subflow| subflow.ev)
     }
@@ -229,8 +214,7 @@ impl OrderedChaos {
         (psn & (self.subflows.len() as u64 - 1)) as usize
     }
 
-    /// Starts the timers if they rest. Adds jitter to the present interval, which began where no generator was at
-    /// hand.
+    /// Starts idle timers, and adds the present interval's jitter, now that a generator is given.
     //= docs/specs/ordered-chaos.md#ORC-4 intervals
     fn arm(&mut self, now: Now<'_>, rng: &mut Rng) {
         let Self { state, settings, .. } = self;
@@ -240,15 +224,14 @@ impl OrderedChaos {
         if state.next_move == Time::NEVER {
             state.next_move = now.after(settings.interval_ps);
         }
-        if state.is_plain {
-            state.is_plain = false;
+        if state.lacks_jitter {
+            state.lacks_jitter = false;
             let jitter_ps = (u128::from(rng.next_u32()) * 2 * u128::from(settings.jitter_ps)) >> 32;
             let at = state.next_move.after(jitter_ps as u64);
             state.next_move = at.before(settings.jitter_ps);
         }
     }
 
-    /// Counts a new packet of a subflow into its section.
     fn on_new(&mut self, index: usize, packet: &SendInfo) {
         let Self { state, subflows, settings } = self;
         let count = subflows.len() as u64;
@@ -269,7 +252,7 @@ impl OrderedChaos {
         }
     }
 
-    /// Gives a subflow another path, where its next section begins.
+    /// Assigns a subflow another path, where its next section begins.
     //= docs/specs/ordered-chaos.md#ORC-6 moving
     fn take_path(&mut self, index: usize, evs: u16, rng: &mut Rng) {
         let (state, subflow) = (&mut self.state, &mut self.subflows[index]);
@@ -286,7 +269,7 @@ impl OrderedChaos {
         state.fleeing &= !bit(index);
     }
 
-    /// Decides that a subflow takes another path with its next packet. A trailer ends its section first.
+    /// Makes a subflow take another path with its next packet. A trailer ends its section first.
     //= docs/specs/ordered-chaos.md#ORC-6 moving
     //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
     fn leave_path(&mut self, index: usize) {
@@ -315,15 +298,15 @@ impl OrderedChaos {
             self.end_listening(now);
         }
         self.state.next_move = now.after(self.settings.interval_ps);
-        self.state.is_plain = true;
+        self.state.lacks_jitter = true;
     }
 
-    /// Moves the subflows that heard nothing for two listening times.
+    /// Moves the subflows without feedback for two listening times.
     //= docs/specs/ordered-chaos.md#ORC-8 silence
     fn end_listening(&mut self, now: Now<'_>) {
-        let quiet = self.open() & !self.state.heard;
+        let quiet = self.open() & !self.state.answered;
         let silent = quiet & self.state.quiet;
-        (self.state.quiet, self.state.heard) = (quiet & !silent, 0);
+        (self.state.quiet, self.state.answered) = (quiet & !silent, 0);
         self.state.next_quiet = now.after(now.path.base_rtt_ps);
         self.state.fleeing |= silent;
         for index in 0..self.subflows.len() {
@@ -346,18 +329,17 @@ impl OrderedChaos {
         };
     }
 
-    /// The subflows that have packets in flight.
     fn open(&self) -> u64 {
         let subflows = self.subflows.iter().enumerate();
         subflows.fold(0, |open, (index, subflow)| if subflow.open > 0 { open | bit(index) } else { open })
     }
 
-    /// A trailer behind the last transmission of a packet, on its path.
-    fn ask_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
+    /// A trailer after the last transmission of a packet, on its path.
+    fn trailer_for(&self, psn: u64, ev: Ev, ack_now: bool) -> Trailer {
         Trailer { psn, ev, section: Section::new(self.settings.log2_subflows, 0), ack_now }
     }
 
-    /// A trailer behind the last packet of a subflow, if its section has packets.
+    /// A trailer after the last packet of a subflow, if its section has packets.
     fn follow(&mut self, index: usize) -> Option<Trailer> {
         self.state.fresh &= !bit(index);
         let subflow = &self.subflows[index];
@@ -371,20 +353,20 @@ impl OrderedChaos {
 
 impl Schedule {
     fn new() -> Self {
-        Self { next_move: Time::NEVER, next_probe_at: Time::NEVER, is_plain: true, ..Self::default() }
+        Self { next_move: Time::NEVER, next_probe_at: Time::NEVER, lacks_jitter: true, ..Self::default() }
     }
 
-    /// Nothing is in flight: no trailer has anything to tell.
+    /// Cancels trailers, since nothing is in flight.
     fn rest(&mut self) {
         (self.due, self.fresh, self.repeated, self.next_probe_at) = (0, 0, None, Time::NEVER);
     }
 }
 
 impl Subflow {
-    /// Takes a round-trip time if it is of the present path. Returns whether it is.
+    /// Takes a round-trip time of the present path. Returns whether it is of that path.
     fn sample(&mut self, ev: Ev, rtt_ps: u64) -> bool {
         let rtt = (rtt_ps >> RTT_SHIFT).clamp(1, u64::from(u32::MAX)) as u32;
-        // What does not fit any more is left out, so that the mean stays one.
+        // On overflow a sample is left out, which preserves the mean.
         if ev == self.ev
             && let (Some(sum), Some(samples)) = (self.rtt_sum.checked_add(rtt), self.samples.checked_add(1))
         {
@@ -399,13 +381,12 @@ impl Subflow {
     }
 }
 
-/// [`OrderedChaosConfig`] brought into range.
 #[derive(Clone, Debug)]
 struct Settings {
     interval_ps: u64,
     jitter_ps: u64,
     threshold_permille: u64,
-    /// By default a base round-trip time.
+    /// Default: a base round-trip time.
     probe_us: Option<Micros>,
     probe_packets: u64,
     log2_subflows: u8,
@@ -440,9 +421,7 @@ const fn bit(index: usize) -> u64 {
     1 << (index & 63)
 }
 
-/// Subflows of a connection by default.
 const SUBFLOWS: u8 = 16;
-/// A second, in ps.
 const MAX_INTERVAL_PS: u64 = 1_000_000_000_000;
 /// A sum of 2^32 such units is 4.4 s: all the round-trip times that are counted, at 67 us each.
 const RTT_SHIFT: u32 = 10;

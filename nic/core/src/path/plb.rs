@@ -1,45 +1,41 @@
-//! PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): a connection keeps its path until it stays
-//! congested. Variants: as REPS (§4.1), OFAN (§3.2, scheme 3) and Linux run it. Clauses (PLB-n) are in
-//! `docs/specs/plb.md`.
+//! PLB keeps a path until it stays congested (Qureshi et al., SIGCOMM 2022; `docs/specs/plb.md`),
+//! in variants of REPS (§4.1), OFAN (§3.2, scheme 3) and Linux.
 
 #[cfg(test)]
 mod tests;
 
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Scheme, SendInfo, draw, draw_lasting};
-use crate::Time;
-use crate::event::Publisher;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Path, Publisher, Rng, Scheme, SendInfo, Time, draw, draw_lasting,
+    settings,
+};
 use crate::link::PS_PER_S;
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
 use crate::units::{Micros, Ratio};
 
 settings! {
     /// The settings of [`Plb`].
     pub struct PlbConfig {
-        /// The variant that gives the settings that are left out.
+        /// The variant that provides the defaults.
         pub rule: PlbRule = PlbRule::default(),
-        /// A round is congested when more than this share of its packets was marked or lost (`linux`: this share or more). By
-        /// default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
+        /// Share of marked or lost packets above which a round is congested (`linux`: from which).
+        /// By default 0 (`reps`), 0.4 (`ofan`), 0.5 (`linux`).
         #[schemars(range(min = 0, max = 1))]
         pub marked_share: Option<Ratio> = None,
-        /// Congested rounds in a row that change the path. By default 2 (`reps`), 1 (`ofan`), 12 (`linux`).
+        /// Consecutive congested rounds to change the path. By default 2, 1 (`ofan`), 12 (`linux`).
         #[schemars(range(min = 1, max = 255))]
         pub rounds: Option<u8> = None,
-        /// Congested rounds in a row that change the path while nothing is in flight. By default 3 (`linux`), otherwise
-        /// as `rounds`.
+        /// The same while nothing is in flight. By default 3 (`linux`), otherwise as `rounds`.
         #[schemars(range(min = 1, max = 255))]
         pub idle_rounds: Option<u8> = None,
         /// Length of a round measured by time. By default the base RTT.
         #[schemars(range(min = 0.000_001, max = 1_000_000))]
         pub round_us: Option<Micros> = None,
-        /// Acknowledged packets in a round; 0 measures rounds by time. By default those of a BDP (`ofan`), otherwise 0.
+        /// Acknowledged packets in a round; 0: by time. By default a BDP (`ofan`), otherwise 0.
         #[schemars(range(min = 0, max = 16_777_216))]
         pub round_packets: Option<u32> = None,
-        /// Least time between two changes of the path for timeouts. By default five base RTTs (`reps`), otherwise 0.
+        /// Minimum time between changes for timeouts. By default five base RTTs (`reps`), else 0.
         #[schemars(range(min = 0, max = 1_000_000))]
         pub timeout_hold_us: Option<Micros> = None,
-        /// Time after a timeout in which congestion does not change the path. By default 60 s (`linux`), otherwise 0.
+        /// Time after a timeout without changes for congestion. By default 60 s (`linux`), else 0.
         #[schemars(range(min = 0, max = 1_000_000_000))]
         pub suspend_us: Option<Micros> = None,
     }
@@ -65,7 +61,7 @@ pub struct Plb {
 }
 
 impl Plb {
-    /// Counts packets that came back, and judges the round when it ends.
+    /// Counts packets that came back, and evaluates the round when it ends.
     //= docs/specs/plb.md#PLB-2 what counts
     //= docs/specs/plb.md#PLB-3 rounds
     //= docs/specs/plb.md#PLB-4 congested rounds
@@ -138,7 +134,6 @@ impl Balancer for Plb {
     }
 }
 
-/// What a NIC keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
     /// With rounds by time: feedback later than this ends the round.
@@ -147,12 +142,10 @@ struct Rounds {
     hold_until: Time,
     /// Congestion before this time changes nothing.
     suspended_until: Time,
-    /// Packets of this round that came back.
     delivered: u32,
-    /// How many of them were marked or lost.
+    /// The number of them that were marked or lost.
     congested: u32,
     ev: Ev,
-    /// Congested rounds in a row.
     rounds: u8,
     /// The next packet takes a new path.
     moves: bool,
@@ -164,21 +157,20 @@ impl Rounds {
     }
 }
 
-/// What a NIC keeps once for all connections; nothing is left at `auto`.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    /// By default a base round-trip time.
+    /// Default: a base round-trip time.
     round_us: Option<Micros>,
-    /// By default so many base round-trip times.
+    /// Default: `hold_rtts` base round-trip times.
     timeout_hold_us: Option<Micros>,
     hold_rtts: u64,
     suspend_ps: u64,
-    /// 0 measures rounds by time. By default that of a bandwidth-delay product.
+    /// 0 measures rounds by time. Default: a bandwidth-delay product.
     round_packets: Option<u32>,
     marked_ppm: u32,
     rounds: u8,
     idle_rounds: u8,
-    /// A round whose share equals the limit is congested too.
+    /// A round with a share equal to the limit is congested too.
     inclusive: bool,
 }
 
@@ -218,5 +210,5 @@ impl Settings {
     }
 }
 
-/// Rounds of so many packets end before their counts overflow.
+/// Limits a round so that its counts do not overflow.
 const MAX_ROUND_PACKETS: u32 = 1 << 24;

@@ -1,23 +1,19 @@
-//! The list of balancers: their names, and one type that is any of them.
+//! The registry of balancers: their names, and one type for all of them.
 
 use alloc::boxed::Box;
 
 use super::{
-    Admission, Balancer, Ecmp, Flight, Offers, Ops, PathEvs, Remembered, Reps, RepsConfig, Scheme, Section, SendInfo,
-    Trailer,
+    AckInfo, Admission, Balancer, Ecmp, Ev, Flight, LossInfo, Now, Offers, Ops, PacketInfo, Path, PathEvs, ProbeInfo,
+    Remembered, Reps, RepsConfig, Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
-use crate::Time;
 use crate::cc::ControlConfig;
 use crate::event::{Choice, Publisher};
-use crate::feedback::{AckInfo, Ev, LossInfo, PacketInfo, ProbeInfo};
 use crate::kinds::{Own, UnknownName, forward, kinds};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 
 kinds! {
-    /// Names the balancers.
+    /// The balancers by name.
     BalancerKind, "balancer";
-    /// Any of the balancers, dispatched without a vtable, but for those of other crates.
+    /// Any of the balancers, dispatched without a vtable except for those of other crates.
     AnyBalancer or Box<dyn Balancer>;
     /// The settings of one balancer.
     BalancerConfig or OwnBalancer;
@@ -27,10 +23,9 @@ kinds! {
     Ecmp "ecmp" ecmp Ecmp;
     /// A new random entropy value for every packet: oblivious packet spraying (REPS §2.2).
     Ops "ops" ops Ops;
-    /// Recycled entropies with freezing (REPS §3); its earlier name is ARCANE.
+    /// Recycled entropies with freezing (REPS §3), formerly ARCANE.
     Reps "reps" | "arcane" reps Reps;
-    /// Flowcut, NIC-only: changes its path only when nothing is in flight, so that nothing is reordered (Flowcut
-    /// §II).
+    /// Flowcut, NIC-only: changes paths only with nothing in flight: no reordering (Flowcut §II).
     Flowcut "flowcut" flowcut super::Flowcut;
     /// PLB: one path until it stays congested (REPS §4.1).
     Plb "plb" plb super::Plb;
@@ -42,21 +37,21 @@ kinds! {
     Mprdma "mprdma" mprdma super::Mprdma;
     /// Entropy values in turn, except those with a penalty, as STrack (REPS §4.1).
     Bitmap "bitmap" bitmap super::Bitmap;
-    /// Entropy values that came back unmarked, and between them the bitmap's: Ultra Ethernet's default.
+    /// Entropy values that came back unmarked, in between the bitmap's: Ultra Ethernet's default.
     Mixed "mixed" mixed super::Mixed;
-    /// REPS that recycles all entropy values that an ACK covers, explores evenly, finds losses before the timer, and
-    /// freezes when probes show that a path has failed: this project's own.
+    /// REPS, extended by this project: recycles all entropy values that an ACK covers, explores
+    /// evenly, detects losses before the timer, and freezes when probes show that a path has
+    /// failed.
     RepsPlus "reps-plus" reps_plus super::RepsPlus;
-    /// Host DR: takes the paths that the engine tells it in turn (OFAN §6).
+    /// Host DR: takes the paths that the engine provides in turn (OFAN §6).
     HostDr "host-dr" host_dr super::HostDr;
     /// A few subflows with a window each, like MPTCP (REPS §4.2).
     Mptcp "mptcp" mptcp super::Mptcp;
     /// A few labels in turn, each hashed to a lasting path (OFAN §3.2).
     Subflow "subflow" subflow super::Subflow;
-    /// Subflows that keep their order; the worst one moves to another path, and the receiver tells losses from
-    /// reordering (*Ordered Chaos*).
+    /// *Ordered Chaos*: subflows keep their order; the worst moves; the receiver detects losses.
     OrderedChaos "ordered-chaos" ordered_chaos super::OrderedChaos;
-    /// Every entropy value in turn, whatever comes back.
+    /// Every entropy value in turn, regardless of feedback.
     RoundRobin "round-robin" round_robin super::RoundRobin;
     presets:
     /// REPS's core logic alone, which never freezes (REPS §3.1).
@@ -65,31 +60,31 @@ kinds! {
     RepsProbing "reps-probing" Reps reps RepsConfig::with_probing;
 }
 
-/// How a connection makes a balancer of another crate.
+/// The constructor of another crate's balancer.
 pub type OwnBalancer = Own<MakeBalancer>;
 
-/// Makes a balancer for a new connection over a path, with the generator that its random choices come from.
+/// Creates a balancer for a new connection over a path, with the generator for its random choices.
 pub type MakeBalancer = dyn Fn(&Path, &mut Rng) -> Box<dyn Balancer> + Send + Sync;
 
 impl BalancerConfig {
-    /// Whether an engine should tell its connections which paths there are; see [`Balancer::on_reachable`].
+    /// Whether an engine should provide the paths; see [`Balancer::on_reachable`].
     pub const fn wants_reachability(&self) -> bool {
         of_scheme!(self, Of => Of::WANTS_PATHS, true)
     }
 
-    /// The number of entropy values that its authors give it.
+    /// The number of entropy values in its paper.
     pub const fn evs(&self) -> u16 {
         of_scheme!(self, Of => Of::EVS, 65_535)
     }
 
-    /// Whether ACKs to it take paths back in turn, where an engine tells them to the receiver too; see [`AckTurns`](super::AckTurns).
+    /// Whether ACKs return over the paths in turn, if known; see [`AckTurns`](super::AckTurns).
     pub const fn acks_in_turn(&self) -> bool {
         of_scheme!(self, Of => Of::ACKS_IN_TURN, false)
     }
 }
 
 impl AnyBalancer {
-    /// Makes the configured balancer. Where [`Path::seed`] is set, lasting choices come from it and not from `rng`.
+    /// Creates the configured balancer. Lasting choices come from [`Path::seed`], if set.
     pub fn new(config: &BalancerConfig, path: &Path, rng: &mut Rng) -> Self {
         make!(config, own => (own, path, rng), (own.make)(path, rng))
     }
@@ -128,7 +123,7 @@ mod tests {
 
     #[test]
     fn each_kind_offers_what_its_file_says() {
-        let nothing = Offers::NOTHING;
+        let nothing = Offers::default();
         for kind in BalancerKind::ALL {
             let expected = match kind {
                 BalancerKind::Flowcut => Offers { hold_back: true, lowest_first: true, ..nothing },

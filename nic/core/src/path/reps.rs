@@ -1,21 +1,18 @@
-//! REPS, recycled entropy packet spraying (REPS §3). An EV that comes back unmarked is used again, once. After a
-//! failure the connection freezes: it uses only EVs that it knows. Clauses (REPS-n) are in `docs/specs/reps.md`.
+//! REPS, recycled entropy packet spraying (REPS §3; `docs/specs/reps.md`): an EV that comes back
+//! unmarked is reused once; after a failure only EVs that worked are used.
 
 mod config;
 
 pub use self::config::{FailureSignal, FrozenWalk, MAX_BUFFER, PROBE_RTTS, RepsConfig, RepsRule, ThawCheck};
 use super::suspicion::{Suspicion, wait_ticks};
-use super::{AckInfo, Balancer, Ev, LossCause, LossInfo, Offers, ProbeInfo, Scheme, SendInfo, draw};
-use crate::Time;
+use super::{
+    AckInfo, Balancer, Ev, LossCause, LossInfo, Now, Offers, Path, ProbeInfo, Rng, Scheme, SendInfo, Time, draw,
+};
 use crate::event::{Choice, Event, FreezeReason, Publisher};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 use crate::units::{Micros, Ratio};
 
-/// Recycled entropy packet spraying.
-///
-/// Only [`Scheme::STATE_BYTES`] of its bytes are the paper's per-connection state (REPS table 1). The rest is
-/// settings, which a NIC would hold once for all connections, 24 bytes for probes, and what forces freezing in
+/// Recycled entropy packet spraying. [`Scheme::STATE_BYTES`] of its bytes are the paper's state
+/// (REPS table 1), the rest is settings, 24 bytes for probes, and what forces freezing in
 /// experiments.
 #[derive(Clone, Debug)]
 pub struct Reps {
@@ -23,31 +20,32 @@ pub struct Reps {
     /// `exitFreezingMode`.
     exit_freezing: Time,
     suspicion: Suspicion,
-    /// When the timeout of the suspect's lost packet runs out.
     expires_at: Time,
     force: Force,
     settings: Settings,
 }
 
 impl Reps {
-    /// Packets that explore before cached entropy values are used again (exploreCounter).
+    #[cfg(test)]
+    /// Packets that explore before cached entropy values are reused (exploreCounter).
     pub fn exploring(&self) -> u16 {
         self.state.explore
     }
 
-    /// Cached entropy values that have not been used since (numberOfValidEVs).
+    #[cfg(test)]
+    /// Cached entropy values that have not been reused since (numberOfValidEVs).
     pub fn valid_evs(&self) -> u8 {
         self.state.valid()
     }
 
-    /// Every entropy value that the buffer holds, used or not, in storage order.
+    #[cfg(test)]
+    /// Every entropy value in the buffer, used or not, in storage order.
     pub fn cached_evs(&self) -> &[Ev] {
         &self.state.cached[..usize::from(self.state.filled())]
     }
 
-    /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18.
-    ///
-    /// The paper caches before it thaws. Here thawing comes first, since it may empty the buffer and `ev` must stay.
+    /// Takes feedback that shows `ev` to be good: algorithm 1, lines 9-18, but thaws before it
+    /// caches, since thawing may empty the buffer and `ev` must stay.
     fn on_good_path(&mut self, now: Now<'_>, ev: Ev, publisher: &mut dyn Publisher) {
         self.check_thaw(now, publisher);
         if ev.index() < now.path.evs {
@@ -67,7 +65,7 @@ impl Reps {
         }
     }
 
-    /// Freezes for good once the time of a forced freeze has come.
+    /// Freezes permanently once the time of a forced freeze has come.
     //= docs/specs/reps.md#REPS-25 forced freezing
     #[cold]
     fn check_force(&mut self, now: Now<'_>, publisher: &mut dyn Publisher) {
@@ -116,7 +114,7 @@ impl Reps {
         publisher.on_event(now.time, Event::FreezeEntered { reason });
     }
 
-    /// Begins to probe the path of a lost packet, unless it probes another.
+    /// Starts to probe the path of a lost packet, unless it probes another.
     //= docs/specs/reps.md#REPS-27 evidence by EV
     fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         if self.suspicion.suspect().is_none() && !self.state.is_frozen() && self.settings.freezing {
@@ -125,7 +123,7 @@ impl Reps {
         }
     }
 
-    /// Whether a loss that was not trimmed means a failed path rather than congestion (REPS appendix A).
+    /// Whether an untrimmed loss means a failed path rather than congestion (REPS appendix A).
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     //= docs/specs/reps.md#REPS-16 declared losses
     fn is_failure(&self, path: &Path, loss: &LossInfo) -> bool {
@@ -143,7 +141,7 @@ impl Reps {
 impl Scheme for Reps {
     type Config = RepsConfig;
 
-    /// At any depth; the paper's table 1 has 25 at depth 8. The exit time counts with the paper's 32 bits.
+    /// At any depth, with a 32-bit exit time; the paper's table 1 has 25 at depth 8.
     //= docs/specs/reps.md#REPS-1 the variables
     const STATE_BYTES: usize = size_of::<Buffer>() + size_of::<u32>();
 
@@ -162,7 +160,7 @@ impl Scheme for Reps {
 
 impl Balancer for Reps {
     fn offers(&self) -> Offers {
-        Offers { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Offers::NOTHING }
+        Offers { sprays: true, reuses: true, probing: self.settings.sends_probes(), ..Offers::default() }
     }
 
     fn is_frozen(&self) -> bool {
@@ -263,11 +261,11 @@ impl Balancer for Reps {
     }
 }
 
-/// The paper's variables. No slot needs a validity bit: the valid ones are always the `valid` slots before the head.
-/// A send takes the oldest of them, and the head walks over used slots only when none is valid.
+/// The paper's variables. The valid slots are always the `valid` ones before the head, which needs
+/// no validity bit. A send takes the oldest; the head passes used slots when none is valid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Buffer {
-    /// `repsBuffer[i].cachedEV`; slots from `filled` on were never written.
+    /// `repsBuffer[i].cachedEV`; slots from `filled` were never written.
     cached: [Ev; MAX_BUFFER as usize],
     /// `exploreCounter`, 16 bits wide so that a BDP of more than 255 packets fits.
     explore: u16,
@@ -292,7 +290,6 @@ impl Buffer {
         self.set_head(head + 1, depth);
     }
 
-    /// Whether the next packet takes a new value.
     fn explores(&self) -> bool {
         self.explore > 0 || self.filled() == 0 || (self.valid() == 0 && !self.is_frozen())
     }
@@ -306,7 +303,7 @@ impl Buffer {
             self.counts -= 1;
             if head >= valid { head - valid } else { head + depth - valid }
         } else {
-            // The paper's buffer is full by now. Ours may have slots that were never written; the walk skips them.
+            // The paper's buffer is full by now. This one may not be; the walk skips empty slots.
             //= docs/specs/reps.md#REPS-9 slots never written
             let offset = if head < self.filled() { head } else { 0 };
             self.set_head(offset + 1, depth);
@@ -315,7 +312,7 @@ impl Buffer {
         self.cached[usize::from(offset & 7)]
     }
 
-    /// The artifact's walk: a cursor of its own goes over every written slot.
+    /// The artifact's walk over every written slot, with its own cursor.
     //= docs/specs/reps.md#REPS-19 the walk over all slots
     fn walk_all(&mut self) -> Ev {
         let cursor = self.cursors >> 3 & 7;
@@ -324,7 +321,6 @@ impl Buffer {
         self.cached[usize::from(cursor)]
     }
 
-    /// Enters freezing mode.
     fn freeze(&mut self) {
         self.set_frozen(true);
         self.cursors &= !(7 << 3);
@@ -355,26 +351,24 @@ impl Buffer {
     }
 }
 
-/// Whether and when an experiment forces freezing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Force {
     Never,
-    /// So long after the first acknowledgement.
+    /// This long after the first acknowledgement.
     After(u64),
     At(Time),
-    /// The connection froze, for good.
+    /// Frozen permanently.
     Frozen,
 }
 
-/// The settings brought into range, in the units that the packet path needs.
 #[derive(Clone, Debug)]
 struct Settings {
-    /// By default it follows from the path.
+    /// Default: follows from the path.
     freezing_timeout_us: Option<Micros>,
     congestion_rtt: Ratio,
-    /// By default it follows from the path.
+    /// Default: follows from the path.
     probe_us: Option<Micros>,
-    /// By default a bandwidth-delay product.
+    /// Default: a bandwidth-delay product.
     explore_packets: Option<u16>,
     depth: u8,
     probing: bool,
@@ -410,7 +404,7 @@ impl Settings {
         }
     }
 
-    /// The RTT from which on a loss is congestion. Where the network trims, trimming alone tells congestion from failure.
+    /// The minimum RTT of congestion. Where the network trims, trimming decides.
     //= docs/specs/reps.md#REPS-14 networks that trim
     fn congestion_rtt_ps(&self, path: &Path) -> u64 {
         if path.trimming || self.congestion_rtt == Ratio::default() {
@@ -425,7 +419,6 @@ impl Settings {
         self.freezing_timeout_us.map_or_else(default_ps, Micros::ps)
     }
 
-    /// Whether probes ever go.
     fn sends_probes(&self) -> bool {
         self.probing || (self.freezing && self.failure_signal == FailureSignal::Probes)
     }
@@ -435,13 +428,12 @@ impl Settings {
     }
 }
 
-/// About as long as routing takes to exclude a dead link (REPS §3.2).
+/// About as long as routing takes to exclude a failed link (REPS §3.2).
 const FREEZING_TIMEOUT_PS: u64 = 10_000_000_000;
-/// Least base RTTs of a freeze. One BDP of packets explores after it, so a failure that lasts costs less than 1 % of the packets.
+/// Minimum base RTTs of a freeze: exploring after it then costs under 1 % of the packets.
 const FREEZING_RTTS: u64 = 128;
 
 /// Packets that explore after freezing in the Ultra Ethernet artifact.
 const ULTRA_ETHERNET_EXPLORE: u16 = 16;
 
-/// Bit of `Buffer::cursors`.
 const FROZEN: u8 = 1 << 6;

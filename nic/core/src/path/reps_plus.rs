@@ -1,6 +1,5 @@
-//! `reps-plus`, this project's own: REPS that recycles the entropy value of every packet an ACK stands for, explores evenly,
-//! finds losses before the timer, and freezes when probes show that a path has failed. Clauses (RPP-n) are in
-//! `docs/specs/reps-plus.md`.
+//! `reps-plus`, this project's REPS (`docs/specs/reps-plus.md`): recycles the EV of every packet an
+//! ACK covers, explores evenly, detects losses early, and freezes on evidence from probes.
 
 mod buffer;
 mod config;
@@ -15,18 +14,13 @@ use self::settled::{MAX_BUFFER, Settled};
 use super::known_paths::{KnownPaths, Order};
 use super::suspicion::{Suspicion, overdue_ps};
 use super::{
-    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Offers, PacketInfo, PathEvs, ProbeInfo, Remembered, Scheme,
-    Section, SendInfo, Trailer,
+    AckInfo, Balancer, Ev, Flight, LossCause, LossInfo, Now, Offers, PacketInfo, Path, PathEvs, ProbeInfo, Remembered,
+    Rng, Scheme, Section, SendInfo, Time, Trailer,
 };
-use crate::Time;
 use crate::event::{Choice, Publisher};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
 
-/// REPS that hears more from an ACK, explores evenly, finds losses before the timer, and freezes on evidence.
-///
-/// Of its bytes only [`Scheme::STATE_BYTES`] belong to a connection. `settled` serves while one ACK is taken, and a NIC would
-/// hold it once for all connections, as the settings; `paths` it would hold once for each destination.
+/// Freezes on evidence only. [`Scheme::STATE_BYTES`] belong to a connection; a NIC would share
+/// `settled`, which serves while one ACK is taken, and the settings, and `paths` per destination.
 #[derive(Clone, Debug)]
 pub struct RepsPlus {
     state: RecycledEvs,
@@ -36,20 +30,21 @@ pub struct RepsPlus {
 }
 
 impl RepsPlus {
-    /// The entropy value whose packet was lost and whose path is being probed.
+    /// The entropy value of a lost packet with a path that is being probed.
     pub fn suspect(&self) -> Option<Ev> {
         self.state.suspicion.suspect()
     }
 
-    /// Cached entropy values that have not been used since.
+    #[cfg(test)]
+    /// Cached entropy values that have not been reused since.
     pub fn valid_evs(&self) -> u8 {
         self.state.valid
     }
 
-    /// The next path in turn, where the engine has told them. Otherwise the next of an even sequence.
+    /// Returns the next known path in turn, or else the next value of an even sequence.
     //= docs/specs/reps-plus.md#RPP-8 even exploring
     fn explore(&mut self, evs: u16) -> Ev {
-        // Acknowledgements of a told value may all come back over the path that has failed: others are tried too.
+        // Acknowledgements of a known path may all return over the failed one.
         if !self.state.suspicion.forbids_exploring()
             && let Some(ev) = self.paths.in_turn(&mut self.state.phase)
         {
@@ -65,7 +60,7 @@ impl RepsPlus {
         }
     }
 
-    /// Caches the entropy values of the other packets that the ACK covers, if it shows them to be unmarked.
+    /// Caches the values of the other packets that the ACK covers, if it shows them unmarked.
     fn cache_others(&mut self, ack: &AckInfo) {
         let Self { state, settled, settings, .. } = self;
         let mut left = if settled.echoed {
@@ -120,7 +115,7 @@ impl Balancer for RepsPlus {
             sections: true,
             gap_rule: true,
             packet_feedback: true,
-            ..Offers::NOTHING
+            ..Offers::default()
         }
     }
 
@@ -129,9 +124,7 @@ impl Balancer for RepsPlus {
     }
 
     fn next_choice(&self) -> Choice {
-        let state = &self.state;
-        let keeps = state.keeps_to_buffer();
-        match (keeps, state.valid) {
+        match (self.state.keeps_to_buffer(), self.state.valid) {
             (true, _) => Choice::Frozen,
             (false, 0) => Choice::Explored,
             (false, _) => Choice::Recycled,
@@ -142,8 +135,8 @@ impl Balancer for RepsPlus {
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut self.state;
-        if state.ask_at == Time::NEVER {
-            state.ask_at = now.after(overdue_ps(now.path));
+        if state.check_at == Time::NEVER {
+            state.check_at = now.after(overdue_ps(now.path));
         }
         let keeps = state.keeps_to_buffer();
         if state.valid > 0 && !(keeps && packet.retransmit) {
@@ -152,7 +145,7 @@ impl Balancer for RepsPlus {
         if keeps {
             //= docs/specs/reps-plus.md#RPP-19 exploring by probes
             if state.valid == 0 {
-                state.suspicion.add_scout();
+                state.suspicion.raise_scouts(state.suspicion.scouts() + 1);
             }
             return if state.is_frozen() && state.valid == 0 { state.around() } else { state.newest() };
         }
@@ -168,7 +161,7 @@ impl Balancer for RepsPlus {
         if ack.packets > 1 {
             self.cache_others(ack);
         }
-        // The packet that triggered the ACK is judged once, with the settled ones where it is among them.
+        // The triggering packet is judged once, with the settled ones if it is among them.
         let is_slow = match self.settled.is_empty() {
             true => !self.state.is_reused(now.path, ack.rtt_ps),
             false => self.settled.is_slow(ack.ev) || ack.rtt_ps >= slow_ps(now.path),
@@ -188,29 +181,29 @@ impl Balancer for RepsPlus {
     }
 
     fn poll_timeout(&self, _path: &Path) -> Option<Time> {
-        let at = self.state.suspicion.next_at().min(self.state.ask_at);
+        let at = self.state.suspicion.next_at().min(self.state.check_at);
         (at != Time::NEVER).then_some(at)
     }
 
     //= docs/specs/reps-plus.md#RPP-16 asking for a packet
     fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         let state = &mut self.state;
-        if now.time < state.ask_at || state.ask_at == Time::NEVER {
+        if now.time < state.check_at || state.check_at == Time::NEVER {
             return None;
         }
         let Some(oldest) = flight.oldest else {
-            state.ask_at = Time::NEVER;
+            state.check_at = Time::NEVER;
             return None;
         };
         let overdue_ps = overdue_ps(now.path).max(flight.rtt_ps.saturating_add(flight.rtt_ps / 4));
         let due = oldest.sent_at.after(overdue_ps);
-        state.ask_at = if now.time < due { due } else { now.after(overdue_ps) };
+        state.check_at = if now.time < due { due } else { now.after(overdue_ps) };
         if now.time < due || flight.window_bytes < 2 * u64::from(now.path.packet_bytes) {
             return None;
         }
         // Its own path may have failed.
         let other = if now.since(oldest.sent_at) < 2 * overdue_ps { None } else { state.latest() };
-        let behind = if other.is_some() { flight.newest_psn.saturating_sub(oldest.psn).min(MORE_ASKED) } else { 0 };
+        let behind = if other.is_some() { flight.newest_psn.saturating_sub(oldest.psn).min(EXTRA_NACKS) } else { 0 };
         let (psn, section) = (oldest.psn.saturating_add(behind), Section::new(0, behind as u16));
         Some(Trailer { psn, ev: other.unwrap_or(oldest.ev), section, ack_now: true })
     }
@@ -264,17 +257,16 @@ impl Balancer for RepsPlus {
     }
 }
 
-/// What a NIC keeps for each connection.
 #[derive(Clone, Copy, Debug)]
 struct RecycledEvs {
-    /// Slots from `filled` on were never written; the `valid` ones before `head` are unused.
+    /// Slots from `filled` were never written; the `valid` ones before `head` are unused.
     cached: [Ev; MAX_BUFFER],
     suspicion: Suspicion,
-    /// When the oldest packet is looked at again; [`Time::NEVER`] while nothing is in flight.
-    ask_at: Time,
+    /// When the oldest packet is checked again; [`Time::NEVER`] while nothing is in flight.
+    check_at: Time,
     /// Position of exploring in the set, in 2^-16 of it, or in the list of paths.
     phase: u16,
-    /// Sum of the shares of packets on slow paths, in 2^-16. Each time it overflows, a value is not cached.
+    /// Sum of the shares of packets on slow paths, in 2^-16. Each overflow leaves a value uncached.
     surplus: u16,
     head: u8,
     valid: u8,
@@ -287,7 +279,7 @@ struct RecycledEvs {
 const _: () = assert!(size_of::<RecycledEvs>() <= 64, "the state fits a cache line");
 
 impl RecycledEvs {
-    /// Whether the path of a packet with this round-trip time is used again.
+    /// Whether the path of a packet with this round-trip time is reused.
     //= docs/specs/reps-plus.md#RPP-17 slow paths
     fn is_reused(&mut self, path: &Path, rtt_ps: u64) -> bool {
         if rtt_ps >= slow_ps(path) {
@@ -310,7 +302,7 @@ impl RecycledEvs {
             surplus: 0,
             cached: [Ev::new(0); MAX_BUFFER],
             suspicion: Suspicion::NONE,
-            ask_at: Time::NEVER,
+            check_at: Time::NEVER,
             phase,
             head: 0,
             valid: 0,
@@ -330,14 +322,13 @@ impl RecycledEvs {
     }
 }
 
-/// Round-trip time from which on no path is used again: every queue of two tiers is full, or a link has lost most of its rate.
+/// Round-trip time of no reuse: all queues of two tiers are full, or a link lost most of its rate.
 const fn slow_ps(path: &Path) -> u64 {
     4 * path.base_rtt_ps
 }
 
-/// Packets that are asked for besides the oldest: as many NACKs as one frame leads to.
-const MORE_ASKED: u64 = 63;
+/// Packets requested besides the oldest: the NACKs that one frame triggers.
+const EXTRA_NACKS: u64 = 63;
 
-/// The golden ratio's share of 2^16. Its multiples fill a circle evenly, and since it is odd they meet each of 2^16
-/// places once.
+/// The golden ratio of 2^16: its multiples fill a cycle evenly and, being odd, completely.
 const GOLDEN: u16 = 40_503;

@@ -1,8 +1,6 @@
-//! Round robin: every entropy value in turn, whatever comes back. Clauses (RR-n) are in `docs/specs/round-robin.md`.
+//! Every entropy value in turn (`docs/specs/round-robin.md`).
 
-use super::{Balancer, Ev, NoSettings, Scheme, SendInfo, ahead, draw_lasting};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
+use super::{Balancer, Ev, NoSettings, Now, Path, Rng, Scheme, SendInfo, ahead, draw_lasting};
 
 /// Each packet takes the entropy value after the last packet's.
 #[derive(Clone, Debug)]
@@ -13,7 +11,6 @@ pub struct RoundRobin {
 impl Scheme for RoundRobin {
     type Config = NoSettings;
 
-    /// The next packet's entropy value.
     const STATE_BYTES: usize = size_of::<Ev>();
 
     //= docs/specs/round-robin.md#RR-1 the first EV

@@ -1,11 +1,7 @@
-//! Subflows: a connection uses a few labels in turn, and switches hash each to a lasting path (OFAN §3.2, table 2).
-//! Clauses (SUB-n) are in `docs/specs/subflow.md`.
+//! A few labels in turn, each on a lasting path (OFAN §3.2, table 2): `docs/specs/subflow.md`.
 
 use super::labels::Labels;
-use super::{Balancer, Ev, Scheme, SendInfo};
-use crate::now::{Now, Path};
-use crate::rng::Rng;
-use crate::settings::settings;
+use super::{Balancer, Ev, Now, Path, Rng, Scheme, SendInfo, settings};
 
 settings! {
     /// The settings of [`Subflow`].
@@ -16,7 +12,7 @@ settings! {
     }
 }
 
-/// Uses a few labels in turn, whatever comes back.
+/// Uses a few labels in turn, regardless of feedback.
 #[derive(Clone, Debug)]
 pub struct Subflow {
     labels: Labels,
@@ -26,7 +22,6 @@ pub struct Subflow {
 impl Scheme for Subflow {
     type Config = SubflowConfig;
 
-    /// The first label's value, and whose turn it is.
     const STATE_BYTES: usize = size_of::<Ev>() + size_of::<u16>();
 
     //= docs/specs/subflow.md#SUB-1 labels

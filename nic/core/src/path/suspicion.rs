@@ -1,23 +1,20 @@
-//! Whether the path of a lost packet has failed: probes over it tell (RPP-10 to 13; REPS-27).
+//! Failure detection by probes of a lost packet's path (RPP-10 to 13; REPS-27).
 
-use super::{AckInfo, Ev, LossInfo};
-use crate::Time;
-use crate::now::{Now, Path};
+use super::{AckInfo, Ev, LossInfo, Now, Path, Time};
 
-/// The path of a lost packet, and what probes over it have shown so far. A failed path leaves all probes unanswered, one
-/// that loses few frames answers nearly all.
+/// A lost packet's path and the results of its probes. A failed path leaves all probes unanswered,
+/// one that loses few frames answers nearly all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspicion {
     /// When the next step is due; [`Time::NEVER`] without a suspect.
     step_at: Time,
-    /// Time that an answer may take, in ticks.
+    /// Maximum time to an answer, in ticks.
     wait: u32,
-    /// The entropy value of the packet.
     ev: Ev,
-    /// [`LOST`] for each probe that stayed unanswered, less one for each answer.
+    /// [`LOST`] for each unanswered probe, less one for each answer.
     score: i8,
-    /// Bits 0-2: whether the probe of each of the last three steps awaits its answer, the latest first. Bits 3-5: probes that are to
-    /// explore (`reps-plus`). [`ASKED`], [`FAILED`].
+    /// Bits 0-2: whether the probes of the last three steps await answers, the latest first. Bits
+    /// 3-5: probes that are to explore (`reps-plus`). [`PROBED`], [`FAILED`].
     flags: u8,
 }
 
@@ -25,20 +22,17 @@ pub(super) struct Suspicion {
 const _: () = assert!(size_of::<Suspicion>() == 16);
 
 impl Suspicion {
-    /// Nothing is suspected.
     pub(super) const NONE: Self = Self { step_at: Time::NEVER, wait: 0, ev: Ev::new(0), score: 0, flags: 0 };
 
-    /// Suspects the path of `ev`, whose probes are answered within `wait` ticks if it works. With `failed` it is known to have failed.
+    /// Suspects the path of `ev`, which answers within `wait` ticks unless it `failed`.
     pub(super) fn of(now: Time, ev: Ev, wait: u32, failed: bool) -> Self {
         Self { step_at: now, wait, ev, score: 0, flags: if failed { FAILED } else { 0 } }
     }
 
-    /// The entropy value whose path is suspected.
     pub(super) fn suspect(&self) -> Option<Ev> {
         (self.step_at != Time::NEVER).then_some(self.ev)
     }
 
-    /// Time that an answer may take, in ticks.
     pub(super) fn wait(&self) -> u32 {
         self.wait
     }
@@ -47,9 +41,8 @@ impl Suspicion {
         self.flags & FAILED != 0
     }
 
-    /// Whether a probe of the suspect went.
     pub(super) fn has_probed(&self) -> bool {
-        self.flags & ASKED != 0
+        self.flags & PROBED != 0
     }
 
     /// Whether probes explore: the first one was not answered in time.
@@ -62,29 +55,22 @@ impl Suspicion {
         self.flags >> SCOUTS & 7
     }
 
-    /// Has at least `count` probes explore, at most seven.
     pub(super) fn raise_scouts(&mut self, count: u8) {
         self.flags = self.flags & !(7 << SCOUTS) | self.scouts().max(count.min(7)) << SCOUTS;
     }
 
-    /// Has one more probe explore, if these are less than seven.
-    pub(super) fn add_scout(&mut self) {
-        self.raise_scouts(self.scouts() + 1);
-    }
-
-    /// Takes one of the probes that are to explore.
     pub(super) fn take_scout(&mut self) -> bool {
         let is_due = self.explores() && self.scouts() > 0;
         self.flags -= u8::from(is_due) << SCOUTS;
         is_due
     }
 
-    /// When [`Suspicion::poll`] has something to do.
+    /// When [`Suspicion::poll`] is due.
     pub(super) fn next_at(&self) -> Time {
         if self.awaits_ack() { Time::NEVER } else { self.step_at }
     }
 
-    /// Takes a step if one is due. Returns the suspect if a probe is to go.
+    /// Takes a step if one is due. Returns the suspect if a probe is to be sent.
     //= docs/specs/reps-plus.md#RPP-11 probes
     //= docs/specs/reps-plus.md#RPP-13 thawing
     pub(super) fn poll(&mut self, now: Time) -> Option<Ev> {
@@ -109,26 +95,25 @@ impl Suspicion {
         if self.score <= 0 && in_flight >= AT_ONCE {
             return None;
         }
-        self.flags |= 1 | ASKED;
+        self.flags |= 1 | PROBED;
         Some(self.ev)
     }
 
-    /// Of a path that has failed: returns the suspect if it is time, and sets the time of the next probe.
+    /// For a failed path: returns the suspect if a probe is due, and sets the time of the next one.
     pub(super) fn repeat(&mut self, now: Time, interval_ps: u64) -> Option<Ev> {
         if now < self.step_at {
             return None;
         }
         self.step_at = now.after(interval_ps);
-        self.flags |= ASKED;
+        self.flags |= PROBED;
         Some(self.ev)
     }
 
-    /// Whether packets must not explore: lost probes outweigh the answers, or no probe was answered yet.
+    /// Whether packets must not explore: lost probes outweigh answers, or none was answered yet.
     pub(super) fn forbids_exploring(&self) -> bool {
         self.step_at != Time::NEVER && (self.score >= 0 || self.has_failed())
     }
 
-    /// Takes an answer. Returns whether the path works.
     //= docs/specs/reps-plus.md#RPP-11 probes
     //= docs/specs/reps-plus.md#RPP-13 thawing
     pub(super) fn on_answer(&mut self) -> bool {
@@ -143,21 +128,20 @@ impl Suspicion {
         self.score <= if self.has_failed() { WORKS_AGAIN } else { WORKS }
     }
 
-    /// Whether an ACK shows that the probes failed alone: it is for a packet that went after one that stayed unanswered. In a pause
-    /// of a host everything is late.
+    /// Whether an ACK shows that only the probes failed: its packet was sent after an unanswered
+    /// one. While a host pauses, everything is late.
     //= docs/specs/reps-plus.md#RPP-12 freezing
     pub(super) fn is_confirmed_by(&self, now: Now<'_>, ack: &AckInfo) -> bool {
         self.awaits_ack() && now.time.before(ack.rtt_ps) >= self.step_at.before(2 * self.step_ps())
     }
 
-    /// Records that the path has failed. The next test of it begins eight waits later.
+    /// Records that the path has failed. Its next test begins eight waits later.
     pub(super) fn fail(&mut self, now: Time) {
         self.flags = self.flags & !IN_FLIGHT | FAILED;
         self.score = 0;
         self.step_at = now.after(FAILED_WAITS * self.wait_ps());
     }
 
-    /// Whether enough probes stayed unanswered.
     fn awaits_ack(&self) -> bool {
         self.score >= FAILS && !self.has_failed()
     }
@@ -171,14 +155,14 @@ impl Suspicion {
     }
 }
 
-/// Time that the answer to a probe of a lost packet's path may take, in ticks, rounded up to the next.
+/// Maximum time to the answer of a probe of a lost packet's path, in ticks, rounded up.
 //= docs/specs/reps-plus.md#RPP-11 probes
 pub(super) fn wait_ticks(path: &Path, loss: &LossInfo) -> u32 {
     let wait_ps = loss.max_rtt_ps.saturating_add(loss.max_rtt_ps / 8).max(overdue_ps(path));
     ((wait_ps >> TICK_SHIFT) + 1).min(u32::MAX.into()) as u32
 }
 
-/// Age from which on the answer to a packet or probe is overdue.
+/// Minimum age of an overdue answer to a packet or probe.
 pub(super) const fn overdue_ps(path: &Path) -> u64 {
     path.base_rtt_ps + path.base_rtt_ps / 4
 }
@@ -186,29 +170,24 @@ pub(super) const fn overdue_ps(path: &Path) -> u64 {
 /// A tick of 2^20 ps (1.05 us) is short against round trips of several us.
 pub(super) const TICK_SHIFT: u32 = 20;
 
-/// Weight of a lost probe; an answer weighs -1. The log-likelihood ratios of a link that loses 50 % of all frames to one that loses 4 %
-/// are 2.5 for a lost probe and -0.65 for an answer.
+/// Weight of a lost probe against -1 of an answer. The log-likelihood ratios of a link that loses
+/// 50 % of all frames to one that loses 4 % are 2.5 for a lost probe and -0.65 for an answer.
 const LOST: i8 = 4;
-/// From this score on the path has failed: five probes lost, or more where some were answered.
+/// Score of a failed path: five probes lost, or more if some were answered.
 const FAILS: i8 = 5 * LOST;
-/// At this score the path works: five answers, where no probe was lost.
+/// Score of a working path: five answers, if no probe was lost.
 const WORKS: i8 = -5;
-/// At this score a failed path works again: eight answers.
+/// Score at which a failed path works again: eight answers.
 const WORKS_AGAIN: i8 = -8;
-/// Largest number of probes under way while the score is not above 0.
 const AT_ONCE: i8 = 2;
-/// Number of waits between two tests of a failed path.
 const FAILED_WAITS: u64 = 8;
 
 /// In [`Suspicion::flags`]: the probes of the last three steps.
 const IN_FLIGHT: u8 = 7;
-/// The oldest of them: it went a wait before the next step.
+/// The oldest of them, sent a wait before the next step.
 const OVERDUE: u8 = 4;
-/// First bit of the probes that are to explore.
 const SCOUTS: u8 = 3;
-/// A probe of the suspect went.
-const ASKED: u8 = 1 << 6;
-/// The path has failed.
+const PROBED: u8 = 1 << 6;
 const FAILED: u8 = 1 << 7;
 
 #[cfg(test)]
@@ -220,7 +199,8 @@ mod tests {
 
     const WAIT_PS: u64 = 30 << TICK_SHIFT;
 
-    /// Whether a path fails the test that loses this share of probes both ways, and how many waits and probes that takes.
+    /// Whether a path fails the test that loses this share of probes both ways, and how many waits
+    /// and probes that takes.
     fn judged(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
         let mut suspicion = Suspicion::of(Time::ZERO, Ev::new(7), 30, false);
         let (mut sent, mut answers) = (0, std::collections::VecDeque::new());
@@ -248,7 +228,8 @@ mod tests {
     #[test]
     fn a_path_that_loses_half_fails_and_one_that_loses_a_few_does_not() {
         let mut rng = rng::stream(3, 7);
-        // Loss; most and least tests of 20,000 that fail; most waits of those; most probes of a test.
+        // Loss; most and least tests of 20,000 that fail; most waits of those; most probes of a
+        // test.
         let table = [
             (0.04, 2, 0, 9.0, 7.5),
             (0.08, 20, 0, 9.0, 9.6),

@@ -9,22 +9,18 @@ use crate::Time;
 use crate::cc::fixed_point::{Gaps, after_gap};
 use crate::units::Ratio;
 
-/// Shares a host's link among the connections that ask for credit. Each gets one pull in its turn. Pulls are spaced
-/// so that the packets they call for arrive a little slower than the link carries.
-///
-/// Memory is one entry and one place in the queue for each open connection, taken in [`PullPacer::open`]. Each call is O(1).
+/// Shares a host's link among the connections that request credit, one pull each in turn, spaced so
+/// that packets arrive slightly slower than the link's rate. Memory is one entry and one place in
+/// the queue per open connection, allocated in [`PullPacer::open`]. Each call is O(1).
 #[derive(Clone, Debug)]
 pub struct PullPacer {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// The entries that wait for a pull, each once.
     queue: VecDeque<u32>,
-    /// Earliest time of the next pull.
     next_at: Time,
     gaps: Gaps,
 }
 
-/// A connection that asks for credit.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     owner: u32,
@@ -37,11 +33,11 @@ struct Entry {
     /// Bytes that may be granted before anything arrives; at most `bound.bytes`.
     room: u64,
     bound: CreditBound,
-    /// From when on a request may have credit beyond the room.
+    /// When a request may next get credit beyond the room.
     beyond: Time,
 }
 
-/// How much credit a connection may have been granted that has not come back as arrivals.
+/// The limit of credit granted to a connection that has not come back as arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditBound {
     /// Wire bytes granted and not come back.
@@ -51,29 +47,27 @@ pub struct CreditBound {
 }
 
 impl CreditBound {
-    /// As much as anybody may ask for.
+    /// No limit.
     pub const NONE: Self = Self { bytes: u64::MAX, retry_ps: 0 };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Free,
-    /// It has all that it asked for.
     Content,
     Waiting,
-    /// It is closed, and still in the list of those that wait.
+    /// Closed, and still in the queue.
     Leaving,
 }
 
 impl PullPacer {
-    /// Makes a pacer for a link of `link_bps`, of which it grants the share `rate`.
+    /// Creates a pacer that grants the share `rate` of a link of `link_bps`.
     pub fn new(link_bps: u64, rate: Ratio) -> Self {
         let gaps = Gaps::new(rate.of(link_bps));
         Self { entries: Vec::new(), free: Vec::new(), queue: VecDeque::new(), next_at: Time::ZERO, gaps }
     }
 
-    /// Takes in a connection and returns its entry. The caller knows the connection as `owner`; each of its pulls
-    /// brings `pull_bytes`. The bound is at least one pull.
+    /// Adds a connection and returns its entry. The bound is at least one pull of `pull_bytes`.
     pub fn open(&mut self, owner: u32, pull_bytes: u64, bound: CreditBound) -> u32 {
         let pull_bytes = pull_bytes.max(1);
         let bound = CreditBound { bytes: bound.bytes.max(pull_bytes), ..bound };
@@ -97,7 +91,7 @@ impl PullPacer {
         self.entries.len() as u32 - 1
     }
 
-    /// Gives an entry up. It must not be used again.
+    /// Removes an entry, which must not be used again.
     pub fn close(&mut self, index: u32) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         match entry.phase {
@@ -117,8 +111,8 @@ impl PullPacer {
         }
     }
 
-    /// Takes a request: the sender had seen a total of `pulled_bytes`. If that is less than was granted, the total is
-    /// told again. If not, and the room is used up, there may be room for one pull more.
+    /// Takes a request of a sender that had received `pulled_bytes`. If more was granted, the total
+    /// is repeated; if not, and the room is used up, there may be room for one more pull.
     //= docs/specs/eqds.md#EQDS-13 repeating a total
     //= docs/specs/eqds.md#EQDS-17 beyond the room
     pub fn on_request(&mut self, now: Time, index: u32, pulled_bytes: u64) {
@@ -135,7 +129,7 @@ impl PullPacer {
         }
     }
 
-    /// Makes room for `bytes` more, since something arrived. Returns whether a connection that had none waits now.
+    /// Adds room after an arrival. Returns whether a connection that had none waits now.
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     pub fn on_arrival(&mut self, now: Time, index: u32, bytes: u64) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
@@ -148,12 +142,12 @@ impl PullPacer {
         wakes
     }
 
-    /// When [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
+    /// Returns when [`PullPacer::poll_pull`] next returns a pull; `None` while no connection waits.
     pub fn poll_timeout(&self) -> Option<Time> {
         (!self.queue.is_empty()).then_some(self.next_at)
     }
 
-    /// Returns the next pull and its owner, if its time has come.
+    /// Returns the next pull and its owner, if it is due.
     //= docs/specs/eqds.md#EQDS-11 one queue
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     pub fn poll_pull(&mut self, now: Time) -> Option<(u32, Pull)> {
@@ -179,13 +173,12 @@ impl PullPacer {
         None
     }
 
-    /// Puts a connection at the end of the queue, unless it waits already.
     fn enqueue(&mut self, now: Time, index: u32) {
         if self.entries[index as usize].phase != Phase::Content {
             return;
         }
         if self.queue.is_empty() && self.next_at < now {
-            // Time in which nobody waited is lost.
+            // Unused time is lost.
             self.next_at = now;
             self.gaps.restart();
         }
@@ -202,16 +195,15 @@ impl PullPacer {
         self.free.push(index);
     }
 
-    /// Moves the next pull's time on by the time of `bytes`. A caller that comes late makes up for it, within bounds.
+    /// Advances the next pull's time by that of `bytes`. A late caller catches up within bounds.
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
     fn advance(&mut self, now: Time, bytes: u64) {
-        let gap_ps = self.gaps.after(bytes);
+        let gap_ps = self.gaps.gap_ps(bytes);
         self.next_at = after_gap(self.next_at, now, gap_ps, CATCH_UP_PULLS);
     }
 }
 
 impl Entry {
-    /// Whether it may get credit, and has a use for some.
     fn can_grant(&self) -> bool {
         self.target > self.granted && self.room > 0
     }
@@ -219,5 +211,5 @@ impl Entry {
 
 /// Bytes that a pull without credit counts for: about one frame on the wire.
 const LEAST_PULL_BYTES: u64 = 64;
-/// Most pulls that a late caller makes up for at once: those of some microseconds at 100 Gb/s.
+/// Maximum catch-up of a late caller, in pulls: some microseconds at 100 Gb/s.
 const CATCH_UP_PULLS: u64 = 16;

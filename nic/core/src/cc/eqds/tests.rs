@@ -1,4 +1,5 @@
-//! The pacer against an oracle that keeps lists and exact fractions; the sender's part against tables from the clauses.
+//! The pacer against an oracle that keeps lists and exact fractions; the sender's part against
+//! tables from the clauses.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -89,7 +90,7 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
         (0..20).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
         feedback(&mut cc);
         assert!(!cc.has_credit());
-        // What was asked for at first is no longer enough, and little of it is left to come.
+        // The first request is no longer enough, and little of it is left.
         assert_eq!(demand(&mut cc), Some(packets(130 + again)));
     }
 }
@@ -182,7 +183,7 @@ fn more_credit_than_there_can_be_is_not_believed() {
     assert_eq!(demand(&mut cc), Some(packets(99)));
     drain(&mut cc);
     cc.on_pull(&path(), u64::MAX);
-    // What was asked for, and as much again as if every packet so far had been trimmed.
+    // The requested credit, and as much again as if every packet so far had been trimmed.
     assert_eq!(cc.state.pulled, packets(200));
     assert_eq!(drain(&mut cc), 200);
     let mut cc = sender();
@@ -194,8 +195,8 @@ fn more_credit_than_there_can_be_is_not_believed() {
     assert_eq!(drain(&mut cc), (2 * 3 * 416_850u64).div_ceil(u64::from(PACKET)));
 }
 
-/// How far a time may be from the exact one, by rounding: a pacer that makes up for a pause counts 16 gaps back from the present, each
-/// of whole steps.
+/// How far a time may be from the exact one, by rounding: a pacer that makes up for a pause counts
+/// 16 gaps back from the present, each of whole steps.
 const ROUNDING_PS: u128 = 18 * Time::STEP_PS as u128;
 
 /// The literal pacer: a list of those that wait, and time as an exact fraction.
@@ -321,7 +322,8 @@ proptest! {
                 }
                 Op::Poll(by_ps) => {
                     now_ps += by_ps;
-                    // Rounding must not decide: look where both agree that it is time, or that it is not.
+                    // Rounding must not decide: look where both agree that it is time, or that it
+                    // is not.
                     let close = literal.next.abs_diff(u128::from(now_ps) * bps) < ROUNDING_PS * bps;
                     now_ps += if close { 2 * ROUNDING_PS as u64 } else { 0 };
                     loop {

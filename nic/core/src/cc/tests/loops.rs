@@ -1,5 +1,5 @@
-//! Every control in a closed loop: flows that share one queue, which marks between a fifth and four fifths of its 100
-//! packets and trims beyond.
+//! Every control in a closed loop: flows that share one queue, which marks between a fifth and four
+//! fifths of its 100 packets and trims beyond.
 
 use std::vec::Vec;
 
@@ -52,7 +52,7 @@ impl Loop {
         }
     }
 
-    /// Runs for so many slots and returns what each flow delivered in them.
+    /// Runs for a number of slots and returns what each flow delivered in them.
     fn run(&mut self, slots: u64) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(|flow| flow.delivered).collect();
         self.longest = 0;
@@ -126,7 +126,8 @@ impl Loop {
     }
 }
 
-/// The controls that react, and how many slots they take to settle: DCQCN's timers are 660 slots long.
+/// The controls that react, and how many slots they take to settle: DCQCN's timers are 660 slots
+/// long.
 const REACTIVE: [(CcKind, u64); 4] =
     [(CcKind::Dctcp, 40_000), (CcKind::MSwift, 40_000), (CcKind::Nscc, 40_000), (CcKind::Dcqcn, 400_000)];
 

@@ -9,7 +9,7 @@ use crate::units::ByteSize;
 /// 10 us and 400 Gb/s, in times that are whole ticks: 500,000 bytes, and 113,000 take 2.26 us.
 const RTT_PS: u64 = 10_000 << 10;
 
-/// So many ticks are whole steps of time.
+/// Tick counts that are whole steps of time.
 const STEP_PS: u64 = 125 << 10;
 
 fn path() -> Path {
@@ -127,7 +127,8 @@ fn it_begins_with_the_window_of_the_target_delay() {
 #[test]
 fn the_target_follows_the_hops() {
     //= docs/specs/mswift.md#MSW-2 target delay
-    // 113,000 bytes are 2.26 us: over five switches a delay of 11.5 us beyond the base of 10.24 is below the target, over two not.
+    // 113,000 bytes are 2.26 us: over five switches a delay of 11.5 us beyond the base of 10.24 is
+    // below the target, over two not.
     let grows = |hops: u8, queue_hops: u8| {
         let mut cc = make(|own| own.queue_hops = queue_hops);
         let before = cc.window_bytes(&path());

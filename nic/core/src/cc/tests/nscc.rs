@@ -4,7 +4,8 @@ use super::*;
 use crate::cc::nscc::Nscc;
 use crate::units::Micros;
 
-/// The reference network's: 12 us at 100 Gb/s, so that both scales are 1 at a target delay of 12 us.
+/// The reference network's: 12 us at 100 Gb/s, so that both scales are 1 at a target delay of 12
+/// us.
 const RTT_PS: u64 = 12_000_000;
 const PACKET_BYTES: u64 = 4_000;
 
@@ -26,7 +27,8 @@ fn four_cases_of_mark_and_delay() {
     //= docs/specs/nscc.md#NSC-5 four cases
     //= docs/specs/nscc.md#NSC-6 proportional increase
     //= docs/specs/nscc.md#NSC-9 when growth is added
-    // A round trip of acknowledgements at a window of 100,000 bytes, too early for the slow growth of 0.15 packets.
+    // A round trip of acknowledgements at a window of 100,000 bytes, too early for the slow growth
+    // of 0.15 packets.
     let grown = |delay_ps: u64, marked: bool| {
         let mut cc = at(100_000);
         (0..25).for_each(|_| cc.on_ack(path().at_ps(RTT_PS - Time::STEP_PS), &ack(delay_ps, marked, PACKET_BYTES)));
@@ -86,7 +88,7 @@ fn quick_adapt_sets_the_window_to_what_got_through() {
     cc.on_ack(path().at_ps(RTT_PS + period_ps / 2), &info(2 * PACKET_BYTES));
     cc.on_loss(path().at_ps(RTT_PS + period_ps + Time::STEP_PS), 4_000, LossCause::Trimmed);
     assert_eq!(cc.window_bytes(&path()), 2 * PACKET_BYTES);
-    // Bad news of what was in flight then are old.
+    // Bad feedback on what was in flight then is stale.
     for n in 0..23 {
         cc.on_loss(path().at_ps(RTT_PS + period_ps + (2 + n) * Time::STEP_PS), 4_000, LossCause::Trimmed);
         assert_eq!(cc.window_bytes(&path()), 2 * PACKET_BYTES, "{n}");

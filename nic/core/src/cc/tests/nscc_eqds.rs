@@ -5,7 +5,8 @@ use super::*;
 const PACKET: u32 = 4_000;
 const RTT_PS: u64 = 12_000_000;
 
-/// A window of so many packets at 100 Gb/s and 12 us, for which EQDS alone asks for three BDPs: 112 packets.
+/// A window of this number of packets at 100 Gb/s and 12 us, for which EQDS alone requests three
+/// BDPs: 112 packets.
 fn path(window: u64) -> Path {
     let bytes = window * u64::from(PACKET);
     Path { initial_window_bytes: bytes, max_window_bytes: bytes, ..Path::new(RTT_PS, 100_000_000_000, PACKET) }
@@ -65,7 +66,8 @@ fn what_the_last_port_trims_leaves_the_window() {
         assert_eq!(left(CcKind::NsccEqds, cause), 9, "{cause:?}");
     }
     assert_eq!(left(CcKind::Nscc, LossCause::TrimmedLast), 9, "alone it has no other answer");
-    // A period that got nothing through makes the next trim a quick adaptation, wherever it was.
+    // A period without delivered bytes makes the next trim a quick adaptation, regardless of its
+    // port.
     let mut cc = at(10);
     (0..2).for_each(|n| cc.on_loss(path(10).at_ps(n * 4 * RTT_PS + 1_024), PACKET, LossCause::TrimmedLast));
     assert_eq!(cc.window_bytes(&path(10)), packets(1));

@@ -5,21 +5,17 @@ use spray_wire::Data;
 use super::{Placed, Reassembly};
 use crate::loss::Span;
 
-/// What became of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow) enum Coded {
     /// Its message is complete, or the arrival cannot be judged yet.
     Duplicate,
-    /// It contradicts itself, the message so far, or a limit.
     Rejected,
-    /// It counts, and its message needs more.
     Part,
-    /// Its message has enough now.
     Complete(Span),
 }
 
 impl Reassembly {
-    /// Takes an arrival. `filled` says that its number arrived before; `cumulative` and `highest` are the receiver's.
+    /// Takes an arrival, with a number that may be `filled`, given the receiver's numbers.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
         let end = data.offset.saturating_add(u64::from(data.payload_bytes));
@@ -31,11 +27,7 @@ impl Reassembly {
         };
         let sound = data.payload_bytes > 0 && end <= data.message_bytes && incoming.bytes == data.message_bytes;
         let is_judged = sound && !(filled && incoming.layout.unit == 0);
-        let layout = match incoming.agrees_with(data, end) {
-            true => Some(incoming.layout),
-            false => incoming.layout_before_last(data, end),
-        };
-        let Some(layout) = layout.filter(|_| is_judged) else {
+        let Some(layout) = incoming.layout_with(data, end).filter(|_| is_judged) else {
             return if filled { Coded::Duplicate } else { Coded::Rejected };
         };
         incoming.layout = layout;
@@ -50,7 +42,7 @@ impl Reassembly {
 }
 
 impl Placed {
-    /// What the first arrival of a message amounts to. It completes the message only if it is all of it.
+    /// Converts the first arrival of a message, which completes it only if it is all of it.
     fn into_coded(self, data: &Data) -> Coded {
         match self {
             Self::Rejected | Self::NoRoom => Coded::Rejected,

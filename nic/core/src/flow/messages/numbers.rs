@@ -1,40 +1,38 @@
-//! Which numbers of messages were used.
+//! The message numbers in use.
 
 use alloc::vec::Vec;
 
-/// The numbers of the messages that are complete. Numbers begin again after 2^32.
-///
-/// Complete are all numbers before `next` but those in a gap. Messages complete in about the order of their numbers, so that there are few
-/// gaps; a peer that leaves them on purpose has at most [`MOST_MISSING`].
+/// The numbers of complete messages, which wrap after 2^32: all before `next` except those in a
+/// gap. Messages complete almost in order, so gaps are few; an adversary has at most
+/// [`MOST_MISSING`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Numbers {
     next: u32,
-    /// Each from a number, before another, oldest first.
+    /// Each from a number (inclusive) to another (exclusive), oldest first.
     gaps: Vec<(u32, u32)>,
-    /// Numbers in the gaps.
     missing: u32,
 }
 
-/// Lower numbers that may be incomplete when a message begins: messages that a sender holds back while later ones go. Their gaps take
-/// 128 KiB at most.
+/// Maximum lower numbers that are incomplete when a message begins: messages that a sender delays
+/// while later ones go. Their gaps take at most 128 KiB.
 pub(in crate::flow) const MOST_MISSING: u32 = 1 << 14;
 
 impl Numbers {
-    /// As if all numbers before `next` had been used.
+    /// Treats all numbers before `next` as used.
     pub fn starting_at(next: u32) -> Self {
         Self { next, ..Self::default() }
     }
 
-    /// Whether a message may begin that has this number.
+    /// Whether a message with this number may begin.
     //= docs/specs/transport.md#TRN-53 has the number of one that is complete
     #[inline]
     pub fn may_begin(&self, number: u32) -> bool {
-        // What becomes missing when it completes only gets less until then.
+        // The number of gaps that its completion adds only falls until then.
         let ahead = number.wrapping_sub(self.next);
         if ahead <= MOST_MISSING { ahead + self.missing <= MOST_MISSING } else { self.gap_of(number).is_some() }
     }
 
-    /// Notes that the message of a number that was free is complete.
+    /// Records that the message with this number, free before, is complete.
     #[inline]
     pub fn complete(&mut self, number: u32) {
         let ahead = number.wrapping_sub(self.next);
@@ -48,7 +46,6 @@ impl Numbers {
         self.next = number.wrapping_add(1);
     }
 
-    /// Takes a number out of its gap.
     fn fill(&mut self, number: u32) {
         let Some(gap) = self.gap_of(number) else { return };
         let (from, until) = self.gaps[gap];
@@ -65,7 +62,7 @@ impl Numbers {
         }
     }
 
-    /// The gap that a number before `next` is in.
+    /// Returns the index of the gap that contains a number before `next`.
     fn gap_of(&self, number: u32) -> Option<usize> {
         let behind = |number: u32| self.next.wrapping_sub(number);
         let gap = self.gaps.partition_point(|(_, until)| behind(*until) >= behind(number));

@@ -1,50 +1,43 @@
-//! The receiver's reassembly: which packets make a message, and how much memory each message may take.
+//! The receiver's reassembly: which packets form a message, and how much memory it may take.
 
 use spray_wire::Data;
 
-use super::HashKey;
 use super::numbers::Numbers;
 use super::room::Room;
 use super::table::{Incoming, Table};
 
-/// What became of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow) enum Placed {
-    /// It contradicts itself, the message so far, or a limit.
     Rejected,
-    /// There is no memory for it now.
     NoRoom,
-    /// It belongs to a message that still lacks something.
     Part(PayloadSlot),
-    /// Its message has every byte now.
     Complete(PayloadSlot),
 }
 
-/// Where a packet's payload goes.
+/// The position of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadSlot {
-    /// The buffer of the packet's message: a small number, which no other incomplete message has.
+    /// Number of the buffer of the packet's message: small, and unique among incomplete messages.
     pub buffer: u32,
-    /// What it is to its message.
+    /// The packet's part of the message.
     pub part: Part,
 }
 
-/// What a packet is to its message, in the order of arrival.
+/// A packet's part of its message, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it. It needs no buffer.
+    /// The whole message. It needs no buffer.
     Whole,
-    /// The first. The buffer begins, with nothing in it, and memory for all of the message.
+    /// The first. Create the buffer, empty, with memory for the whole message.
     First,
-    /// The same, but only what is written may take memory.
+    /// The first, but only what is written may take memory.
     FirstOfMany,
-    /// One that is neither.
+    /// Neither the first nor the last.
     Next,
-    /// The last: the message is complete. It takes its buffer along, and the next message of that number begins with another.
+    /// The message is complete and takes its buffer along: its number's next one has another.
     Last,
 }
 
-/// The receiver's incomplete messages, and the numbers of the others.
 #[derive(Clone, Debug)]
 pub(in crate::flow) struct Reassembly {
     pub table: Table,
@@ -53,16 +46,15 @@ pub(in crate::flow) struct Reassembly {
     pub open_bytes: u64,
     max_open_bytes: u64,
     max_message_bytes: u64,
-    /// `None` where nothing of what arrives is kept.
+    /// `None` if no payload is stored.
     pub room: Option<Room>,
 }
 
 impl Reassembly {
-    /// Makes room for what an honest sender can have open with packets of up to `payload_bytes`.
-    ///
-    /// Every incomplete message but the newest has a packet received and a packet missing inside the window, so there
-    /// are at most half a window of them and one more. Their bytes lie inside the window, but for the beginning of
-    /// the first and the end of the last.
+    /// Creates a table for what a conforming sender can have open. Every incomplete message but the
+    /// newest has a received and a missing packet inside the window: at most half a window of them
+    /// and one more. Their bytes lie inside the window, except for the ends of the first and the
+    /// last.
     pub fn new(window_packets: u32, payload_bytes: u32, max_message_bytes: u64) -> Self {
         let window_bytes = u64::from(window_packets) * u64::from(payload_bytes);
         Self {
@@ -76,12 +68,7 @@ impl Reassembly {
         }
     }
 
-    /// Hashes with `key`. Nothing was placed yet.
-    pub fn set_key(&mut self, key: HashKey) {
-        self.table.key = key;
-    }
-
-    /// Takes the payload of a packet that arrives for the first time.
+    /// Places the payload of a packet that arrives for the first time.
     #[inline]
     pub fn place(&mut self, data: &Data) -> Placed {
         let payload = u64::from(data.payload_bytes);
@@ -95,24 +82,15 @@ impl Reassembly {
         if incoming.bytes != data.message_bytes {
             return Placed::Rejected;
         }
-        // Mostly as before.
-        let mut layout = None;
-        if !incoming.agrees_with(data, end) {
-            layout = incoming.layout_before_last(data, end);
-            if layout.is_none() {
-                return Placed::Rejected;
-            }
-        }
+        let Some(layout) = incoming.layout_with(data, end) else { return Placed::Rejected };
         let received = incoming.received + payload;
         if let Some(room) = &mut self.room
-            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, data.offset + payload))
+            && !room.extend(&mut incoming.parts, incoming.bytes, received, (data.offset, end))
         {
             return Placed::NoRoom;
         }
         incoming.received = received;
-        if let Some(layout) = layout {
-            incoming.layout = layout;
-        }
+        incoming.layout = layout;
         if received < incoming.bytes {
             return Placed::Part(PayloadSlot { buffer, part: Part::Next });
         }
@@ -134,12 +112,7 @@ impl Reassembly {
             return Placed::Rejected;
         }
         if let Some(room) = &mut self.room
-            && !room.extend(
-                &mut incoming.parts,
-                incoming.bytes,
-                incoming.received,
-                (data.offset, data.offset + incoming.received),
-            )
+            && !room.extend(&mut incoming.parts, incoming.bytes, incoming.received, (data.offset, end))
         {
             return Placed::NoRoom;
         }
@@ -148,7 +121,7 @@ impl Reassembly {
         Placed::Part(PayloadSlot { buffer: self.table.insert(incoming), part })
     }
 
-    /// Forgets a message that has every byte. By then it takes no more memory than has arrived of it.
+    /// Removes a message that has every byte. Its memory is then at most what has arrived of it.
     pub fn complete(&mut self, data: &Data) {
         self.open_bytes -= data.message_bytes;
         self.table.remove(data.message);

@@ -1,38 +1,35 @@
-//! How much memory incomplete messages may take.
+//! The memory limit of incomplete messages.
 
 use alloc::vec::Vec;
 
-/// Memory that a connection's incomplete messages may take beyond twice what has arrived of each. Two pieces of a file take it whole.
+/// Memory of a connection's messages beyond twice what has arrived. Two pieces of a file fit.
 pub(in crate::flow) const SLACK_BYTES: u64 = 2 << 20;
-/// A message that does not get memory for all of its bytes at once gets it in such steps, or in pages where there is no room for more.
+/// Units of memory if not all of a message fits: steps, or pages if no step fits.
 const STEP_BYTES: u64 = 64 << 10;
 const PAGE_BYTES: u64 = 4 << 10;
 
-/// From the first byte, before the other.
+/// First byte (inclusive), last (exclusive).
 type Range = (u64, u64);
 
-/// The memory of all incomplete messages of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow) struct Room {
-    /// Beyond twice what has arrived of each.
+    /// Bytes beyond twice what has arrived of each.
     excess: u64,
 }
 
-/// The parts of one message that may take memory.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Parts {
-    /// The one of the last packet.
     latest: Range,
-    /// All of them, in order, apart from each other; none where the latest is the whole message.
+    /// All of them, sorted and disjoint; empty if `latest` is the whole message.
     all: Vec<Range>,
-    /// Their sum.
     pub bytes: u64,
-    /// What that is beyond twice what has arrived.
+    /// Bytes beyond twice what has arrived.
     excess: u64,
 }
 
 impl Room {
-    /// Lets a message of `whole` bytes, of which `received` have arrived with this `packet`, take memory for it. Returns `false`, and changes nothing, where that is too much.
+    /// Extends the memory of a message of `whole` bytes, with `received` so far, to include
+    /// `packet`. Returns `false`, and changes nothing, if that exceeds the limit.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[inline]
     pub fn extend(&mut self, parts: &mut Parts, whole: u64, received: u64, packet: Range) -> bool {
@@ -47,7 +44,7 @@ impl Room {
         true
     }
 
-    /// Has a packet lie in a part that there is, or in one for which there is room.
+    /// Finds the part that contains a packet, or adds one if there is room.
     #[cold]
     fn find_or_grow(&mut self, parts: &mut Parts, packet: Range, whole: u64, received: u64) -> bool {
         if parts.find(packet) {
@@ -68,21 +65,20 @@ impl Room {
     }
 }
 
-/// Memory beyond twice what has arrived.
 #[inline]
 fn excess(bytes: u64, received: u64) -> u64 {
     bytes.saturating_sub(received.saturating_mul(2))
 }
 
 impl Parts {
-    /// Whether a packet lies in one of the parts, which becomes the latest.
+    /// Finds the part that contains a packet and makes it the latest.
     fn find(&mut self, (from, until): Range) -> bool {
         let at = self.all.partition_point(|part| part.1 < until);
         let found = self.all.get(at).filter(|part| part.0 <= from);
         found.inspect(|part| self.latest = **part).is_some()
     }
 
-    /// Adds all of the message, or the steps that a packet lies in, or the pages: what there is room for beside what `others` take.
+    /// Adds the largest that fits of the message, and the steps and pages around a packet.
     fn grow(&mut self, (from, until): Range, whole: u64, received: u64, others: u64) -> bool {
         let around = |unit: u64| {
             let until = until.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
@@ -107,7 +103,7 @@ impl Parts {
         })
     }
 
-    /// Whether all of a message of this length may take memory.
+    /// Whether the whole message may take memory.
     #[inline]
     pub fn are_all_of(&self, whole: u64) -> bool {
         self.latest == (0, whole)

@@ -10,8 +10,8 @@ use super::room::Parts;
 
 /// A message of which some packets have arrived.
 ///
-/// Packets of a message are consecutive, and all but the last have one size. So `psn * unit - offset`, the key, is
-/// the same for all of them. Packets with distinct numbers and equal keys share no byte.
+/// Packets of a message are consecutive, and all but the last have one size. So the key, `psn *
+/// unit - offset`, is the same for all. Packets with distinct numbers and equal keys share no byte.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow) struct Incoming {
     pub message: u32,
@@ -22,7 +22,6 @@ pub(in crate::flow) struct Incoming {
     pub parts: Parts,
 }
 
-/// How packets lie in a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow) struct Layout {
     /// Payload of every packet but the last; 0 while only the last has arrived.
@@ -31,22 +30,20 @@ pub(in crate::flow) struct Layout {
     key: u64,
 }
 
-/// Places in the index that a connection begins with.
 const FIRST_PLACES: usize = 16;
-/// A place of the index without a message.
 const NONE: u32 = u32::MAX;
 
-/// A hash table with linear probing, never more than half full, whose places hold the numbers of entries. An entry keeps its number, a
-/// small one, as long as its message is incomplete. The table doubles with the messages that are open.
+/// A hash table with linear probing, at most half full, from message numbers to entry indices. An
+/// entry keeps its small index while its message is incomplete.
 #[derive(Clone, Debug)]
 pub(in crate::flow) struct Table {
     places: Box<[u32]>,
     shift: u32,
-    /// Secret, so that no peer can choose numbers that collide.
+    /// Secret, so that a peer cannot choose numbers that collide.
     pub key: HashKey,
     entries: Vec<Incoming>,
     free: Vec<u32>,
-    /// The entry that was found last: most packets belong to the same message.
+    /// The entry found last: most packets belong to the same message.
     latest: u32,
 }
 
@@ -67,7 +64,7 @@ impl Table {
         self.entries.len() - self.free.len()
     }
 
-    /// The entry of `message`, and its number.
+    /// Returns the entry of `message` and its index.
     #[inline]
     pub fn find(&mut self, message: u32) -> Option<(u32, &mut Incoming)> {
         let is_latest = |latest: &Incoming| latest.used && latest.message == message;
@@ -81,7 +78,7 @@ impl Table {
         Some((self.latest, &mut self.entries[self.latest as usize]))
     }
 
-    /// Enters a message that has no entry. Returns the entry's number.
+    /// Inserts a message that has no entry. Returns the entry's index.
     pub fn insert(&mut self, mut incoming: Incoming) -> u32 {
         if 2 * (self.len() + 1) > self.places.len() {
             self.grow();
@@ -98,8 +95,8 @@ impl Table {
         number
     }
 
-    /// Removes the entry of `message`, and moves later ones back where their search passed its place, so that a search still ends at the
-    /// first free one.
+    /// Removes the entry of `message`, and moves back later ones whose search passed its place, so
+    /// that a search still ends at the first free place.
     pub fn remove(&mut self, message: u32) {
         let mut place = self.search(message);
         let number = self.places[place];
@@ -133,7 +130,6 @@ impl Table {
         }
     }
 
-    /// The place of `message`, or the free one where it would go.
     #[inline]
     fn search(&self, message: u32) -> usize {
         let mut place = self.home(message);
@@ -152,7 +148,7 @@ impl Table {
         (self.key.hash(message) >> self.shift) as usize
     }
 
-    /// Places that a search for `message` looks at.
+    /// The number of places that a search for `message` reads.
     #[cfg(test)]
     pub fn steps(&self, message: u32) -> usize {
         (self.search(message).wrapping_sub(self.home(message)) & (self.places.len() - 1)) + 1
@@ -164,12 +160,12 @@ impl Table {
     }
 }
 
-/// What a table hashes message numbers with: a secret where the peer is not trusted.
+/// The key of the hash of message numbers: secret if the peer is untrusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashKey(pub [u64; 2]);
 
 impl HashKey {
-    /// Two folded products, the second of which hides what the first leaves of the number's structure.
+    /// Two folded products; the second hides what the first leaves of the number's structure.
     #[inline]
     fn hash(self, message: u32) -> u64 {
         let Self([first, second]) = self;
@@ -177,7 +173,6 @@ impl HashKey {
     }
 }
 
-/// Both halves of a product, added without carry.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -185,7 +180,7 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 impl Incoming {
-    /// A message of which `data` is the first packet to arrive; `last` says that it ends the message.
+    /// Creates a message from the first packet to arrive; `last`: the packet ends the message.
     pub fn beginning_with(data: &Data, last: bool) -> Self {
         Self {
             message: data.message,
@@ -200,19 +195,26 @@ impl Incoming {
         }
     }
 
-    /// Whether a packet that ends at `end` agrees with those before it, of which one was not the last.
+    /// Returns the layout with a packet that ends at `end`, or `None` if the packet does not fit.
     #[inline]
-    pub fn agrees_with(&self, data: &Data, end: u64) -> bool {
+    pub fn layout_with(&self, data: &Data, end: u64) -> Option<Layout> {
+        if self.agrees_with(data, end) { Some(self.layout) } else { self.layout_before_last(data, end) }
+    }
+
+    /// Whether a packet that ends at `end` fits the layout.
+    #[inline]
+    fn agrees_with(&self, data: &Data, end: u64) -> bool {
         let Layout { unit, key: known } = self.layout;
         let payload = data.payload_bytes;
         let is_sized = payload == unit || (end == self.bytes && payload < unit);
         is_sized && key(data.psn, unit, data.offset) == known
     }
 
-    /// How packets lie in the message where only the last has arrived: `received` is its length, the key its number, and this one says the unit.
-    /// `None` if it does not agree with that, or another has arrived.
+    /// Returns the layout if only the last packet has arrived: `received` is its length, the key
+    /// its number, and this packet gives the unit. `None` if it does not fit, or another has
+    /// arrived.
     #[cold]
-    pub fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
+    fn layout_before_last(&self, data: &Data, end: u64) -> Option<Layout> {
         if self.layout.unit != 0 {
             return None;
         }

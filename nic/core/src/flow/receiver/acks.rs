@@ -1,8 +1,7 @@
-//! What the receiver tells the sender: when an ACK is due, and what it covers.
+//! When an ACK is due, and what it covers.
 
 use super::pending::{BITMAP_PACKETS, Pending};
-use super::{Arrival, Receiver};
-use crate::Time;
+use super::{Arrival, Receiver, Time};
 
 impl Receiver {
     /// Counts a packet towards the next ACK, which will echo it.
@@ -33,8 +32,8 @@ impl Receiver {
         }
     }
 
-    /// The number where the ACK's bitmap begins. It is the cumulative number if the bitmap then covers all pending
-    /// packets. Otherwise the bitmap ends at the latest pending packet, but begins no later than the lowest one.
+    /// Returns the start of the ACK's bitmap: the cumulative number if that covers all pending
+    /// packets, else such that it ends at the latest one, but no later than the lowest one.
     #[inline]
     pub(super) fn sack_base(&self) -> u64 {
         let Pending { lowest, end, .. } = self.pending;
@@ -44,7 +43,6 @@ impl Receiver {
         self.cumulative.max(end.saturating_sub(BITMAP_PACKETS)).min(lowest.max(self.cumulative))
     }
 
-    /// What has arrived from `base` on.
     #[inline]
     pub(super) fn bitmap(&self, base: u64) -> [u64; 4] {
         if base >= self.highest {
@@ -53,12 +51,12 @@ impl Receiver {
         [0, 64, 128, 192].map(|ahead| self.received.load(base.saturating_add(ahead), self.highest))
     }
 
-    /// Begins a new count. Another ACK is due at once if this one's bitmap did not cover all pending packets.
+    /// Starts a new count. Another ACK is due if this one did not cover all pending packets.
     #[inline]
     pub(super) fn after_ack(&mut self, base: u64) {
         let mut covered = base.saturating_add(BITMAP_PACKETS);
         let pending = &mut self.pending;
-        // What lay apart from the others was the latest packet, so those left are the last ones. A code may settle all of a message at once.
+        // The outlier was the latest packet, so those left are the last ones, except in a code.
         if !self.repair.settles_messages() {
             covered = covered.max(pending.end.saturating_sub(BITMAP_PACKETS));
         }

@@ -1,19 +1,18 @@
 //! Arrivals of messages in an ideal erasure code: `docs/specs/erasure.md`.
 
-use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver};
-use crate::Time;
+use super::{Accept, Arrival, COMPLETED_SLOTS, Receiver, Time};
 use crate::flow::messages::Coded;
 use crate::loss::{Repair, Span};
 
 impl Receiver {
-    /// Makes a receiver that has received nothing expect the code.
+    /// Switches a receiver that has received nothing to the code.
     pub fn in_ideal_code(mut self) -> Self {
         self.repair = Repair::IdealCode;
         self.reassembly.room = None;
         self
     }
 
-    /// Takes a data frame. It counts for its message even if its number arrived before.
+    /// Takes a data frame, which counts for its message even if its number arrived before.
     //= docs/specs/erasure.md#ERA-2 what counts for a message
     pub(super) fn on_coded(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
@@ -47,7 +46,7 @@ impl Receiver {
         Accept::New { place: None }
     }
 
-    /// Settles the other numbers of a complete message, so that an acknowledgement covers all of it.
+    /// Settles the other numbers of a complete message, so that an ACK covers all of it.
     //= docs/specs/erasure.md#ERA-3 A complete message
     fn fill(&mut self, span: Span) {
         let start = span.first.max(self.cumulative);
@@ -61,7 +60,7 @@ impl Receiver {
         }
         self.cumulative = self.received.remove_run(self.cumulative, self.highest);
         if span.end > self.highest {
-            // The number was never sent. Every number before it is settled, or the message would not be complete.
+            // The number was never sent. Those before it are settled, or some would be missing.
             self.stats.bytes += span.bytes_from(self.highest.max(start));
             (self.highest, self.cumulative) = (span.end, span.end);
         }

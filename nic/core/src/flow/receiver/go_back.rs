@@ -1,11 +1,9 @@
-//! Arrivals where nothing is kept out of order: `docs/specs/go-back-n.md`.
+//! Arrivals where nothing is stored out of order: `docs/specs/go-back-n.md`.
 
-use super::{Accept, Arrival, Receiver, nack, queue};
-use crate::Time;
+use super::{Accept, Arrival, Receiver, Time, nack, queue};
 use spray_wire::Nack;
 
 impl Receiver {
-    /// Takes a data frame, if it is the one that is expected.
     //= docs/specs/go-back-n.md#GBN-1 what is kept
     pub(super) fn on_in_order(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let psn = arrival.data.psn;
@@ -13,7 +11,7 @@ impl Receiver {
         if is_ahead && !arrival.trimmed { Accept::OutOfOrder } else { self.on_packet(now, arrival) }
     }
 
-    /// Queues a NACK for the gap before a dropped packet, unless it was told.
+    /// Queues a NACK for the gap before a dropped packet, unless one was sent.
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
     pub(super) fn on_out_of_order(&mut self, now: Time, arrival: &Arrival) {
         let data = &arrival.data;

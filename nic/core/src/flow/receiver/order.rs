@@ -1,38 +1,36 @@
-//! In which order packets arrive: by two measures, and how far they are out of place.
+//! The order of arrivals: two measures of reordering, and its degree.
 
-/// By how many places packets were behind the highest number seen, in powers of two: entry `i` counts those from `2^i` to
-/// `2^(i+1) - 1` places behind. The window bounds the places, so the last entry is never exceeded.
+/// Reordered packets by their distance to the highest number seen: entry `i` counts distances from
+/// `2^i` to `2^(i+1) - 1`. The window bounds the distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degrees([u64; DEGREES]);
 
-/// A window of 2^16 packets has numbers up to 2^16 - 1 places apart.
+/// A window of 2^16 packets has numbers up to 2^16 - 1 apart.
 const DEGREES: usize = super::super::MAX_WINDOW_PACKETS.ilog2() as usize;
 
 impl Degrees {
-    /// The counts without the zeros at the end.
+    /// Returns the counts without the trailing zeros.
     pub fn counts(&self) -> &[u64] {
         let end = self.0.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
         &self.0[..end]
     }
 
-    /// Adds the counts of other packets.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
     }
 
-    /// Counts a packet that is `places` behind, 1 at least.
+    /// Counts a packet at a distance of `places`, at least 1.
     #[inline]
     pub fn count(&mut self, places: u64) {
         self.0[(places.max(1).ilog2() as usize).min(DEGREES - 1)] += 1;
     }
 }
 
-/// What a receiver remembers of the order of arrivals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Order {
-    /// One more than the highest number seen.
     highest: u64,
-    /// One more than the number of the packet before, retransmissions left out.
+    /// One more than the number of the previous packet, retransmissions excluded.
     expected: u64,
 }
 
@@ -43,27 +41,26 @@ impl Order {
     }
 }
 
-/// What the order of arrivals came to.
+/// Measures of the order of arrivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderStats {
-    /// Packets with a lower number than one seen before: the network reordered them. Retransmissions do not count.
+    /// First transmissions with a lower number than an earlier arrival: the network reordered them.
     pub reordered: u64,
-    /// Packets whose number is not one more than that of the packet before. Retransmissions neither count nor are a packet
-    /// before.
+    /// First transmissions with a number other than one more than the previous one's.
     pub unexpected: u64,
-    /// How far the reordered ones were behind the highest number seen.
+    /// How far reordered packets were behind the highest number seen.
     pub degrees: Degrees,
 }
 
 impl OrderStats {
-    /// Adds what was counted elsewhere.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.reordered += other.reordered;
         self.unexpected += other.unexpected;
         self.degrees.0.iter_mut().zip(other.degrees.0).for_each(|(count, more)| *count += more);
     }
 
-    /// What was counted from these counts to `later` ones of the same receiver.
+    /// Returns the difference from these counts to `later` ones of the same receiver.
     #[must_use]
     pub fn until(&self, later: &Self) -> Self {
         let mut degrees = later.degrees;
@@ -73,7 +70,6 @@ impl OrderStats {
 }
 
 impl Order {
-    /// Takes the arrival of a packet.
     #[inline]
     pub(super) fn on_arrival(&mut self, psn: u64, retransmit: bool, stats: &mut OrderStats) {
         if !retransmit {

@@ -1,9 +1,7 @@
-//! What the next ACK will report.
-
 use crate::Time;
 use spray_wire::{Echoes, EvPort};
 
-/// Of the packets since the last ACK.
+/// What the next ACK reports of the packets since the last one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pending {
     pub due: bool,
@@ -16,15 +14,15 @@ pub(super) struct Pending {
     pub astray: bool,
     pub trimmed: bool,
     pub timestamp: Time,
-    /// Further packets that the ACK echoes: those before the one that triggers it.
+    /// Further packets to echo: those before the one that triggers the ACK.
     pub echoes: Echoes,
-    /// Numbers that arrived since the last ACK lie in `lowest..end`; there are none when the two are equal.
+    /// Numbers that arrived since the last ACK lie in `lowest..end`, which may be empty.
     pub lowest: u64,
     pub end: u64,
 }
 
 impl Pending {
-    /// Has the next ACK cover a packet. It is due at once if one bitmap does not cover all of them.
+    /// Includes a packet in the next ACK, due at once if one bitmap does not cover all of them.
     //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[inline]
     pub(super) fn cover(&mut self, psn: u64) {
@@ -37,12 +35,10 @@ impl Pending {
         }
     }
 
-    /// Whether a bitmap that begins at `base` covers all pending packets.
     #[inline]
     pub(super) fn is_covered(&self, base: u64) -> bool {
         self.lowest == self.end || self.end.saturating_sub(base) <= BITMAP_PACKETS
     }
 }
 
-/// Packets that an ACK's bitmap covers.
 pub(super) const BITMAP_PACKETS: u64 = spray_wire::BITMAP_BITS as u64;

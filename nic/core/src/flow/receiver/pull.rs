@@ -1,4 +1,4 @@
-//! How much credit a receiver's sender needs. The host decides when to grant it, over all of its receivers.
+//! A sender's demand for credit. The host decides when to grant it, over all of its receivers.
 
 use spray_wire::PullRequest;
 
@@ -10,8 +10,7 @@ impl Receiver {
         self.pull.demand = self.pull.demand.max(request.demand_bytes);
     }
 
-    /// Wire bytes of credit for which there is room again, since this frame arrived and was judged so; for
-    /// [`PullPacer`](crate::cc::PullPacer).
+    /// Wire bytes that this frame makes available again; for [`PullPacer`](crate::cc::PullPacer).
     //= docs/specs/eqds.md#EQDS-16 credit that does not come back
     #[inline]
     pub fn credit_back(&self, arrival: &Arrival, accept: Accept) -> u64 {
@@ -31,6 +30,5 @@ impl Receiver {
     }
 }
 
-/// Credit for which an arrival makes room, in packets of its size. A sender on a path that loses seven frames in eight still gets
-/// credit for each packet.
+/// Packets of credit per arrival: a sender still gets credit if seven frames in eight are lost.
 const ROOM_PER_ARRIVAL: u64 = 8;

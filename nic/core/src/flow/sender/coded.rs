@@ -2,27 +2,25 @@
 
 use spray_wire::Ack;
 
-use super::Sender;
-use crate::Time;
+use super::{Sender, Time};
 use crate::loss::Repair;
 
 impl Sender {
-    /// Makes a sender that has sent nothing send in the code. Its receiver must expect that, and no payload may travel.
+    /// Uses the code, as the receiver must, from the first packet. No payload may travel.
     //= docs/specs/erasure.md#ERA-1 fresh coded packets
     pub fn in_ideal_code(mut self) -> Self {
         self.recovery.set_repair(Repair::IdealCode);
         self
     }
 
-    /// Whether a cumulative number beyond the packets sent is possible: it covers messages that were handed over.
+    /// Whether a cumulative number beyond the packets sent is valid: it covers queued messages.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     pub(super) fn may_settle(&self, cumulative: u64) -> bool {
         let beyond = cumulative - self.recovery.scoreboard.next_psn();
         self.recovery.repair == Repair::IdealCode && beyond <= self.segmenter.uncut_packets()
     }
 
-    /// Passes over packets that need not be sent, since the receiver has their messages. All packets sent are settled
-    /// by then.
+    /// Skips packets of messages that the receiver has. All packets sent are settled.
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     #[cold]
     pub(super) fn pass_over(&mut self, now: Time, ack: &Ack) {

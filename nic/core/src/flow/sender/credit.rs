@@ -1,22 +1,18 @@
-//! What the receiver lets a sender send: its grant (TRN-5, TRN-6), and credit for congestion controls that use it (EQDS-7, EQDS-14).
+//! The receiver's grant (TRN-5, TRN-6), and credit for controls that use it (EQDS-7, EQDS-14).
 
 use spray_wire::{Data, Pull};
 
 use super::state::retry::Awaited;
-use super::{Sender, Transmit};
-use crate::Time;
-use crate::cc::CongestionControl;
-use crate::loss::Backoff;
+use super::{Backoff, CongestionControl, Rng, Sender, Time, Transmit};
 use crate::path::{Balancer, Ev, draw};
-use crate::rng::Rng;
 
 impl Sender {
-    /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK brings an old one.
+    /// Takes the grant of an ACK. A grant never shrinks: a reordered ACK carries an old one.
     //= docs/specs/transport.md#TRN-5 the receiver's grant
     #[inline]
     pub(super) fn on_grant(&mut self, now: Time, max_data: u64) {
         if self.retry.awaits(Awaited::Grant) {
-            // A peer that answers is alive, however long it holds its grant back.
+            // A peer that answers is alive, even if it grants nothing.
             self.liveness.progress_at = now;
         }
         if max_data > self.grant.max {
@@ -25,7 +21,7 @@ impl Sender {
         }
     }
 
-    /// Begins to wait for a new grant, unless acknowledgements are still to come or the wait has begun.
+    /// Starts to wait for a grant, unless it does or acknowledgements are outstanding.
     //= docs/specs/transport.md#TRN-6 asking for a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now: Time) {
@@ -35,28 +31,26 @@ impl Sender {
         }
     }
 
-    /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
+    /// Creates an empty data frame with the last settled number, which the receiver must answer.
     //= docs/specs/transport.md#TRN-6 asking for a grant
-    pub(super) fn ask_for_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
+    pub(super) fn request_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
         let (psn, ev) = self.path_of_request(now, rng);
-        let backoff = self.retry.on_asked();
+        let backoff = self.retry.on_sent_request();
         self.retry.deadline = self.recovery.after_timeout(now, backoff);
         self.liveness.on_first_sent(now);
         self.stats.grant_requests += 1;
         let data = Data { psn, timestamp: now, ack_now: true, retransmit: true, ..Data::default() };
         Transmit::Data { data, ev }
     }
-}
 
-impl Sender {
-    /// Where a request that repeats goes: where the last settled packet would go again. Returns that packet's number, too.
+    /// Returns the last settled number and the path that this packet would be retransmitted over.
     fn path_of_request(&mut self, now: Time, rng: &mut Rng) -> (u64, Ev) {
         let psn = self.recovery.scoreboard.cumulative().wrapping_sub(1);
         let packet = self.send_info(psn, self.frames.header_bytes, true);
         (psn, self.balancer.next_ev(self.path.at(now), &packet, rng))
     }
 
-    /// Takes a pull, which brings credit.
+    /// Takes a pull, which grants credit.
     pub fn on_pull(&mut self, now: Time, pull: &Pull) {
         if self.liveness.has_failed() || !self.uses_credit {
             return;
@@ -71,7 +65,7 @@ impl Sender {
         }
     }
 
-    /// Returns a request for credit if one is due. It goes over a random path, a repeated one over the balancer's choice.
+    /// Returns a due request for credit: over a random path, then over the balancer's choice.
     //= docs/specs/eqds.md#EQDS-7 telling the demand
     //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
@@ -81,14 +75,13 @@ impl Sender {
         if is_due {
             ev = self.path_of_request(now, rng).1;
             //= docs/specs/eqds.md#EQDS-14 A sender without credit
-            let backoff = self.retry.on_asked().min(MAX_CREDIT_BACKOFF);
+            let backoff = self.retry.on_sent_request().min(MAX_CREDIT_BACKOFF);
             self.retry.deadline = self.recovery.after_timeout(now, backoff);
         }
         self.stats.pull_requests += 1;
         Some(Transmit::PullRequest { request, ev })
     }
 
-    /// Whether credit lets a packet go. If not, begins to wait for credit.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
     pub(super) fn credit_admits(&mut self, now: Time) -> bool {
         if self.cc.has_credit() {
@@ -104,5 +97,5 @@ impl Sender {
     }
 }
 
-/// A sender without credit waits for the answer to a request for so many doublings of the timeout at most.
+/// Maximum doublings of the timeout between requests of a sender without credit.
 const MAX_CREDIT_BACKOFF: Backoff = 2;

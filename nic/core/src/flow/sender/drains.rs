@@ -1,19 +1,16 @@
-//! Drains: times at which new packets wait until nothing is in flight, because the balancer or a switch wants it so.
+//! Drains: the balancer or a switch holds new packets until nothing is in flight.
 
-use super::Sender;
-use crate::Time;
-use crate::path::Balancer;
+use super::{Balancer, Sender, Time};
 
 impl Sender {
-    /// A switch wants the sender to pause, or to go on. Lost packets are sent again meanwhile; the pause ends with a timeout, and when
-    /// nothing is open any more.
+    /// Takes a switch's request to pause or to resume. Retransmissions continue; the pause also
+    /// ends with a timeout, and when nothing is open.
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     #[inline]
     pub fn on_pause(&mut self, pause: bool) {
         self.paused = pause;
     }
 
-    /// Notices the beginning and the end of a drain.
     #[inline]
     pub(super) fn watch_drain(&mut self, now: Time) {
         if self.offers.hold_back || self.paused || self.draining_since.is_some() {
@@ -21,7 +18,7 @@ impl Sender {
         }
     }
 
-    /// Whether a switch's pause holds: it ends when nothing is open any more.
+    /// Whether a switch's pause is in effect: it ends when nothing is open.
     #[inline]
     pub(super) fn is_paused(&self) -> bool {
         self.paused && self.recovery.scoreboard.span() > 0

@@ -1,41 +1,30 @@
-//! Feedback: acknowledgements and NACKs.
-
 use spray_wire::{Ack, Nack};
 
-use super::Sender;
-use crate::Time;
-use crate::cc::CongestionControl;
-use crate::event::Publisher;
+use super::{Balancer, CongestionControl, Publisher, Sender, Time};
 use crate::feedback::{AckInfo, LossCause, LossInfo, PacketInfo};
 use crate::loss::{Lost, Record, Repair, Settled};
-use crate::path::Balancer;
 
-/// What one acknowledgement settled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     packets: u64,
     payload_bytes: u64,
     messages: u64,
-    /// Payload of the packet that the acknowledgement echoes, if it is among these.
+    /// Payload of the echoed packet, if it is among these.
     echoed: Option<u16>,
 }
 
-/// What an acknowledgement says of packets that were once declared lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Repairs {
     packets: u64,
     late: u64,
-    /// Wire bytes of those that were not in flight, since they were not sent again yet.
+    /// Wire bytes of those not yet retransmitted, which were not in flight.
     late_bytes: u64,
     spurious: u64,
-    /// Packets that the gap rule declared lost and that had arrived.
-    gap_mistakes: u64,
-    /// Packets that the gap rule declared lost and that had not arrived.
-    gap_confirmations: u64,
+    gap_spurious: u64,
+    gap_confirmed: u64,
 }
 
 impl Repairs {
-    /// Judges an acknowledged packet that was once declared lost: was it lost?
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
     fn on_repaired(&mut self, now: Time, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
@@ -49,8 +38,8 @@ impl Repairs {
         self.spurious += u64::from(spurious);
         if record.lost().or(record.resent()) == Some(LossCause::SackGap) {
             let mistake = late || spurious;
-            self.gap_mistakes += u64::from(mistake);
-            self.gap_confirmations += u64::from(!mistake);
+            self.gap_spurious += u64::from(mistake);
+            self.gap_confirmed += u64::from(!mistake);
         }
     }
 }
@@ -86,7 +75,7 @@ impl Sender {
         self.detect_gaps(now, publisher);
     }
 
-    /// Takes a NACK: a packet was trimmed, or it is missing.
+    /// Takes a NACK for a trimmed or missing packet.
     pub fn on_nack(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
@@ -139,7 +128,7 @@ impl Sender {
         tally
     }
 
-    /// Settles what an acknowledgement covers. Returns its wire bytes.
+    /// Accounts for newly acknowledged packets. Returns their wire bytes.
     #[inline]
     fn on_tally(&mut self, now: Time, tally: &Tally, repairs: &Repairs) -> u64 {
         if tally.packets == 0 {
@@ -163,10 +152,9 @@ impl Sender {
     fn on_repairs(&mut self, now: Time, repairs: &Repairs) {
         self.stats.late_acks += repairs.late;
         self.stats.spurious_retransmits += repairs.spurious;
-        self.recovery.learn(now, repairs.gap_mistakes > 0, repairs.gap_confirmations);
+        self.recovery.learn(now, repairs.gap_spurious > 0, repairs.gap_confirmed);
     }
 
-    /// Gives the ACK to congestion control and balancer.
     #[inline]
     fn credit(&mut self, now: Time, ack: &Ack, tally: &Tally, wire_bytes: u64, publisher: &mut impl Publisher) {
         let rtt_ps = self.sample_rtt(now, ack);
@@ -215,7 +203,7 @@ impl Sender {
         self.watch_drain(now);
     }
 
-    /// Takes what an ACK says of the queue that its packets came by. Of a marked echo that is not known.
+    /// Learns which queue the packets arrived on, except from marked echoes.
     #[inline(never)]
     fn learn_right_queue(&mut self, ack: &Ack) {
         let right = self.right_queue.get_or_insert_default();
@@ -228,7 +216,7 @@ impl Sender {
     //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
     #[inline(never)]
     fn on_echoes(&mut self, now: Time, ack: &Ack, rtt_ps: u64) {
-        // Once packets have come astray, a mark may say that.
+        // With misrouted packets a mark may mean one.
         let shows_all = self.right_queue.is_some();
         for (port, marked) in ack.echoes.iter() {
             let marked = marked && (shows_all || self.shows_mark(rtt_ps));
@@ -239,8 +227,7 @@ impl Sender {
         }
     }
 
-    /// Returns the ACK's round-trip time and takes it as a sample. Where the ACK gives none, returns the best guess;
-    /// never zero.
+    /// Returns the ACK's round-trip time, recorded as a sample, or else the estimate; never zero.
     //= docs/specs/transport.md#TRN-22 round-trip times
     #[inline]
     fn sample_rtt(&mut self, now: Time, ack: &Ack) -> u64 {
@@ -255,7 +242,6 @@ impl Sender {
         self.recovery.expected_rtt_ps()
     }
 
-    /// Declares a packet lost: reports it to congestion control and balancer, and queues it to be sent again.
     //= docs/specs/transport.md#TRN-37 reports of losses
     #[inline(never)]
     pub(super) fn lose(&mut self, now: Time, psn: u64, cause: LossCause, publisher: &mut impl Publisher) {
@@ -275,7 +261,7 @@ impl Sender {
         let counts = self.learn_loss(now, cause);
         match cause {
             LossCause::GoneBack => self.cc.on_gone_back(bytes),
-            // Credit is counted by packets, and a lost one has taken some.
+            // Credit is counted in packets, and a lost one has used some.
             _ if !counts && !self.cc.uses_credit() => {}
             _ => self.cc.on_loss(self.path.at(now), bytes, cause),
         }

@@ -1,15 +1,13 @@
-//! Going back: everything from the lowest missing packet on is sent again (`docs/specs/go-back-n.md`).
+//! Going back: retransmits everything from the lowest missing packet (`docs/specs/go-back-n.md`).
 
 use spray_wire::{Ack, Nack};
 
-use super::Sender;
-use crate::Time;
-use crate::event::Publisher;
+use super::{Publisher, Sender, Time};
 use crate::feedback::LossCause;
 use crate::loss::Repair;
 
 impl Sender {
-    /// Takes a NACK of a receiver that keeps nothing out of order. A sender that does not go back ignores it.
+    /// Takes a NACK of go-back-N. A sender that does not go back ignores it.
     //= docs/specs/go-back-n.md#GBN-7 A sender with another ignores the NACKs
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn on_go_back(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
@@ -18,18 +16,17 @@ impl Sender {
         } else if self.recovery.repair != Repair::GoBack || nack.psn < self.recovery.scoreboard.cumulative() {
             self.stats.stale_nacks += 1;
         } else {
-            self.on_ack(now, &told_by(nack), publisher);
+            self.on_ack(now, &ack_of(nack), publisher);
             self.go_back(now, LossCause::Missing, publisher);
         }
     }
 
-    /// Declares lost, by this cause, the lowest packet that is not acknowledged. All others that are in flight go again with it, in
-    /// their order.
+    /// Declares the lowest open packet lost for this cause, and retransmits all others in order.
     //= docs/specs/go-back-n.md#GBN-4 going back
     pub(super) fn go_back(&mut self, now: Time, cause: LossCause, publisher: &mut impl Publisher) {
         let board = &self.recovery.scoreboard;
         let first = board.cumulative();
-        // Those that wait to be sent again are the highest: the sender went back and has not come so far again.
+        // Packets already waiting are the highest: the sender has not reached them again.
         let end = board.first_lost().map_or(board.next_psn(), |(psn, _)| psn);
         for psn in (first..end).rev() {
             self.lose(now, psn, if psn == first { cause } else { LossCause::GoneBack }, publisher);
@@ -37,9 +34,9 @@ impl Sender {
     }
 }
 
-/// What a NACK acknowledges: every packet before the expected one. It reports the one that was dropped.
+/// Converts a NACK to an ACK of every packet before the expected one. It reports the dropped one.
 //= docs/specs/go-back-n.md#GBN-3 what a NACK tells
-fn told_by(nack: &Nack) -> Ack {
+fn ack_of(nack: &Nack) -> Ack {
     Ack {
         cumulative: nack.psn,
         sack_base: nack.psn,

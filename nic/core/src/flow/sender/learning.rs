@@ -1,28 +1,25 @@
-//! A sender that learns its path works by what it has learned.
+//! Updates a sender from its path model.
 
-use super::Sender;
-use crate::Time;
-use crate::cc::CongestionControl;
+use super::{Balancer, CongestionControl, Sender, Time};
 use crate::feedback::{AckInfo, LossCause};
 use crate::loss::RttHistogram;
-use crate::path::Balancer;
 
 impl Sender {
-    /// The round-trip times of all acknowledgements that a data packet triggered, where it learns its path.
+    /// The round-trip times of all ACKs triggered by a data packet, if the path is learned.
     pub fn rtts(&self) -> Option<&RttHistogram> {
         self.calibration.as_deref().map(|calibration| &calibration.rtts)
     }
 
-    /// Learns from an acknowledgement, and gives it to the congestion control. That may see other marks (CAL-10) than the balancer, which takes it afterwards
-    /// with those that it is to see.
-    /// `reports` says that a data packet triggered it.
+    /// Learns from an ACK, which a data packet triggered if `reports`, and passes it to the
+    /// congestion control. Its marks (CAL-10) may differ from those that the balancer takes
+    /// afterwards.
     pub(super) fn learn(&mut self, now: Time, ack: &mut AckInfo, reports: bool) {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
         let Some(calibration) = self.calibration.as_deref_mut() else { return };
         let was_marked = ack.marked;
         let is_news = calibration.learn(now, &mut self.path, ack, smoothed_ps, reports);
         self.stats.overdue_acks += u64::from(ack.marked && !was_marked);
-        self.stats.contended_acks += u64::from(calibration.losses_govern());
+        self.stats.contended_acks += u64::from(calibration.cross_traffic.losses_govern());
         let marks = (ack.marked, ack.marked_packets);
         let signs = calibration.signs(now, ack);
         if is_news {
@@ -40,20 +37,18 @@ impl Sender {
         (ack.marked, ack.marked_packets) = if is_marked && !self.shows_mark(ack.rtt_ps) { (false, 0) } else { marks };
     }
 
-    /// Whether the balancer sees that a packet was marked which took so long.
     #[inline]
     pub(super) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
         self.calibration.as_deref_mut().is_none_or(|calibration| calibration.shows_mark(rtt_ps))
     }
 
-    /// Raises the congestion control's window to `bytes`.
     fn raise_window(&mut self, bytes: u64) {
         let first = core::mem::replace(&mut self.path.initial_window_bytes, bytes);
         self.cc.on_start(&self.path);
         self.path.initial_window_bytes = first;
     }
 
-    /// Learns from the loss of a packet; returns whether it counts for the congestion control.
+    /// Learns from a loss. Returns whether it counts for the congestion control.
     #[inline]
     pub(super) fn learn_loss(&mut self, now: Time, cause: LossCause) -> bool {
         let smoothed_ps = self.recovery.rtt.smoothed_ps();
@@ -61,7 +56,7 @@ impl Sender {
         calibration.is_none_or(|calibration| calibration.on_loss(now, smoothed_ps, cause.is_trim()))
     }
 
-    /// Tells balancer and congestion control that the window grows, while it does, and gives the retransmission timer what was learned.
+    /// Raises the windows during the start, and updates the retransmission timeout.
     #[inline(never)]
     fn calibrate(&mut self) {
         let Some(calibration) = self.calibration.as_deref() else { return };

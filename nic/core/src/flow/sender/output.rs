@@ -6,7 +6,7 @@ use crate::Time;
 use crate::feedback::Ev;
 use crate::flow::messages::Segment;
 
-/// The message queue is full: poll the events, which frees the slots of delivered messages, and try again.
+/// The message queue is full: poll the events, which frees slots of delivered messages, and retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -21,47 +21,44 @@ impl core::error::Error for Full {}
 /// A frame to be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transmit {
-    /// A data frame with `data.payload_bytes` of message `data.message` from `data.offset` on.
-    ///
-    /// With `payload_bytes == 0` there is no payload: the frame is an empty message, a trailer, or a request for the
-    /// peer's grant.
+    /// A data frame with `data.payload_bytes` of message `data.message` from `data.offset`. Without
+    /// payload it is an empty message, a trailer, or a request for the peer's grant.
     Data {
         /// The header.
         data: Data,
-        /// The path: the UDP source port follows from it.
+        /// The path, which determines the UDP source port.
         ev: Ev,
     },
     /// A probe of one path.
     Probe {
         /// The header.
         probe: Probe,
-        /// The path: the UDP source port follows from it.
+        /// The path, which determines the UDP source port.
         ev: Ev,
     },
     /// A request for credit.
     PullRequest {
-        /// What it says.
+        /// Its contents.
         request: PullRequest,
         /// Any path.
         ev: Ev,
     },
 }
 
-/// What a sender tells its owner.
+/// An event for the sender's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
-    /// The peer acknowledged every packet of a message. Comes once for each message.
+    /// The peer acknowledged every packet of a message; once per message.
     MessageDelivered {
-        /// The message.
+        /// The message's number.
         message: u32,
-        /// When the last acknowledgement came.
+        /// Time of the last acknowledgement.
         at: Time,
     },
-    /// Nothing was newly acknowledged for `give_up_ps`. The sender has failed: it sends nothing and takes nothing.
+    /// Nothing was acknowledged for `give_up_ps`: the sender has failed, and ignores all input.
     Failed,
 }
 
-/// The header of a packet.
 #[inline]
 pub(super) fn data(now: Time, psn: u64, segment: &Segment, ack_now: bool, retransmit: bool) -> Data {
     Data {

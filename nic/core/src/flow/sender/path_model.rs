@@ -1,4 +1,4 @@
-//! What a sender learns of its path while it sends.
+//! The model of the path that a sender learns.
 
 pub(super) mod calibration;
 pub(super) mod competing_traffic;

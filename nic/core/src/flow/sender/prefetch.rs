@@ -1,10 +1,9 @@
 //! Prefetches the state of a sender before an event needs it.
 
-use super::Sender;
-use crate::cc::CongestionControl;
+use super::{CongestionControl, Sender};
 
 impl Sender {
-    /// Reads something of every part that an acknowledgement or a turn works on, and returns a mix of it.
+    /// Reads the state that an acknowledgement or a turn needs, and returns a mix of it.
     #[inline]
     pub fn prefetch(&self) -> u64 {
         let Self { cc, path, segmenter, recovery, liveness, grant, frames, stats, offers, .. } = self;

@@ -1,15 +1,12 @@
-//! Probes go out, and their answers come back.
+//! Probes and their answers.
 
 use spray_wire::{Probe, ProbeAck};
 
-use super::{Sender, Transmit};
-use crate::Time;
-use crate::event::Publisher;
+use super::{Balancer, Publisher, Sender, Time, Transmit};
 use crate::feedback::ProbeInfo;
-use crate::path::Balancer;
 
 impl Sender {
-    /// Takes the answer to a probe. What answers no probe of the present suspect is ignored: it says nothing of how its path is now.
+    /// Takes the answer to a probe. Answers to probes of earlier suspects are ignored.
     //= docs/specs/transport.md#TRN-63 answers to probes
     pub fn on_probe_ack(&mut self, now: Time, ack: &ProbeAck, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() || !self.balancer.has_probed() {
@@ -27,7 +24,6 @@ impl Sender {
         }
     }
 
-    /// Returns a probe if one is due.
     pub(super) fn poll_probe(&mut self, now: Time) -> Option<Transmit> {
         let fresh = !self.balancer.has_probed();
         let ev = self.balancer.poll_probe(self.path.at(now))?;

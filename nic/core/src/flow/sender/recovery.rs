@@ -1,31 +1,30 @@
-//! Loss recovery: which packets are in flight, how long their feedback may take, and when they count as lost.
+//! Loss recovery: packets in flight, their timeouts, and when they count as lost.
 
 use crate::Time;
 use crate::flow::{DEFAULT_SACK_GAP_PACKETS, FlowConfig};
 use crate::loss::{
-    Backoff, Irn, MAX_BACKOFF, Patience, ReceiverConfig, Record, Repair, RtoConfig, RttEstimator, SackGap, Scoreboard,
+    Backoff, Irn, MAX_BACKOFF, ReceiverConfig, Record, ReorderWindow, Repair, RtoConfig, RttEstimator, SackGap,
+    Scoreboard,
 };
 
-/// The packets of a connection that are sent and not acknowledged, and their timers.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub scoreboard: Scoreboard,
-    patience: Patience,
+    reorder_window: ReorderWindow,
     pub rtt: RttEstimator,
     rto: RtoConfig,
-    /// The retransmission timeout without backoff, as of the last round-trip time.
     timeout_ps: u64,
-    /// Timeouts in a row without progress.
+    /// Consecutive timeouts without progress.
     pub backoff: Backoff,
-    /// The number of retransmissions trimmed since the last new acknowledgement.
+    /// Retransmissions trimmed since the last new acknowledgement.
     trims: Backoff,
     /// No lost packet is sent before this time.
     pub held_until: Time,
     sack_gap: SackGap,
-    /// With IRN: what it knows in place of the gap rule.
+    /// IRN's recovery, in place of the gap rule.
     pub irn: Option<Irn>,
     pub repair: Repair,
-    /// Wire bytes of outstanding packets. Lost ones do not count.
+    /// Wire bytes of outstanding packets, lost ones excluded.
     pub in_flight_bytes: u64,
 }
 
@@ -39,7 +38,7 @@ impl Recovery {
         };
         Self {
             scoreboard: Scoreboard::new(window_packets),
-            patience: repair.patience(),
+            reorder_window: repair.reorder_window(),
             rtt,
             rto: config.rto,
             timeout_ps: config.rto.timeout_ps(&rtt),
@@ -53,17 +52,15 @@ impl Recovery {
         }
     }
 
-    /// Declares losses by the gap rule, with little patience.
     //= docs/specs/transport.md#TRN-40 quick gap rule
     pub(super) fn quicken(&mut self) {
         self.sack_gap.packets = self.sack_gap.packets.or(Some(DEFAULT_SACK_GAP_PACKETS));
-        self.patience = Patience::quick();
+        self.reorder_window = ReorderWindow::quick();
     }
 
     #[cfg(any(test, feature = "lab"))]
-    /// Repairs in another way. Nothing was sent yet.
     pub(super) fn set_repair(&mut self, repair: Repair) {
-        (self.repair, self.patience) = (repair, repair.patience());
+        (self.repair, self.reorder_window) = (repair, repair.reorder_window());
     }
 
     #[inline]
@@ -72,7 +69,6 @@ impl Recovery {
         self.timeout_ps = self.rto.timeout_ps(&self.rtt);
     }
 
-    /// Takes a new acknowledgement.
     //= docs/specs/transport.md#TRN-32 any new acknowledgement
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[inline]
@@ -80,7 +76,7 @@ impl Recovery {
         (self.backoff, self.trims, self.held_until) = (0, 0, Time::ZERO);
     }
 
-    /// Handles the trim of a retransmission that was sent at `sent_at`: another one at once would be trimmed too, regardless of the window.
+    /// Delays retransmissions after a trimmed one, since the next would be trimmed too.
     //= docs/specs/transport.md#TRN-66 trimmed again
     #[cold]
     pub(super) fn on_trimmed_again(&mut self, sent_at: Time, base_rtt_ps: u64) {
@@ -90,7 +86,6 @@ impl Recovery {
         self.held_until = self.held_until.max(sent_at.after(wait_ps));
     }
 
-    /// Takes new bounds of the retransmission timeout.
     pub(super) fn set_rto(&mut self, rto: RtoConfig) {
         self.rto = rto;
         self.timeout_ps = rto.timeout_ps(&self.rtt);
@@ -99,17 +94,17 @@ impl Recovery {
         }
     }
 
-    /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
+    /// Adapts the gap rule's patience to mistakes, which count once per ACK, and confirmations.
     //= docs/specs/transport.md#TRN-38 patience
     #[cold]
-    pub(super) fn learn(&mut self, now: Time, was_mistaken: bool, confirmations: u64) {
-        if was_mistaken {
-            self.patience.on_mistake(now, &self.rtt);
+    pub(super) fn learn(&mut self, now: Time, was_spurious: bool, confirmations: u64) {
+        if was_spurious {
+            self.reorder_window.on_spurious_loss(now, &self.rtt);
         }
-        (0..confirmations).for_each(|_| self.patience.on_confirmation());
+        (0..confirmations).for_each(|_| self.reorder_window.on_confirmed_loss());
     }
 
-    /// The best guess at the round-trip time without a sample; never zero.
+    /// The estimated round-trip time without a sample; never zero.
     #[cold]
     pub(super) fn expected_rtt_ps(&self) -> u64 {
         match self.rtt.smoothed_ps() {
@@ -118,7 +113,6 @@ impl Recovery {
         }
     }
 
-    /// When a timeout that starts at `start` runs out.
     #[inline]
     pub(super) fn after_timeout(&self, start: Time, backoff: Backoff) -> Time {
         //= docs/specs/transport.md#TRN-32 backoff
@@ -126,19 +120,17 @@ impl Recovery {
         start.after(timeout_ps)
     }
 
-    /// When the oldest transmission counts as lost, by timeout or by the gap rule.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         self.scoreboard.oldest().map_or(Time::NEVER, |(_, oldest)| self.expiry(oldest).min(self.gap_deadline(oldest)))
     }
 
-    /// The oldest transmission, if the plain gap rule declares it and all others before the latest arrival lost.
     #[inline]
     pub(super) fn widest_gap(&self) -> Option<u64> {
         self.sack_gap.widest_gap(&self.scoreboard)
     }
 
-    /// The oldest transmission, if the gap rule declares it lost.
+    /// Returns the oldest transmission if the gap rule declares it lost.
     //= docs/specs/transport.md#TRN-35 gap rule
     #[inline]
     pub(super) fn overtaken(&self, now: Time) -> Option<u64> {
@@ -146,13 +138,12 @@ impl Recovery {
         (self.gap_deadline(oldest) <= now).then_some(psn)
     }
 
-    /// The next packet that IRN's recovery finds lost.
     #[inline]
     pub(super) fn missing_in_recovery(&mut self) -> Option<u64> {
         self.irn.as_mut()?.take_lost(&self.scoreboard)
     }
 
-    /// The oldest transmission, if its timeout ran out. This may raise the backoff.
+    /// Returns the oldest transmission if its timeout expired. This may raise the backoff.
     //= docs/specs/transport.md#TRN-34 a timeout of its own
     pub(super) fn take_expired(&mut self, now: Time) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
@@ -170,12 +161,10 @@ impl Recovery {
         Some(psn)
     }
 
-    /// Whether losses are declared before their timeouts.
     pub(super) fn has_gap_rule(&self) -> bool {
         self.sack_gap.packets.is_some()
     }
 
-    /// When a transmission times out.
     #[inline]
     pub(super) fn expiry(&self, record: &Record) -> Time {
         match &self.irn {
@@ -184,12 +173,12 @@ impl Recovery {
         }
     }
 
-    /// When the oldest transmission counts as lost by the gap rule or, in a code, for its age.
+    /// When the oldest transmission counts as lost by the gap rule or, in a code, by its age.
     #[inline]
     fn gap_deadline(&self, oldest: &Record) -> Time {
-        let Self { sack_gap, scoreboard, patience, rtt, repair, .. } = self;
+        let Self { sack_gap, scoreboard, reorder_window, rtt, repair, .. } = self;
         let arrived_after = scoreboard.arrived_after(oldest);
-        let gap = sack_gap.deadline(arrived_after, oldest.sent_at, patience, rtt).unwrap_or(Time::NEVER);
-        gap.min(repair.overdue(oldest.sent_at, patience, rtt))
+        let gap = sack_gap.deadline(arrived_after, oldest.sent_at, reorder_window, rtt).unwrap_or(Time::NEVER);
+        gap.min(repair.overdue(oldest.sent_at, reorder_window, rtt))
     }
 }

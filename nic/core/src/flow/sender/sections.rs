@@ -1,17 +1,13 @@
-//! Sections: packets that keep their order on one path, the trailers that follow them, and which of them are missing.
+//! Sections: packets in order on one path, their trailers, and NACKs for missing ones.
 
 use spray_wire::{Data, Nack};
 
-use super::{Sender, Transmit};
-use crate::Time;
-use crate::cc::CongestionControl;
-use crate::event::Publisher;
+use super::{CongestionControl, Publisher, Sender, Time, Transmit};
 use crate::feedback::LossCause;
 use crate::path::{Balancer, Flight, Trailer, Transmission};
 
 impl Sender {
-    /// Returns a trailer that is due. Before the first round-trip time a sender that learns its path knows of no time at which
-    /// one would be.
+    /// Returns a due trailer. While the path is learned, none precedes the first round-trip time.
     pub(super) fn poll_trailer(&mut self, now: Time) -> Option<Transmit> {
         if self.calibration.is_some() && self.rtt().smoothed_ps() == 0 {
             return None;
@@ -36,8 +32,7 @@ impl Sender {
         Transmit::Data { data: Data { psn, timestamp, trailer: true, section, ack_now, ..Data::default() }, ev }
     }
 
-    /// A timestamp: the time, or a little later, so that no two frames have the same. It then tells which frame was
-    /// sent first.
+    /// Returns the time, or slightly more: timestamps strictly increase, so they order the frames.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     #[inline]
     pub(super) fn stamp(&mut self, now: Time) -> Time {
@@ -45,8 +40,8 @@ impl Sender {
         self.stamp
     }
 
-    /// Takes a NACK for a missing packet. The packet is lost if its last transmission came before the frame that the
-    /// NACK echoes, or, with another entropy value, long before it.
+    /// Takes a NACK for a missing packet: lost if its last transmission preceded the frame that the
+    /// NACK echoes, or, with another entropy value, long preceded it.
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     pub(super) fn on_missing(&mut self, now: Time, nack: &Nack, publisher: &mut impl Publisher) {
         let known = self.offers.sections && nack.timestamp_echo <= self.stamp;

@@ -1,16 +1,12 @@
 //! Timers: retransmission timeouts, the gap rule, repeated requests, giving up.
 
-use super::Sender;
-use crate::Time;
-use crate::event::{Event, Publisher};
+use super::{Balancer, Event, Publisher, Sender, Time};
 use crate::feedback::LossCause;
 use crate::loss::Repair;
-use crate::path::Balancer;
 
 impl Sender {
-    /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] have something to do without other input.
-    ///
-    /// May lie in the past. `None` while nothing is outstanding, and after a failure.
+    /// Returns when [`Sender::on_timeout`] and [`Sender::poll_transmit`] are due without other
+    /// input, possibly in the past. `None` while nothing is outstanding, and after a failure.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.liveness.has_failed() {
@@ -24,7 +20,7 @@ impl Sender {
         (at != Time::NEVER).then_some(at)
     }
 
-    /// Does what is due by `now`. Calling early does no harm.
+    /// Handles what is due by `now`. Calling early does no harm.
     pub fn on_timeout(&mut self, now: Time, publisher: &mut impl Publisher) {
         if self.liveness.has_failed() {
             return;
@@ -40,7 +36,7 @@ impl Sender {
         }
         if self.retry.deadline <= now {
             let backoff = self.retry.on_expired();
-            // It is not due again before it is sent.
+            // Not due again before it is sent.
             self.retry.deadline = self.recovery.after_timeout(now, backoff);
         }
     }
@@ -76,11 +72,11 @@ impl Sender {
         }
     }
 
-    /// When the balancer wants to be asked again. A time at which it was asked before does not come again: a balancer
-    /// that waits for something else, such as credit, would be woken at that time for ever.
+    /// Returns when to poll the balancer again, except earlier times: a balancer that waits for
+    /// something else, such as credit, would wake the sender for ever.
     #[inline(never)]
     fn balancer_deadline(&self) -> Time {
-        let is_to_come = |at: &Time| self.asked_at.is_none_or(|asked_at| *at > asked_at);
+        let is_to_come = |at: &Time| self.blocked_at.is_none_or(|blocked_at| *at > blocked_at);
         self.balancer.poll_timeout(&self.path).filter(is_to_come).unwrap_or(Time::NEVER)
     }
 

@@ -9,7 +9,7 @@ use crate::rng::{Rng, stream};
 
 const RTT_PS: u64 = 100 * US;
 
-/// Settings for a path whose round-trip time the user takes for `typed_ps`.
+/// Settings for a path with a configured round-trip time of `typed_ps`.
 fn typed(typed_ps: u64) -> FlowConfig {
     let path = Path { bdp_packets: 12, ..Path::new(typed_ps, 10_000_000_000, PAYLOAD + HEADER) };
     FlowConfig {
@@ -47,7 +47,7 @@ fn the_timeout_follows_the_measured_round_trip_time() {
     for typed_ps in [RTT_PS / 10, RTT_PS, RTT_PS * 10] {
         // The base round-trip time and four full queues.
         assert_eq!(timeout_ps(typed_ps, 50 * US), 5 * RTT_PS, "{typed_ps}");
-        // The settings may want more.
+        // The settings may request more.
         assert_eq!(timeout_ps(typed_ps, 700 * US), 700 * US, "{typed_ps}");
     }
 }

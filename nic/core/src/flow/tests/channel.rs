@@ -201,7 +201,7 @@ fn a_sender_whose_data_never_arrives_fails_though_credit_comes() {
     assert!(failed_at.is_some_and(|at| at.ps() < 5_200 * US) && sent > 400, "{failed_at:?} {sent}");
 }
 
-/// A sender of one path whose requests are never answered.
+/// A sender of one path, without answers to its requests.
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
 #[test]
@@ -238,17 +238,20 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
     let mut config = config();
     config.cc = CcKind::Eqds.into();
     let done = run(config, CLEAN, &[1_000_000], 8);
-    // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the last acknowledgement.
+    // 1,000 packets of 1,100 bytes at 99 % of 10 Gb/s, and two round trips: to ask, and for the
+    // last acknowledgement.
     let ideal_ps = 1_000 * 1_100 * 8 * 100 / 99 * 100;
     assert!(done.now.ps() < ideal_ps + 21 * US, "{} us against {}", done.now.ps() / US, ideal_ps / US);
     let stats = done.sender.stats();
     assert_eq!((stats.retransmits, stats.timeouts), (0, 0));
-    // The first 13 packets went without credit; one request for each half of three bandwidth-delay products, about.
+    // The first 13 packets went without credit; one request for each half of three bandwidth-delay
+    // products, about.
     assert_eq!(stats.pulls, 1_000 - 12);
     assert!((30..70).contains(&stats.pull_requests), "{}", stats.pull_requests);
 }
 
-/// Credit that is lost with its packets, by the thousand: the bound neither stalls a sender nor slows it down.
+/// Credit that is lost with its packets, by the thousand: the bound neither stalls a sender nor
+/// slows it down.
 //= docs/specs/eqds.md#EQDS-16 credit that does not come back
 //= docs/specs/eqds.md#EQDS-17 beyond the room
 #[test]
@@ -302,7 +305,8 @@ fn channel() -> impl Strategy<Value = Channel> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Whatever the channel does: every message arrives byte-exact exactly once, in bounded time, and all counts agree.
+    /// On any channel every message arrives byte-exact exactly once, in bounded time, and all
+    /// counts agree.
     #[test]
     fn any_channel_any_window(
         channel in channel(),

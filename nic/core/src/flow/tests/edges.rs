@@ -4,7 +4,7 @@ use super::*;
 use crate::rng;
 use crate::tests::at_step;
 
-/// Beyond what picoseconds can tell, and to the last of all times.
+/// Beyond the range of picoseconds, and to the last time.
 const TIMES: [Time; 6] = [
     at_step((u64::MAX - 1) / Time::STEP_PS),
     at_step(1 << 63),
@@ -79,7 +79,7 @@ fn a_message_of_more_than_4_gib_has_every_byte_once() {
         sender.on_timeout(now, &mut ());
         while let Some(Transmit::Data { data, .. }) = sender.poll_transmit(now, &mut rng, &mut ()) {
             sent += 1;
-            // One in 101 is lost, whichever it is.
+            // Any one of 101 is lost.
             if sent % 101 == 0 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What holds of every balancer under every congestion control, whatever they are set to and whatever comes back.
+//! Properties of every balancer under every congestion control, for any settings and feedback.
 
 mod history;
 
@@ -25,7 +25,8 @@ use crate::rng;
 /// Cases of each balancer under each congestion control.
 const CASES: u32 = 20;
 
-/// The settings of all schemes, about half of those of `schemes` drawn from their ranges, the ends more often than not.
+/// The settings of all schemes, about half of those of `schemes` drawn from their ranges, the ends
+/// more often than not.
 fn scatter<All: Default + Serialize + DeserializeOwned + JsonSchema>(schemes: &[&str], rng: &mut impl RngCore) -> All {
     let schema = serde_json::to_value(schemars::schema_for!(All)).unwrap();
     let mut all = serde_json::to_value(All::default()).unwrap();
@@ -130,7 +131,7 @@ fn channel() -> impl Strategy<Value = Channel> {
     })
 }
 
-/// Runs both ends, a third of them with paths named by routing, and says whether the sender gave up.
+/// Runs both ends, a third of them with known paths. Returns whether the sender gave up.
 fn gives_up(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Result<bool, TestCaseError> {
     let mut pair = Pair::new(config, channel, messages, seed);
     if seed.is_multiple_of(3) {

@@ -1,4 +1,5 @@
-//! Four connections over four queues: how loss detection bears paths of different delay, full queues and a dead path.
+//! Four connections over four queues: loss detection with paths of different delay, full queues and
+//! a failed path.
 
 use std::vec::Vec;
 

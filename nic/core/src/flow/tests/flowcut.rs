@@ -1,4 +1,4 @@
-//! Flowcut between a real sender and a real receiver, over paths that keep order and may otherwise do what they like.
+//! Flowcut between a real sender and a real receiver, over paths that keep order.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -82,8 +82,9 @@ impl Paths {
     }
 }
 
-/// Whatever paths and acknowledgements do, as long as each path keeps the order of what it delivers. Timeouts are mostly
-/// without reason, so that paths are given up while everything sent over them is still under way.
+/// Whatever paths and acknowledgements do, as long as each path keeps the order of what it
+/// delivers. Timeouts are mostly without reason, so that paths are given up while everything sent
+/// over them is still under way.
 //= docs/specs/flowcut.md#FLC-5 no reordering
 //= docs/specs/flowcut.md#FLC-43 lowest packet first
 //= docs/specs/flowcut.md#FLC-45 order and progress in repair

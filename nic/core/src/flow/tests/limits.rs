@@ -1,4 +1,4 @@
-//! What a sender says it waits for.
+//! The limits that a sender reports.
 
 use spray_wire::{Ack, EvPort};
 
@@ -11,7 +11,7 @@ fn waited_us(sender: &Sender) -> [u64; 5] {
     ALL.map(|limit| sender.limits().waited_ps(limit) / US)
 }
 
-/// Only this limit, for so many microseconds.
+/// Only this limit, for this number of microseconds.
 fn only(limit: Limit, us: u64) -> [u64; 5] {
     ALL.map(|other| if other == limit { us } else { 0 })
 }
@@ -77,7 +77,7 @@ fn a_wait_ends_with_the_packet_that_goes() {
     assert_eq!(drain(&mut sender, &mut rng, 0), 1);
     let ack = Ack { cumulative: 1, sack_base: 1, packets: 1, port: EvPort::new(7), ..Ack::default() };
     sender.on_ack(at(10 * US), &ack, &mut ());
-    // The link is busy for 2 us: the sender is asked when it is free.
+    // The link is busy for 2 us: the sender is polled when it is free.
     assert!(sender.poll_transmit(at(12 * US), &mut rng, &mut ()).is_some());
     sender.on_ack(at(30 * US), &Ack { cumulative: 2, sack_base: 2, ..ack }, &mut ());
     assert!(sender.poll_transmit(at(30 * US), &mut rng, &mut ()).is_none());

@@ -1,4 +1,5 @@
-//! A sender and a receiver over a channel, by the test's clock. The channel loses, trims, marks, duplicates and delays.
+//! A sender and a receiver over a channel, by the test's clock. The channel loses, trims, marks,
+//! duplicates and delays.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::format;
@@ -30,11 +31,12 @@ pub struct Channel {
     pub mark: u32,
     /// One way, the same for all frames.
     pub delay_ps: u64,
-    /// At most so much is added to the delay of the sender's frames.
+    /// Maximum random delay added to the sender's frames.
     pub jitter_ps: u64,
-    /// At most so much is added to the delay of the receiver's frames.
+    /// Maximum random delay added to the receiver's frames.
     pub ack_jitter_ps: u64,
-    /// Whether packets with one entropy value arrive in the order in which they left. Trimmed packets overtake.
+    /// Whether packets with one entropy value arrive in the order in which they left. Trimmed
+    /// packets overtake.
     pub in_order: bool,
     /// Time between two frames of the sender.
     pub gap_ps: u64,
@@ -82,7 +84,7 @@ pub struct Pair {
     pub fate: Fate,
     /// Messages that the receiver completed, with their bytes.
     pub completed: Vec<(u32, u64)>,
-    /// Messages that the sender knows to be complete.
+    /// Messages that were reported complete to the sender.
     pub delivered: Vec<u32>,
     pub gave_up: bool,
     coded: bool,
@@ -91,7 +93,7 @@ pub struct Pair {
     wire: Agenda<Frame>,
     /// When the last packet of each entropy value arrives.
     busy_until: BTreeMap<Ev, Time>,
-    /// Grants credit for the receiver's host, once it is asked.
+    /// Grants credit for the receiver's host, on request.
     pacer: PullPacer,
     pull_entry: Option<u32>,
     pub bound: CreditBound,
@@ -104,7 +106,8 @@ pub struct Pair {
     consumption: VecDeque<(Time, u64)>,
 }
 
-/// More than any connection needs for its next packet: without progress it gives up after `give_up_ps`.
+/// More than any connection needs for its next packet: without progress it gives up after
+/// `give_up_ps`.
 const MAX_STEPS: u32 = 2_000_000;
 /// Wake-ups at one time that a sender may need to say all that it has to.
 const MAX_IDLE_WAKES: u32 = 1000;
@@ -147,7 +150,7 @@ impl Pair {
         }
     }
 
-    /// As if so much had been sent before.
+    /// Begins as if this much had been sent before.
     pub fn start_after(&mut self, before: &Before) {
         self.sender.start_after(before);
         self.receiver.start_after(before);
@@ -269,7 +272,7 @@ impl Pair {
         self.pacer.on_target(self.now, entry, self.receiver.pull_target());
     }
 
-    /// Sends what the receiver has to say, and takes what it completed.
+    /// Sends the receiver's frames, and takes what it completed.
     fn answer(&mut self) {
         while let Some((message, bytes)) = self.receiver.message_completed() {
             self.complete(message, bytes);
@@ -346,7 +349,7 @@ impl Pair {
         Some(transmit)
     }
 
-    /// Whether the balancer lets packets go beyond the window.
+    /// Whether the balancer admits packets beyond the window.
     fn admits_itself(&self) -> bool {
         self.sender.balancer().offers().hold_back
     }

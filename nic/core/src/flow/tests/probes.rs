@@ -27,7 +27,7 @@ impl Rig {
         Self { sender, rng, events: std::vec![], now: Time::ZERO, evs }
     }
 
-    /// Lets packets time out until the sender freezes.
+    /// Times packets out until the sender freezes.
     fn freeze(&mut self) {
         for _ in 0..10_000 {
             while self.sender.poll_transmit(self.now, &mut self.rng, &mut self.events).is_some() {}
@@ -105,7 +105,7 @@ fn answers_of_an_earlier_freeze_are_stale() {
     let first = rig.probe();
     let second = rig.probe();
     assert!(rig.thaws(first));
-    // The BDP that it explores is none here, so that the next loss freezes again.
+    // It explores no BDP here, so that the next loss freezes again.
     rig.freeze();
     assert!(!rig.thaws(second), "late, before this freeze has probed");
     assert!(!rig.thaws(first), "replayed");

@@ -1,4 +1,5 @@
-//! The receivers of NICs for RDMA: literal models, and both ends over channels that lose and reorder.
+//! The receivers of NICs for RDMA: literal models, and both ends over channels that lose and
+//! reorder.
 
 mod go_back_n;
 mod irn;
@@ -9,7 +10,8 @@ use super::pair::{Channel, Pair};
 use super::*;
 use crate::loss::{IrnConfig, ReceiverConfig};
 
-/// A channel without losses: packets of one burst overtake each other by up to so many microseconds.
+/// A channel without losses, where packets of one burst overtake each other by up to this number of
+/// microseconds.
 fn reordering(jitter: u64) -> Channel {
     Channel { delay_ps: 5 * US, jitter_ps: jitter * US, gap_ps: US / 4, ..Channel::default() }
 }
@@ -18,7 +20,8 @@ fn with(receiver: ReceiverConfig) -> FlowConfig {
     FlowConfig { receiver, ..config() }
 }
 
-/// Sends the messages until all are delivered. The pair has compared every byte, and each message came once.
+/// Sends the messages until all are delivered. The pair has compared every byte, and each message
+/// came once.
 fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Pair {
     let mut pair = Pair::new(config, channel, messages, seed);
     pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));

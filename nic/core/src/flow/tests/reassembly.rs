@@ -24,7 +24,7 @@ const NOWHERE: PayloadSlot = PayloadSlot { buffer: 0, part: Part::Next };
 const PART: Placed = Placed::Part(NOWHERE);
 const COMPLETE: Placed = Placed::Complete(NOWHERE);
 
-/// What becomes of a packet; where its payload goes is left out.
+/// The result for a packet, without the position of its payload.
 fn place(reassembly: &mut Reassembly, data: &Data) -> Placed {
     match reassembly.place(data) {
         Placed::Part(_) => PART,
@@ -116,7 +116,8 @@ fn few_numbers_may_be_left_out() {
     }
 }
 
-/// What the open messages may take, by the places that they got: by how they began, and by the packets that did not fit.
+/// What the open messages may take, by the places that they got: by how they began, and by the
+/// packets that did not fit.
 struct Memory {
     reassembly: Reassembly,
     rooms: HashMap<u32, (u64, u64)>,
@@ -135,7 +136,8 @@ impl Memory {
         placed
     }
 
-    /// Memory of all messages that were begun, complete ones included, beyond twice what has arrived of each.
+    /// Memory of all messages that were begun, complete ones included, beyond twice what has
+    /// arrived of each.
     fn excess(&self) -> u64 {
         self.rooms.values().map(|(room, received)| room.saturating_sub(2 * received)).sum()
     }
@@ -175,7 +177,8 @@ fn coded_messages_that_are_complete_leave_room_for_others() {
     }
 }
 
-/// Numbers that all have the first slot for their place in a table hashed by their product with 2^32 over the golden ratio alone.
+/// Numbers that all have the first slot for their place in a table hashed by their product with
+/// 2^32 over the golden ratio alone.
 fn colliding(count: u32) -> impl Iterator<Item = u32> {
     // The factor's inverse modulo 2^32.
     (0..count).map(|product| product.wrapping_mul(0x0e8b_2f51))
@@ -206,7 +209,8 @@ fn numbers_chosen_to_collide_cost_no_more_than_others() {
 }
 
 proptest! {
-    /// Messages entered and removed in any order, against a map: each has an entry, and no two have the same.
+    /// Messages entered and removed in any order, against a map: each has an entry, and no two have
+    /// the same.
     #[test]
     fn the_table_agrees_with_a_map(steps in prop::collection::vec((0u32..60, any::<u32>()), 1..600)) {
         let mut table = Table::new();
@@ -251,7 +255,8 @@ proptest! {
         }
     }
 
-    /// Whatever arrives, with distinct numbers: a message that completes has had every byte exactly once.
+    /// For any arrivals with distinct numbers, a message that completes has received every byte
+    /// exactly once.
     //= docs/specs/transport.md#TRN-52 placing payload
     #[test]
     fn completion_means_every_byte_once(
@@ -278,7 +283,8 @@ proptest! {
         }
     }
 
-    /// Messages take no more memory than they may, and a message completes once all of its packets have arrived.
+    /// Messages take no more memory than they may, and a message completes once all of its packets
+    /// have arrived.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[test]
     fn memory_is_bounded_and_packets_that_come_again_fit(

@@ -205,7 +205,8 @@ fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
     assert_eq!(take(7000), []);
     let acks = take(300);
     assert_eq!(acks.iter().flat_map(selected).collect::<Vec<_>>(), [300, 7000]);
-    // What arrived long ago comes again, from both ends in turn: each is acknowledged, by no more than two.
+    // What arrived long ago comes again, from both ends in turn: each is acknowledged, by no more
+    // than two.
     for round in 0..100 {
         let acks = take(if round % 2 == 0 { 1 } else { 7000 });
         assert!((1..=2).contains(&acks.len()), "{}", acks.len());
@@ -213,7 +214,8 @@ fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
 }
 
 proptest! {
-    /// Whatever arrives in whatever order: an arrival brings two ACKs at most, and what has arrived is acknowledged by the time that one is due.
+    /// For any arrivals in any order: an arrival causes at most two ACKs, and what has arrived is
+    /// acknowledged when one is due.
     //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[test]
     fn an_arrival_brings_two_acks_at_most(

@@ -1,5 +1,6 @@
-//! Ordered Chaos end to end, over paths that keep their order and differ in delay: what is declared missing was lost,
-//! and what was lost is declared missing. Clauses are those of `docs/specs/ordered-chaos.md`.
+//! Ordered Chaos end to end, over paths that keep their order and differ in delay: what is declared
+//! missing was lost, and what was lost is declared missing. Clauses are those of
+//! `docs/specs/ordered-chaos.md`.
 
 use std::vec::Vec;
 
@@ -12,7 +13,8 @@ use crate::path::{Balancer, BalancerConfig, LossCause, OrderedChaosConfig};
 use crate::rng;
 use crate::units::Micros;
 
-/// A path for each entropy value: first in, first out, with a delay that changes with each frame by up to `spread_ps`.
+/// A path for each entropy value: first in, first out, with a delay that changes with each frame by
+/// up to `spread_ps`.
 fn paths(spread_ps: u64, gap_ps: u64) -> Channel {
     let (delay_ps, ack_jitter_ps) = (4 * US, US);
     Channel { delay_ps, jitter_ps: spread_ps, ack_jitter_ps, gap_ps, in_order: true, ..Channel::default() }
@@ -26,7 +28,7 @@ fn run(config: FlowConfig, channel: Channel, packets: u64, seed: u64) -> Pair {
     pair
 }
 
-/// Losses are found by what the receiver says, or not at all for a second.
+/// Losses are reported by the receiver, or not detected for a second.
 fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
     let mut config = FlowConfig { ack_every, sack_gap_packets: None, ..config() };
     config.rto = RtoConfig { initial_ps: 1_000_000 * US, min_ps: 1_000_000 * US, max_ps: 1_000_000 * US };
@@ -108,12 +110,12 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert_eq!((sender.stats().stale_nacks, sender.stats().missing), (5, 0));
     sender.on_nack(at(US), &nack(1, first(5)), &mut ());
     assert_eq!(sender.stats().missing, 1);
-    // Sent again, it is told to be missing by what was sent before: that is no news.
+    // A frame sent before its retransmission reports it missing: stale.
     let Some(Transmit::Data { data: again, .. }) = sender.poll_transmit(at(US), &mut rng, &mut ()) else { panic!() };
     assert!(again.retransmit && again.psn == 1);
     sender.on_nack(at(2 * US), &nack(1, *stamps.last().unwrap()), &mut ());
     assert_eq!((sender.stats().missing, sender.stats().stale_nacks), (1, 6));
-    // The trailer behind it is news.
+    // The trailer after it is not stale.
     let Some(Transmit::Data { data: trailer, .. }) = sender.poll_transmit(at(US), &mut rng, &mut ()) else { panic!() };
     assert!(trailer.trailer && trailer.psn == 1 && trailer.payload_bytes == 0);
     sender.on_nack(at(2 * US), &nack(1, trailer.timestamp), &mut ());
@@ -126,7 +128,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     let overtaken = Nack { port: EvPort::default(), ..nack(1, behind.unwrap()) };
     sender.on_nack(at(3 * US), &overtaken, &mut ());
     assert_eq!((sender.stats().missing, sender.stats().sack_gaps), (2, 1));
-    // A sender that keeps no sections takes no such news.
+    // A sender without sections ignores such reports.
     let mut sender = Sender::new(&super::config(), 64, u64::MAX, &mut rng);
     sender.send_message(1, 10_000).unwrap();
     while sender.poll_transmit(FIRST, &mut rng, &mut ()).is_some() {}
@@ -175,7 +177,7 @@ fn a_trailer_is_no_packet() {
     assert_eq!((stats.trailers, stats.frames, stats.packets, stats.missing), (7, 0, 0, 7));
 }
 
-/// A peer makes up trailers, each of which says that many packets are missing.
+/// A peer forges trailers, each of which reports many packets missing.
 #[test]
 fn made_up_trailers_bring_few_nacks() {
     //= docs/specs/ordered-chaos.md#ORC-23 three for each frame

@@ -58,7 +58,7 @@ impl Rig {
         self.sender.on_timeout(at(now_ps), &mut self.events);
     }
 
-    /// When it wants to be woken.
+    /// Its next wake-up.
     fn wakes_ps(&self) -> Option<u64> {
         self.sender.poll_timeout().map(Time::ps)
     }
@@ -158,7 +158,8 @@ fn the_window_bounds_what_is_in_flight() {
     let window_packets = rig.sender.window_bytes() / 1100;
     assert_eq!(rig.drain(0).len() as u64, window_packets);
     assert_eq!(rig.sender.in_flight_bytes(), window_packets * 1100);
-    // The initial window is the largest one rounded up to whole packets: the first ACK cuts it by one.
+    // The initial window is the largest one rounded up to whole packets: the first ACK cuts it by
+    // one.
     rig.ack(10 * US, cumulative(3, 0));
     assert_eq!(rig.drain(10 * US).len(), 2);
     assert!(rig.sender.in_flight_bytes() <= rig.sender.window_bytes());
@@ -356,7 +357,8 @@ fn all_ev_ports_are_accepted_at_the_largest_set() {
     assert_eq!(rig.sender.stats().foreign_evs, 0);
 }
 
-/// Echoes reach the balancer, marked and foreign ones do not count; the congestion control sees one ACK.
+/// Echoes reach the balancer, marked and foreign ones do not count; the congestion control sees one
+/// ACK.
 //= docs/specs/transport.md#TRN-25 several echoes
 #[test]
 fn every_echo_of_an_ack_is_recycled() {

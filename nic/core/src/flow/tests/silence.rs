@@ -1,4 +1,4 @@
-//! A path that dies while a connection has nothing to send: what the balancer knows of it is all that it knows, and wrong.
+//! A path that fails while a connection is idle: the balancer's only knowledge is outdated.
 
 use std::vec::Vec;
 
@@ -11,11 +11,12 @@ const EVS: u16 = 256;
 const PATHS: u16 = 4;
 const ONE_WAY_PS: u64 = 5 * US;
 
-/// The direction in which frames of the dead path are lost.
+/// The direction in which frames of the failed path are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dead {
     Forward,
-    /// Everything arrives, and the acknowledgements, which echo the entropy value, come back over the dead path.
+    /// Everything arrives, and the acknowledgements, which echo the entropy value, come back over
+    /// the dead path.
     Back,
 }
 
@@ -23,8 +24,8 @@ fn is_on(path: Option<u16>, ev: Ev) -> bool {
     path == Some(ev.index() % PATHS)
 }
 
-/// Sends messages of one packet one after the other, the path of the first of which dies once it is delivered. Returns the timeouts of each; `None` when the
-/// connection fails.
+/// Sends messages of one packet in sequence; the first one's path fails after its delivery. Returns
+/// the timeouts of each; `None` when the connection fails.
 fn timeouts_of_messages(mut config: FlowConfig, dead: Dead, seed: u64, count: u32) -> Option<Vec<u64>> {
     config.path.evs = EVS;
     config.give_up_ps = 100 * config.rto.max_ps;
@@ -82,7 +83,7 @@ fn with(balancer: BalancerKind) -> FlowConfig {
     FlowConfig { balancer: balancer.into(), ..config() }
 }
 
-/// Balancers with which the second message does not always arrive.
+/// Balancers with which the second message may be lost.
 fn stuck(dead: Dead) -> Vec<BalancerKind> {
     let is_stuck =
         |kind: &BalancerKind| !(0..20).all(|seed| timeouts_of_messages(with(*kind), dead, seed, 2).is_some());
@@ -98,7 +99,7 @@ fn a_message_arrives_though_the_only_path_that_is_known_is_dead() {
     assert_eq!(stuck(Dead::Back), [BalancerKind::Ecmp]);
 }
 
-/// A request at a time, as of `ping`: schemes that know several paths leave the dead one.
+/// One request at a time, as in `ping`: schemes that use several paths leave the failed one.
 #[test]
 fn sparse_messages_leave_a_dead_path() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
@@ -108,11 +109,11 @@ fn sparse_messages_leave_a_dead_path() {
             (0..20).flat_map(|seed| timeouts_of_messages(with(kind).learning(), dead, seed, 60).unwrap()).collect()
         };
         let mptcp: Vec<u64> = timeouts(BalancerKind::Mptcp);
-        // Once each subflow of the dead path has timed out, one packet of 64 probes it.
+        // Once each subflow of the failed path has timed out, one packet in 64 probes it.
         let late: u64 = mptcp.chunks(60).flat_map(|connection| &connection[30..]).sum();
         assert!(late <= 2 * 20, "{dead:?}: {late} timeouts of 600 messages");
         let flowcut: Vec<u64> = timeouts(BalancerKind::Flowcut);
-        // A quarter of the paths drawn is the dead one again.
+        // A quarter of the drawn paths is the failed one again.
         let all: u64 = flowcut.iter().sum();
         assert!(all <= 2 * 20, "{dead:?}: {all} timeouts of 20 connections");
         assert!(flowcut.chunks(60).all(|connection| connection[2..].iter().all(|one| *one == 0)), "{dead:?}");

@@ -1,7 +1,9 @@
-//! Long lives of a connection: counters that begin near their limits, and as many packets as there is time for.
+//! Long lives of a connection: counters that begin near their limits, and as many packets as there
+//! is time for.
 //!
-//! 64 bits are enough for every number of packets and of bytes. Numbers of messages have 32 bits, at the sender twice: the caller's, and
-//! the running ones of its slots. The slots of packets and the bits of bitmaps are the low bits of packet numbers.
+//! 64 bits are enough for every number of packets and of bytes. Numbers of messages have 32 bits,
+//! at the sender twice: the caller's, and the running ones of its slots. The slots of packets and
+//! the bits of bitmaps are the low bits of packet numbers.
 
 use std::vec::Vec;
 
@@ -9,8 +11,8 @@ use super::pair::{Channel, Fate, Pair};
 use super::*;
 use crate::rng;
 
-/// 2^32 packets, 2^32 messages and 10 TB end within a test. Packet numbers keep their remainders by every power of two up to 512, by
-/// which some schemes choose.
+/// 2^32 packets, 2^32 messages and 10 TB end within a test. Packet numbers keep their remainders by
+/// every power of two up to 512, by which some schemes choose.
 const BEFORE: [Before; 4] = [
     Before { packets: (1 << 32) - 512, messages: u32::MAX - 20, bytes: 10_000_000_000_000 - 20_000 },
     Before { packets: (1 << 32) - 512, messages: (1 << 31) - 20, bytes: (1 << 32) - 20_000 },
@@ -34,7 +36,8 @@ const ROUGH: Channel = Channel {
     dead_paths: 0,
 };
 
-/// What a connection came to, counted from where it began: when it ended, the channel's fate, the order of messages, and what its ends counted.
+/// What a connection came to, counted from where it began: when it ended, the channel's fate, the
+/// order of messages, and what its ends counted.
 #[derive(Debug, PartialEq)]
 struct History {
     ended: Time,
@@ -86,7 +89,8 @@ fn history(config: FlowConfig, before: &Before) -> History {
     }
 }
 
-/// A connection that has sent 2^32 packets, as many messages and 10 TB goes on as it would have done at its beginning: packet for packet.
+/// A connection that has sent 2^32 packets, as many messages and 10 TB behaves as a new one, packet
+/// for packet.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 fn a_connection_goes_on_as_it_began_whatever_it_has_counted() {
@@ -112,7 +116,8 @@ fn a_connection_goes_on_as_it_began_whatever_it_has_counted() {
     }
 }
 
-/// Timeouts in a row are counted in eight bits, by the sender, by each record, and by what asks for a grant.
+/// Consecutive timeouts are counted in eight bits, by the sender, by each record, and by grant
+/// requests.
 #[test]
 fn timeouts_in_a_row_may_be_many() {
     for max_data_bytes in [1_000_000, 0] {
@@ -134,7 +139,7 @@ fn timeouts_in_a_row_may_be_many() {
     }
 }
 
-/// An ACK counts packets in eight bits. More of them than that wait for one only if nobody takes the ACKs.
+/// An ACK counts packets in eight bits. More of them wait for one only if no ACKs are taken.
 //= docs/specs/transport.md#TRN-55 What an ACK says
 #[test]
 fn an_ack_counts_no_more_packets_than_it_can_tell() {
@@ -153,8 +158,8 @@ fn an_ack_counts_no_more_packets_than_it_can_tell() {
     assert!(receiver.poll_ack().is_none());
 }
 
-/// Both ends without frames between them, as fast as this machine is. `SOAK_PACKETS` sets how many; the packet numbers, the numbers of
-/// messages and the bytes go past 2^32, 2^32 and 10 TB half-way.
+/// Both ends without frames between them, as fast as this machine is. `SOAK_PACKETS` sets how many;
+/// the packet numbers, the numbers of messages and the bytes go past 2^32, 2^32 and 10 TB half-way.
 #[test]
 #[ignore = "cargo xtask ci runs it"]
 fn as_many_packets_as_there_is_time_for() {
@@ -179,8 +184,8 @@ struct Ends {
     rng: rng::Rng,
     now: Time,
     frames: u64,
-    /// Numbers of the next message to send, to complete and to be delivered. They come out in the order in which they were sent, but for those
-    /// of lost packets: `early` has these.
+    /// Numbers of the next message to send, to complete and to be delivered. They come out in the
+    /// order in which they were sent, but for those of lost packets: `early` has these.
     queued: u32,
     completed: Early,
     delivered: Early,

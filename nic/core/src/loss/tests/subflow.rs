@@ -1,4 +1,5 @@
-//! What a receiver tells to be missing: tables, the published scheme as a twin, and that nothing reordered is told.
+//! Reports of missing packets: tables, the published scheme as a twin, and no report of anything
+//! reordered.
 
 use std::vec;
 use std::vec::Vec;
@@ -90,7 +91,7 @@ fn each_is_told_once_by_packets_and_again_by_probes() {
     assert_eq!(rig.check(14, 1, 1, true, 64), [12, 14], "a probe shows the packet that it names too");
     assert_eq!(rig.check(4, 1, 0, true, 64), [0; 0], "one that is sent again");
     rig.arrive(0);
-    // Their bits are used anew for the numbers a window on.
+    // Their bits are reused for the numbers one window later.
     for psn in 1..=14 {
         rig.arrive(psn);
     }
@@ -102,8 +103,8 @@ fn each_is_told_once_by_packets_and_again_by_probes() {
     assert_eq!(rig.check(8, 1, 4, false, 64), [4, 6, 8]);
 }
 
-/// The published scheme: a bitmap of arrivals and one of what was told, both from `start`; a frame carries the first
-/// number of its section.
+/// The published scheme: a bitmap of arrivals and one of what was told, both from `start`; a frame
+/// carries the first number of its section.
 #[derive(Default)]
 struct Published {
     start: u64,
@@ -153,7 +154,8 @@ impl Published {
 }
 
 proptest! {
-    /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones may overtake it.
+    /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones
+    /// may overtake it.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
     #[test]
@@ -170,7 +172,8 @@ proptest! {
             }
             base
         };
-        // A packet arrives when its delay is over, but behind those of its section: that is what a path is.
+        // A packet arrives when its delay is over, but behind those of its section: that is what a
+        // path is.
         let mut arrivals: Vec<(usize, usize)> = vec![];
         for (psn, fate) in fates.iter().enumerate() {
             let before = (base(psn)..psn).step_by(stride).map(|earlier| arrivals[earlier].0).max().unwrap_or(0);
@@ -201,7 +204,8 @@ proptest! {
         prop_assert_eq!(told, expected);
     }
 
-    /// Whatever the frames say, in whatever order: no panic, nothing that has arrived, nothing outside the window.
+    /// For any frames in any order: no panic, no report of what has arrived or lies outside the
+    /// window.
     #[test]
     fn hostile_sections_are_harmless(
         frames in prop::collection::vec((0u64..256, any::<u16>(), any::<bool>(), any::<bool>()), 1..300),

@@ -10,60 +10,56 @@ use crate::units::{ByteSize, Gbps, Micros, Ratio};
 settings! {
     /// The settings of [`Flowcut`](super::Flowcut).
     pub struct FlowcutConfig {
-        /// How the connection tells that its path is congested.
+        /// Rule by which a path counts as congested.
         pub rule: FlowcutRule = FlowcutRule::Paper,
-        /// A path is drained when its average round-trip time exceeds this many times the least one (§III-C1 evaluates 1
-        /// to 7, §III-C2 takes 4).
+        /// Ratio of the average to the least RTT that drains a path (§III-C1: 1 to 7; §III-C2: 4).
         #[schemars(range(min = 1, max = 1_000))]
         pub rtt_ratio: Ratio = Ratio::permille(4_000),
         /// Weight of a new sample in that average (alpha of §III-C1).
         #[schemars(range(min = 0.001, max = 1))]
         pub weight: Ratio = Ratio::permille(120),
-        /// `paper` only: a path is drained when its normalised round-trip time grows by more than this per
-        /// acknowledgement, on average. 0 turns it off.
+        /// `paper`: growth of the normalised RTT per ACK above which a path is drained; 0: never.
         #[schemars(range(min = 0, max = 1_000))]
         pub trend: Ratio = Ratio::permille(50),
         /// Weight of a new sample in that average.
         #[schemars(range(min = 0.001, max = 1))]
         pub trend_weight: Ratio = Ratio::permille(120),
-        /// `paper` only: rate of the links, from which a packet's serialisation at each hop follows. By default the rate
-        /// of the sender's own link; where that is unknown, serialisation counts as delay.
+        /// `paper` only: link rate, for a packet's serialisation at each hop. By default the rate
+        /// of the sender's own link; if unknown, serialisation counts as delay.
         #[schemars(range(min = 0.01, max = 10_000))]
         pub link_rate_gbps: Option<Gbps> = None,
-        /// No drain begins with fewer payload bytes than this left to send: they would not make up for its cost (§IV-C).
-        /// By default one bandwidth-delay product under `paper`, 0 under `simple`.
+        /// Minimum unsent payload bytes for a drain to begin: fewer would not make up for its cost
+        /// (§IV-C). By default one bandwidth-delay product under `paper`, 0 under `simple`.
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub tail_bytes: Option<ByteSize> = None,
-        /// A drain ends when nothing comes back for so long, and the connection keeps its old path (§IV-A). By default 32
-        /// base round-trip times.
+        /// A silent drain ends after this time, on its path (§IV-A). By default 32 base RTTs.
         #[schemars(range(min = 1, max = 1_000_000))]
         pub drain_timeout_us: Option<Micros> = None,
-        /// Change the path as soon as at most this many packets are open (§IV-C). Drains are shorter then, and no packet
-        /// arrives more than this many ahead of one sent before it. 0 waits for all, so that nothing is reordered.
+        /// Change the path as soon as at most this many packets are open (§IV-C): drains are
+        /// shorter, and no packet arrives more than this many ahead of one sent before it. 0 waits
+        /// for all, so that nothing is reordered.
         pub resume_packets: u16 = 0,
-        /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B). 0 is plain XOFF.
+        /// Bytes that may still go over the old path during a drain: XOFF with credit (§II-B).
         #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
         pub credit_bytes: ByteSize = ByteSize::new(0),
-        /// A path is dead after this many timeouts in a row with no feedback between them. The connection then leaves it,
-        /// though packets are open. 0 is never.
+        /// Consecutive timeouts without feedback after which a path has failed; 0: never.
         #[schemars(range(min = 0, max = 100))]
         pub dead_timeouts: u8 = 3,
     }
 
-    /// How a connection tells that its path is congested.
+    /// Rule by which a path counts as congested.
     #[derive(Default)]
     pub enum FlowcutRule {
-        /// The normalised round-trip time and its trend, as §II-B has them.
+        /// The normalised round-trip time and its trend (§II-B).
         #[default]
         Paper,
-        /// The published fat-tree artifact's rule: the average of round-trip times against the least one. A drain does
-        /// not reset the average.
+        /// The fat-tree artifact's: the average RTT against the least; drains do not reset it.
         Simple,
     }
 }
 
 impl FlowcutConfig {
-    /// When a path is congested.
+    /// Returns when a path counts as congested.
     pub fn thresholds(&self) -> Rule {
         Rule {
             ratio: fixed(self.rtt_ratio),
@@ -74,16 +70,15 @@ impl FlowcutConfig {
     }
 }
 
-/// The settings in the units of the arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// By default, bandwidth-delay products of the path.
+    /// Default: bandwidth-delay products of the path.
     tail_bytes: Option<u64>,
-    /// By default it follows from the path.
+    /// Default: follows from the path.
     drain_timeout_us: Option<Micros>,
     pub(super) credit_bytes: u64,
     pub(super) resume_packets: u32,
-    /// Where the trend is off, its threshold is larger than any trend.
+    /// Without a trend, its threshold is unreachable.
     pub(super) rule: Rule,
     /// Serialisation of 1,024 bytes, in ps.
     pub(super) kib_ps: u32,
@@ -107,12 +102,10 @@ impl Settings {
         }
     }
 
-    /// No drain begins with fewer payload bytes left to send.
     pub(super) fn tail_bytes(&self, path: &Path, ack: &AckInfo) -> u64 {
         self.tail_bytes.unwrap_or(u64::from(path.bdp_packets) * u64::from(ack.packet_bytes))
     }
 
-    /// How long a drain hears nothing before it ends.
     pub(super) fn drain_timeout_ps(&self, path: &Path) -> u64 {
         self.drain_timeout_us.map_or(path.base_rtt_ps * DRAIN_TIMEOUT_RTTS, Micros::ps)
     }
@@ -123,6 +116,5 @@ fn fixed(ratio: Ratio) -> u32 {
     u32::try_from(ratio.of(ONE.into())).unwrap_or(u32::MAX)
 }
 
-/// Loss recovery goes first: two retransmission timeouts of five base RTTs, the second one doubled, and as much
-/// again.
+/// Loss recovery goes first: retransmission timeouts of five and ten base RTTs, and as much again.
 const DRAIN_TIMEOUT_RTTS: u64 = 32;

@@ -1,29 +1,27 @@
-//! How much paths deliver, where nobody told what they take.
+//! Delivery rates of paths, for connections that learn their path.
 
 use crate::Time;
 use crate::now::Now;
 use crate::path::AckInfo;
 
-/// What the present path delivers, and what those before it did, in bytes per 2^30 ps.
+/// Delivery rates of the present path and of earlier ones, in bytes per 2^30 ps.
 //= docs/specs/flowcut.md#FLC-17 paths compared
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     /// When the round began; [`Time::ZERO`] before its first ACK.
     round_at: Time,
-    /// Wire bytes that were acknowledged since the round began.
     bytes: u32,
-    /// Of paths that were left, the latest first; 0 where there was none.
+    /// Of paths that were left, the latest first; 0 if none.
     left: [u32; PATHS],
     /// Of the present path; 0 before its first round.
     present: u32,
-    /// Rounds on the present path since it was drawn or, later, one of `left` was forgotten.
+    /// Rounds on the present path since it was drawn or one of `left` was forgotten.
     rounds: u16,
-    /// After so many one of `left` is forgotten.
+    /// Rounds after which one of `left` is forgotten.
     lasting: u16,
 }
 
 impl Rates {
-    /// Takes an acknowledgement of the present path.
     pub(super) fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         if self.round_at == Time::ZERO {
             self.round_at = now.time.max(Time::ZERO.next());
@@ -36,15 +34,15 @@ impl Rates {
         }
     }
 
-    /// What comes next does not follow on what came before.
+    /// Starts a round that does not continue the previous one.
     pub(super) fn begin_round(&mut self) {
         (self.round_at, self.bytes) = (Time::ZERO, 0);
     }
 
-    /// Another path takes the place of the present one.
+    /// Records that another path replaces the present one.
     pub(super) fn begin_path(&mut self) {
         if self.present > 0 {
-            // The best is not forgotten for slow ones, but it counts less each time, should all have become slower.
+            // Slow ones do not displace the best, whose rate decays, in case all are slower.
             if self.left[LAST] > self.left[0].max(self.left[1]) {
                 self.left[LAST] -= self.left[LAST] / 8;
                 self.left.swap(1, LAST);
@@ -56,17 +54,17 @@ impl Rates {
         self.begin_round();
     }
 
-    /// The present path is dead: it delivers next to nothing.
+    /// Records that the present path failed: it delivers next to nothing.
     pub(super) fn on_dead(&mut self) {
         self.present = 1;
     }
 
-    /// The present path is known, but too few others to compare it with.
+    /// Whether the present path has too few others to compare with.
     pub(super) fn is_alone(&self) -> bool {
         self.present > 0 && self.left[LAST] == 0
     }
 
-    /// Another path delivered more than `ratio` times as much, in units of 2^-16.
+    /// Whether another path delivered more than `ratio` times as much, in units of 2^-16.
     pub(super) fn is_behind(&self, ratio: u32) -> bool {
         let most = self.left.iter().copied().max().unwrap_or(0);
         self.present > 0 && u64::from(most) << 16 > u64::from(self.present) * u64::from(ratio)
@@ -91,12 +89,12 @@ impl Default for Rates {
     }
 }
 
-/// So many others are tried before the present path is taken to be no worse than any. With one slow path of four, one connection
-/// of 256 has then met no other.
+/// Others tried before the present path counts as good. With one slow path of four, one connection
+/// of 256 has then tried no other.
 const PATHS: usize = 3;
 const LAST: usize = PATHS - 1;
-/// Packets that tell what a path delivers.
+/// Packets to measure a path's rate.
 const ROUND_PACKETS: u64 = 32;
-/// Another path is tried again after so many rounds, then after eight times as many each time.
+/// Rounds before another path is tried again, multiplied by eight each time.
 const FIRST_ROUNDS: u16 = 64;
 const LONGEST_ROUNDS: u16 = 4_096;

@@ -1,5 +1,4 @@
-//! How congested a path is: a connection's own round-trip times, by the rule that it shares with switches ([`spray_wire::flowcut`]) or by that of
-//! the published artifact.
+//! Congestion of a path by its round-trip times: the switches' rule or the artifact's.
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample, average, ticks};
 
@@ -7,13 +6,11 @@ use super::config::Settings;
 use crate::now::Path;
 use crate::path::AckInfo;
 
-/// What a connection knows of its delays.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
-    /// By the number of switches: the least round-trip time seen, without serialisation; 0 before any. `simple` keeps
-    /// its one value in the first.
+    /// Least round-trip time without serialisation, by number of switches; `simple` uses the first.
     least: [u32; HOPS],
-    /// Under `simple` its average is that of round-trip times in ticks.
+    /// Under `simple` its average is of round-trip times in ticks.
     path: Congestion,
 }
 
@@ -24,7 +21,6 @@ impl Delay {
         delay
     }
 
-    /// Forgets everything but the least round-trip times.
     pub(super) fn reset(&mut self, settings: &Settings, path: &Path) {
         //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
         self.path = Congestion::NONE;
@@ -60,13 +56,12 @@ impl Delay {
         self.path.average = average(settings.rule.weight, i64::from(rtt), i64::from(before)) as u32;
     }
 
-    /// The least round-trip time seen; before any, that of the empty network.
+    /// The least round-trip time; before any, that of the empty network.
     fn simple_base(&self, path: &Path) -> u32 {
         if self.least[0] == 0 { ticks(path.base_rtt_ps) } else { self.least[0] }
     }
 
-    /// Keeps the least time for this hop count. Returns the normalised round-trip time: the sample over the least
-    /// possible.
+    /// Updates the least time for this hop count. Returns the sample over the least possible.
     fn normalise(&mut self, settings: &Settings, path: &Path, ack: &AckInfo) -> u32 {
         let sample = Sample::new(ack.rtt_ps, ack.packet_bytes, settings.kib_ps, ack.hops);
         let (hops, queueless) = (sample.hops(), sample.queueless());
@@ -78,8 +73,7 @@ impl Delay {
         sample.over(if path.learned { seen } else { seen.min(self.expected(path, hops)) })
     }
 
-    /// The round-trip time of a full packet over so many switches in the empty network. It is that of the shortest
-    /// path seen, in proportion to the links.
+    /// The empty network's RTT of a full packet, by hops in proportion to the shortest path.
     //= docs/specs/flowcut.md#FLC-15 A table for each connection
     fn expected(&self, path: &Path, hops: usize) -> u64 {
         let fewest = self.least.iter().position(|least| *least != 0).unwrap_or(hops);

@@ -110,7 +110,7 @@ impl Rig {
         self.flowcut.on_loss(self.path.at_ps(self.now_ps), &loss, &mut ());
     }
 
-    /// Fills the path with ten packets and lets it drain.
+    /// Fills the path with ten packets and drains it.
     fn drain(&mut self) -> Ev {
         let path = self.flowcut.ev();
         (0..10).for_each(|_| assert_eq!(self.send(), Some(path)));
@@ -139,7 +139,7 @@ fn a_path_lasts_until_it_drains() {
     (0..20).for_each(|_| rig.ack(BASE_RTT_PS));
     assert_eq!(rig.send(), Some(ecmp), "nothing was open, and nothing was drained");
     rig.drain();
-    // An ACK that the balancer is not told of may settle the last packet as well.
+    // An ACK that the balancer does not see may settle the last packet as well.
     rig.open.clear();
     let second = rig.send();
     assert!(second.is_some_and(|second| second != ecmp));
@@ -247,7 +247,8 @@ fn hops_and_serialisation_are_told_apart() {
     };
     let (near, far) = (4_000_000, 9_000_000);
     assert!(!ack(1, 64, near) && !ack(3, 64, far) && !ack(3, 64, far));
-    // A full packet takes 1.33 us longer at each of three hops, and that is no congestion; 1.5 times 13 us is.
+    // A full packet takes 1.33 us longer at each of three hops, and that is no congestion; 1.5
+    // times 13 us is.
     assert!(!ack(3, 4_160, far + 3 * 1_332_000));
     assert!(!ack(12, 64, 3 * far), "more than nine hops count as nine, of which nothing was known");
     assert!(!ack(3, 4_160, 19_300_000) && ack(3, 4_160, 19_600_000));

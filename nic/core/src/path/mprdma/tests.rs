@@ -25,7 +25,8 @@ fn paper() -> Rig {
 }
 
 impl Rig {
-    /// An acknowledgement after which the window has so much room for packets of 4,150 bytes.
+    /// An acknowledgement after which the window has room for this number of packets of 4,150
+    /// bytes.
     fn ack(&mut self, ev: u16, room_bytes: u64) {
         let (window_bytes, in_flight_bytes) = (100_000 + room_bytes, 100_000);
         let ack = AckInfo {

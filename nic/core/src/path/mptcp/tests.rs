@@ -273,7 +273,7 @@ fn without_windows_of_their_own_labels_take_turns() {
     assert_eq!(labels, [0, 1, 2, 0, 1]);
 }
 
-/// With one subflow it is the connection's own window, whatever happens.
+/// With one subflow it always equals the connection's own window.
 #[test]
 fn one_subflow_is_a_plain_connection() {
     let path = path();

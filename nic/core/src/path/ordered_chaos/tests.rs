@@ -140,7 +140,8 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
         (rig.evs()[2], Some((4, 1))),
         "subflow 2 counts anew from its first packet on the path"
     );
-    // All is measured anew: the next interval knows nothing of the one before, nor of the path before.
+    // Measurements restart: the next interval uses nothing of the previous one or of the previous
+    // path.
     rig.now_ps = 29 * US;
     rig.ack(2, evs[2], 25 * US);
     rig.now_ps = 30 * US;
@@ -239,7 +240,7 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
         rig.send_many(16);
         let mut moved = Vec::new();
         for interval in 1..=4 {
-            // Subflow 0 is the worst of those that hear something, subflow 3 hears nothing.
+            // Subflow 0 is the worst of those with feedback, subflow 3 has none.
             for index in [1, 2, 0] {
                 rig.now_ps = interval * 15 * US - u64::from(index != 0);
                 let ev = rig.evs()[index];
@@ -290,7 +291,7 @@ fn probes_follow_for_the_time_or_by_number() {
     rig.send();
     rig.now_ps = 2 * RTT;
     assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only what sent something since");
-    // A transmission that has waited for so long is asked for, over its own path.
+    // A trailer requests an overdue transmission, over its own path.
     //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
     for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + Time::STEP_PS, false)] {
         rig.now_ps = 3 * RTT;
@@ -336,7 +337,8 @@ fn sizes_are_as_stated() {
     assert!(size_of::<OrderedChaos>() <= 160);
 }
 
-/// The published rule, in its own terms: sums and counts per subflow since the last change, the largest mean loses.
+/// The published rule, in its own terms: sums and counts per subflow since the last change, the
+/// largest mean loses.
 #[derive(Default)]
 struct Published {
     sums: Vec<u64>,

@@ -49,7 +49,7 @@ impl Rig {
         moves
     }
 
-    /// Rounds of ten packets, so many marked in each; whether each is followed by a move.
+    /// Rounds of ten packets with this number of marks each; whether each is followed by a move.
     fn rounds(&mut self, from: u64, marked: &[u16], in_flight_bytes: u64) -> Vec<bool> {
         let rounds = marked.iter().zip(1..);
         rounds
@@ -79,7 +79,8 @@ fn rounds_are_judged_by_each_variants_share_and_count() {
     //= docs/specs/plb.md#PLB-5 A new EV
     //= docs/specs/plb.md#PLB-9 rules
     let table: &[(PlbRule, &[u16], usize)] = &[
-        // The first round with any mark that follows another moves; a clean one starts the count again.
+        // The first round with any mark that follows another moves; a clean one starts the count
+        // again.
         (PlbRule::Reps, &[1, 0, 1, 1, 1, 1, 0], 2),
         (PlbRule::Reps, &[10, 0, 10, 0, 10, 0], 0),
         // More than four of ten, at once.
@@ -240,7 +241,8 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws on a timeout, we on the send after it.
+    /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws on a timeout, we
+    /// on the send after it.
     #[test]
     fn reps_variant_is_its_artifacts(ops in prop::collection::vec(op(), 1..300)) {
         let (mut ours, mut theirs, mut now, mut drawn) = (plb(|_| ()), Artifact::default(), 1, 0);

@@ -21,8 +21,8 @@ impl RecycledEvs {
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Uses the value that was cached last. The next call uses the one before it, and so on around the buffer. The next value that is
-    /// cached replaces the one used last.
+    /// Uses the value cached last, then the one before it, and so on around the buffer. The next
+    /// cached value replaces the one used last.
     pub(super) fn newest(&mut self) -> Ev {
         let newest = self.latest().unwrap_or_default();
         self.head = self.head.checked_sub(1).unwrap_or(self.filled.saturating_sub(1));
@@ -30,19 +30,18 @@ impl RecycledEvs {
         newest
     }
 
-    /// With no valid value: uses the one that was cached or used longest ago. The next value that is cached replaces the one after it.
+    /// Uses the value cached or used longest ago. The next cached value replaces the one after it.
     pub(super) fn around(&mut self) -> Ev {
         let at = if self.head < self.filled { self.head } else { 0 };
         self.head = if at + 1 < self.filled { at + 1 } else { 0 };
         self.cached.get(usize::from(at)).copied().unwrap_or_default()
     }
 
-    /// Whether the buffer holds a value, used or not.
     pub(super) fn holds(&self, ev: Ev) -> bool {
         self.cached.iter().take(self.filled.into()).any(|cached| *cached == ev)
     }
 
-    /// The value that was cached last of those that [`newest`](Self::newest) has not used since.
+    /// The last cached value that [`newest`](Self::newest) has not used since.
     pub(super) fn latest(&self) -> Option<Ev> {
         let last = self.head.checked_sub(1).unwrap_or(self.filled.checked_sub(1)?);
         self.cached.get(usize::from(last)).copied()

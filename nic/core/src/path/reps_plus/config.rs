@@ -8,9 +8,9 @@ settings! {
         /// Entropy values that the buffer holds.
         #[schemars(range(min = 1, max = 16))]
         pub buffer: u8 = 16,
-        /// Explore the paths in turn where the connection is told which there are.
+        /// Explore the paths in turn if the engine provides them.
         pub known_paths: bool = true,
-        /// Begin with what the last connection to the same host had learned.
+        /// Begin with the knowledge of the last connection to the same host.
         pub remember: bool = true,
     }
 }

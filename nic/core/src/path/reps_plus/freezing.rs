@@ -1,4 +1,4 @@
-//! What losses tell: whether a path has failed (probes of a suspect, freezing once they stay unanswered), and whether packets are to explore.
+//! Reactions to losses: probes of a suspect, freezing, and whether packets explore.
 
 use super::{RecycledEvs, RepsPlus, Suspicion};
 use crate::event::{Event, FreezeReason, Publisher};
@@ -7,7 +7,6 @@ use crate::path::suspicion::wait_ticks;
 use crate::path::{AckInfo, Ev, LossCause, LossInfo, ProbeInfo};
 
 impl RepsPlus {
-    /// Freezes if the suspect's path has failed.
     //= docs/specs/reps-plus.md#RPP-12 freezing
     #[inline(never)]
     pub(super) fn judge(&mut self, now: Now<'_>, ack: &AckInfo, publisher: &mut dyn Publisher) {
@@ -22,7 +21,7 @@ impl RepsPlus {
         publisher.on_event(now.time, Event::FreezeEntered { reason: FreezeReason::Probes });
     }
 
-    /// Begins to probe the path of a lost packet, unless it probes another.
+    /// Starts to probe the path of a lost packet, unless it probes another.
     //= docs/specs/reps-plus.md#RPP-10 a suspect
     pub(super) fn suspect_path(&mut self, now: Now<'_>, loss: &LossInfo) {
         let state = &mut self.state;
@@ -34,7 +33,7 @@ impl RepsPlus {
         state.suspicion.raise_scouts(if loss.cause == LossCause::Timeout { TIMER_SCOUTS } else { 1 });
     }
 
-    /// The value for a probe that explores, if one is to go.
+    /// Returns the value for a probe that explores, if one is due.
     //= docs/specs/reps-plus.md#RPP-19 exploring by probes
     pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
         self.state.suspicion.take_scout().then(|| self.state.next_of_set(now.path.evs))
@@ -57,7 +56,6 @@ impl RepsPlus {
     }
 }
 
-/// What losses say of exploring.
 impl RecycledEvs {
     //= docs/specs/reps-plus.md#RPP-20 many losses
     fn count_loss(&mut self, ev: Ev) {
@@ -70,7 +68,7 @@ impl RecycledEvs {
         };
     }
 
-    /// Whether packets without a valid value use what the buffer holds in place of exploring.
+    /// Whether packets without a valid value reuse buffered ones in place of exploring.
     //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
     //= docs/specs/reps-plus.md#RPP-20 many losses
     pub(super) fn keeps_to_buffer(&self) -> bool {
@@ -78,9 +76,9 @@ impl RecycledEvs {
     }
 }
 
-/// What a loss adds: so many packets that arrive make up for it.
+/// Weight of a loss, made up for by this number of arrivals.
 const LOSS: u8 = 16;
-/// From this count on packets do not explore.
+/// Packets do not explore from this count.
 const MANY_LOSSES: u8 = 8 * LOSS;
-/// Probes that explore after a loss by the timer.
+/// Probes that explore after a loss by timeout.
 const TIMER_SCOUTS: u8 = 4;

@@ -1,4 +1,4 @@
-//! What the next connection to the same host begins with.
+//! Knowledge for the next connection to the same host.
 
 use super::{RepsPlus, Suspicion};
 use crate::now::Now;
@@ -10,9 +10,10 @@ impl RepsPlus {
         if !self.settings.remember {
             return None;
         }
-        let state = &self.state;
-        let mut learned = Remembered { suspect: self.remembered_suspect(), ..Remembered::default() };
-        for ev in state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
+        let suspicion = self.state.suspicion;
+        let to_remember = |ev| Suspect { ev, wait: suspicion.wait(), failed: suspicion.has_failed() };
+        let mut learned = Remembered { suspect: self.suspect().map(to_remember), ..Remembered::default() };
+        for ev in self.state.oldest_first().filter(|ev| self.suspect() != Some(*ev)) {
             if !learned.good().contains(&ev)
                 && let Some(slot) = learned.good.get_mut(usize::from(learned.count))
             {
@@ -34,15 +35,10 @@ impl RepsPlus {
             self.state.cache(ev, self.settings.buffer);
         }
         //= docs/specs/reps-plus.md#RPP-18 at least half
-        // Beside a suspect that is probed no packet explores. Few values would lead the first ones over few paths.
+        // Beside a suspect no packet explores: few values would concentrate the first packets.
         let paths = if self.paths.is_empty() { MAX_GOOD } else { self.paths.count().into() };
         let is_enough = 2 * usize::from(self.state.filled) >= paths.min(self.settings.buffer.into());
         let Some(suspect) = learned.suspect.filter(|suspect| is_enough && known(&suspect.ev)) else { return };
         self.state.suspicion = Suspicion::of(now.time, suspect.ev, suspect.wait, suspect.failed);
-    }
-
-    fn remembered_suspect(&self) -> Option<Suspect> {
-        let suspicion = self.state.suspicion;
-        suspicion.suspect().map(|ev| Suspect { ev, wait: suspicion.wait(), failed: suspicion.has_failed() })
     }
 }

@@ -1,16 +1,15 @@
-//! What an ACK settles, while it is taken.
+//! The packets that the present ACK settles.
 
 use crate::path::Ev;
 
-/// Most entropy values in the buffer: as many as an ACK of 16 packets brings.
+/// Maximum number of entropy values in the buffer: those of an ACK of 16 packets.
 pub(super) const MAX_BUFFER: usize = 16;
 
-/// Entropy values of packets that the ACK at hand covers, at most as many as the buffer holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settled {
     pub evs: [Ev; MAX_BUFFER],
     pub len: u8,
-    /// Values of packets that took too long, from the end of `evs`.
+    /// The number of values of slow packets, from the end of `evs`.
     slow: u8,
     /// Whether they are the ACK's own echoes: then all of them count.
     pub echoed: bool,

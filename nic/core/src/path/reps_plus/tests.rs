@@ -1,4 +1,5 @@
-//! The clauses of `docs/specs/reps-plus.md`: as tables, against REPS, and against a literal twin over random histories.
+//! The clauses of `docs/specs/reps-plus.md`: as tables, against REPS, and against a literal twin
+//! over random histories.
 
 mod freezing;
 mod histories;
@@ -14,12 +15,13 @@ use crate::rng::{self, Rng};
 use crate::tests::{Given, at};
 
 const RTT_PS: u64 = 8_000_000;
-/// Time that probes may take where round trips are not longer than without queues: five quarters of 8 us are 9 whole ticks, and one more.
+/// Time that probes may take where round trips are not longer than without queues: five quarters of
+/// 8 us are 9 whole ticks, and one more.
 const WAIT_PS: u64 = 10 << TICK_SHIFT;
 /// Time between two steps.
 const STEP_PS: u64 = WAIT_PS / 3;
 
-/// So many steps later; each takes whole units of time.
+/// This number of steps later; each takes whole units of time.
 fn steps(from: Time, count: u64) -> Time {
     (0..count).fold(from, |at, _| at.after(STEP_PS))
 }
@@ -140,7 +142,8 @@ impl Rig {
     }
 }
 
-/// (values settled, the last triggered it; packets that it stands for; its mark; marked packets; what is cached)
+/// (values settled, the last triggered it; packets that it stands for; its mark; marked packets;
+/// what is cached)
 type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 
 //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
@@ -150,12 +153,12 @@ type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 fn an_ack_vouches_for_the_packets_it_stands_for() {
     let table: [Vouched; 10] = [
         (&[1, 2, 3, 4], 4, false, 0, &[1, 2, 3, 4]),
-        // Its own mark costs its own value only. Which others were marked it does not say.
+        // Its own mark excludes its own value only. It does not say which others were marked.
         (&[1, 2, 3, 4], 4, true, 1, &[1, 2, 3]),
         (&[1, 2, 3, 4], 4, false, 1, &[4]),
         (&[1, 2, 3, 4], 4, true, 2, &[]),
         (&[1, 2, 3, 4], 4, true, 4, &[]),
-        // One stands for itself alone, as in REPS, whatever lost ACKs it makes up for.
+        // One counts for itself alone, as in REPS, regardless of lost ACKs that it replaces.
         (&[1, 2, 3, 4], 1, false, 0, &[4]),
         (&[1, 2, 3, 4], 2, false, 0, &[1, 4]),
         // Overtaken by another, it settles less than it stands for.
@@ -247,7 +250,7 @@ fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
     let ack = AckInfo { rtt_ps: now_ps, ..info(4, false, 4, 0) };
     rig.plus.on_ack(rig.path.at_ps(now_ps), &ack, &mut rig.log);
     assert_eq!(rig.cached(), [1, 3]);
-    // Of echoes the record tells.
+    // With echoes the record decides.
     [fast(1), slow(2), fast(3), fast(4)]
         .iter()
         .for_each(|packet| rig.plus.on_packet_acked(rig.path.at_ps(now_ps), packet));

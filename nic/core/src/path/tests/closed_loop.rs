@@ -1,8 +1,8 @@
-//! Balancers in a closed loop over a few modelled paths: what the REPS paper promises, seen from outside.
+//! Balancers in a closed loop over a few modelled paths: the claims of the REPS paper, end to end.
 //!
-//! One packet goes out per slot of time, as far as the congestion control lets it. Every path is a queue that serves one packet
-//! in so many slots; it marks above a threshold and may be dead. Acknowledgements come back after the queue and a fixed delay,
-//! losses after a timeout.
+//! One packet is sent per slot of time, if the congestion control permits. Every path is a queue that
+//! serves one packet per number of slots, marks above a threshold and may fail. Acknowledgements return
+//! after the queue and a fixed delay, losses after a timeout.
 
 use std::vec::Vec;
 

@@ -68,7 +68,7 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
     assert_eq!(rig.log, events.map(|(ps, event)| (at(ps), event)));
 }
 
-/// Whenever it froze, and however long it has idled since.
+/// Regardless of when it froze and how long it has been idle.
 #[test]
 fn the_exit_time_is_exact_and_does_not_run_out() {
     //= docs/specs/reps.md#REPS-12 thawing
@@ -151,7 +151,8 @@ impl Untrimmed {
         Self { rig, wait_ps }
     }
 
-    /// Takes all steps up to `until_ps`. Of each ten probes, `answered` come back at once. Returns how many went.
+    /// Takes all steps up to `until_ps`. Of each ten probes, `answered` come back at once. Returns
+    /// how many went.
     fn probe(&mut self, until_ps: u64, answered: u32) -> u32 {
         let mut sent = 0;
         while let Some(now) = self.rig.reps.poll_timeout(&self.rig.path).filter(|now| *now <= at(until_ps)) {
@@ -194,7 +195,7 @@ fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
     assert_eq!(case.probe(100 * BASE_RTT_PS, 10), 5);
     case.rig.ack(100 * BASE_RTT_PS, 5, false);
     assert!(!case.rig.reps.is_frozen());
-    // The next loss is probed anew, and packets explore meanwhile.
+    // The next loss is probed again, and packets explore meanwhile.
     case.rig.loss(0, LossInfo { is_early: true, ..loss(99, LossCause::SackGap) });
     assert!(case.rig.reps.poll_timeout(&case.rig.path).is_some());
     case.rig.sends(4);

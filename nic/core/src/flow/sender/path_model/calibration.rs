@@ -1,7 +1,6 @@
-//! What a sender learns of its path while it sends: the round-trip time without queues, and how much the path takes.
-//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+//! Learns base round-trip time and capacity of the path while sending: `docs/specs/calibration.md`.
 
-use super::competing_traffic::{Outcome, Rivals};
+use super::competing_traffic::{CrossTraffic, Outcome};
 use super::lateness::{Lateness, smoothed};
 use super::short_queues::{RoundPackets, ShortQueues};
 use crate::Time;
@@ -11,36 +10,35 @@ use crate::link::rate_bps;
 use crate::loss::{RtoConfig, RttHistogram};
 use crate::now::Path;
 
-/// What acknowledgements tell of the path. What follows is in the sender's [`Path`].
+/// What acknowledgements show of the path. The results are in the sender's [`Path`].
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Calibration {
-    pub(in crate::flow::sender) rto: RtoConfig,
-    /// The balancer sends most packets where others came back from.
+    pub rto: RtoConfig,
     reuses: bool,
-    /// Least round-trip times of the present epoch and of the one before; `u64::MAX` where there was none.
+    /// Least round-trip times of the present and the previous epoch; `u64::MAX` without a sample.
     least_ps: [u64; 2],
     epoch_start: Time,
     /// Smoothed round-trip time of all acknowledgements; 0 before the first.
-    usual_ps: u64,
-    /// Smoothed round-trip time of acknowledgements without a mark; 0 before the first.
-    calm_ps: u64,
-    pub(in crate::flow::sender) rtts: RttHistogram,
-    /// The network has marked a packet, or one was late where it does not mark.
+    average_ps: u64,
+    /// Smoothed round-trip time of unmarked acknowledgements; 0 before the first.
+    unmarked_ps: u64,
+    pub rtts: RttHistogram,
+    /// Whether a packet was marked, or late where the network does not mark.
     marks: bool,
     lateness: Lateness,
-    rivals: Rivals,
+    pub cross_traffic: CrossTraffic,
     round: Round,
-    /// Wire bytes that the best of the latest rounds delivered in one base round-trip time.
+    /// Wire bytes that the best recent round delivered in one base round-trip time.
     best_bytes: u64,
     phase: Phase,
     queues: ShortQueues,
-    /// Sum of the shares of marks that the balancer sees, in 2^-16. Each time it overflows, it sees one.
+    /// Sum of the shares of marks shown to the balancer, in 2^-16. Each overflow shows one.
     shown: u16,
-    /// The path has changed since the sender was told.
+    /// Whether the path has changed since the sender was notified.
     is_due: bool,
 }
 
-/// What arrived since the round began. A round lasts one smoothed round-trip time.
+/// Counts of one round, which lasts one smoothed round-trip time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     start: Time,
@@ -48,33 +46,30 @@ struct Round {
     packets: u32,
     marked_packets: u32,
     lost_packets: u32,
-    /// A packet took long.
     is_late: bool,
 }
 
-/// How the window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It grows with every round. So many rounds in a row have delivered little more than the best before.
+    /// With every round. Counts consecutive rounds that delivered little more than the best.
     Starting(u8),
-    /// The congestion control moves it.
     Steady,
 }
 
 impl Calibration {
-    /// `reuses` says whether the balancer [reuses](crate::path::Offers::reuses) paths.
-    pub(in crate::flow::sender) fn new(config: &FlowConfig, reuses: bool) -> Self {
+    /// `reuses`: whether the balancer [reuses](crate::path::Offers::reuses) paths.
+    pub fn new(config: &FlowConfig, reuses: bool) -> Self {
         Self {
             rto: config.rto,
             reuses,
             least_ps: [u64::MAX; 2],
             epoch_start: Time::ZERO,
-            usual_ps: 0,
-            calm_ps: 0,
+            average_ps: 0,
+            unmarked_ps: 0,
             rtts: RttHistogram::default(),
             marks: false,
             lateness: Lateness::new(),
-            rivals: Rivals::new(),
+            cross_traffic: CrossTraffic::default(),
             round: Round::default(),
             best_bytes: 0,
             phase: Phase::Starting(0),
@@ -84,27 +79,20 @@ impl Calibration {
         }
     }
 
-    /// Takes an acknowledgement, and the smoothed round-trip time; marks it where the network should have. `reports` says that a data packet
-    /// triggered it. Returns whether the path has changed.
+    /// Takes an ACK, which a data packet triggered if `reports`, and marks it where the network
+    /// should have. Returns whether the path has changed.
     #[inline]
-    pub(in crate::flow::sender) fn learn(
-        &mut self,
-        now: Time,
-        path: &mut Path,
-        ack: &mut AckInfo,
-        smoothed_ps: u64,
-        reports: bool,
-    ) -> bool {
+    pub fn learn(&mut self, now: Time, path: &mut Path, ack: &mut AckInfo, smoothed_ps: u64, reports: bool) -> bool {
         self.round.bytes += ack.bytes;
         if reports {
             if ack.marked || ack.marked_packets > 0 {
                 self.lateness.end();
             }
             let least_ps = self.least_ps().min(ack.rtt_ps);
-            self.usual_ps = smoothed(self.usual_ps, ack.rtt_ps);
+            self.average_ps = smoothed(self.average_ps, ack.rtt_ps);
             path.slow_rtt_ps = self.slow_rtt_ps(least_ps);
-            if !self.rivals.govern() {
-                self.lateness.on_ack(now, ack.packets, self.usual_ps, least_ps);
+            if !self.cross_traffic.losses_govern() {
+                self.lateness.on_ack(now, ack.packets, self.average_ps, least_ps);
             }
             if self.lateness.is_late(ack.rtt_ps, least_ps) {
                 (ack.marked, ack.marked_packets) = (true, ack.packets);
@@ -114,23 +102,23 @@ impl Calibration {
         reports && core::mem::take(&mut self.is_due)
     }
 
-    /// Round-trip time from which a path is slow beside the others. Marks show full queues only, and not on every network.
+    /// Round-trip time of a slow path: marks show full queues only, and not on every network.
     //= docs/specs/calibration.md#CAL-12 slow paths
     #[inline]
     fn slow_rtt_ps(&self, least_ps: u64) -> u64 {
-        let usual_ps = self.usual_ps.saturating_sub(least_ps);
-        least_ps.saturating_add(usual_ps + usual_ps / 4)
+        let average_ps = self.average_ps.saturating_sub(least_ps);
+        least_ps.saturating_add(average_ps + average_ps / 4)
     }
 
-    /// Whether a frame that took so long counts as marked.
-    pub(in crate::flow::sender) fn is_late(&self, rtt_ps: u64) -> bool {
+    /// Whether a frame with this round-trip time counts as marked.
+    pub fn is_late(&self, rtt_ps: u64) -> bool {
         self.lateness.is_late(rtt_ps, self.least_ps())
     }
 
-    /// Takes a loss; returns whether it counts for the congestion control. `trimmed` says that a switch reported it.
+    /// Takes a loss. Returns whether congestion control takes it. `trimmed`: by a switch's report.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
+    pub fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
         //= docs/specs/calibration.md#CAL-16 timeouts before the first acknowledgement
         if smoothed_ps == 0 && !trimmed {
             return true;
@@ -140,60 +128,53 @@ impl Calibration {
         let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets);
         if !by_chance {
             self.phase = Phase::Steady;
-            self.rivals.on_loss(now, smoothed_ps);
+            self.cross_traffic.on_loss(now, smoothed_ps);
         }
-        if !trimmed && !self.rivals.govern() {
+        if !trimmed && !self.cross_traffic.losses_govern() {
             self.lateness.on_loss();
         }
         !by_chance
     }
 
-    /// The least window after an acknowledgement that moved it from `before` to `after`, in wire bytes.
+    /// Returns the least window, in wire bytes, after an ACK moved it from `before` to `after`.
     #[inline]
-    pub(in crate::flow::sender) fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
-        if self.is_starting() || self.rivals.govern() {
+    pub fn least_window(&self, before: u64, after: u64, ack: &AckInfo) -> u64 {
+        if self.is_starting() || self.cross_traffic.losses_govern() {
             return 0;
         }
         let is_used = ack.in_flight_bytes.saturating_add(ack.bytes) > before / 2;
         self.queues.least_window([before, after], ack.bytes, is_used)
     }
 
-    /// Whether the balancer sees that a packet was marked which took so long.
+    /// Whether the balancer sees the mark of a packet with this round-trip time.
     //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
     #[inline]
-    pub(in crate::flow::sender) fn shows_mark(&mut self, rtt_ps: u64) -> bool {
+    pub fn shows_mark(&mut self, rtt_ps: u64) -> bool {
         if !self.reuses {
             return true;
         }
         let delay_ps = rtt_ps.saturating_sub(self.least_ps());
-        // Half of the delay's part of the round-trip time.
+        // Half of the delay's share of the round-trip time.
         let share = (delay_ps / (rtt_ps >> 15).max(1)).clamp(LEAST_SHOWN, 1 << 15) as u16;
         let (shown, is_full) = self.shown.overflowing_add(share);
         self.shown = shown;
         is_full
     }
 
-    /// Whether losses govern in place of marks.
-    pub(in crate::flow::sender) fn losses_govern(&self) -> bool {
-        self.rivals.govern()
-    }
-
-    /// What congestion control takes for the marks of an acknowledgement: whether it is marked, and how many of its packets.
+    /// Returns for the congestion control whether an ACK is marked, and how many of its packets.
     #[inline]
-    pub(in crate::flow::sender) fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
-        match self.rivals.govern() {
+    pub fn signs(&self, now: Time, ack: &AckInfo) -> (bool, u16) {
+        match self.cross_traffic.losses_govern() {
             false => (ack.marked, ack.marked_packets),
-            true if self.rivals.marks(now) => (true, ack.packets),
+            true if self.cross_traffic.marks(now) => (true, ack.packets),
             true => (false, 0),
         }
     }
 
-    /// Whether the window grows with every round.
-    pub(in crate::flow::sender) fn is_starting(&self) -> bool {
+    pub fn is_starting(&self) -> bool {
         self.phase != Phase::Steady
     }
 
-    /// Takes an acknowledgement with its round-trip time, and the smoothed one.
     #[inline]
     fn on_ack(&mut self, now: Time, path: &mut Path, ack: &AckInfo, smoothed_ps: u64) {
         self.take_rtt(now, ack);
@@ -202,7 +183,7 @@ impl Calibration {
         if ack.marked || ack.marked_packets > 0 {
             self.round.marked_packets = self.round.marked_packets.saturating_add(ack.marked_packets.max(1).into());
             self.marks = true;
-            if !self.rivals.govern() && self.queues.are_many(self.round.marked_packets) {
+            if !self.cross_traffic.losses_govern() && self.queues.are_many(self.round.marked_packets) {
                 self.phase = Phase::Steady;
             }
         }
@@ -211,7 +192,6 @@ impl Calibration {
         }
     }
 
-    /// Takes a round-trip time.
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     fn take_rtt(&mut self, now: Time, ack: &AckInfo) {
         self.rtts.on_sample(ack.rtt_ps);
@@ -221,7 +201,7 @@ impl Calibration {
         }
         self.least_ps[0] = self.least_ps[0].min(ack.rtt_ps);
         if !ack.marked {
-            self.calm_ps = smoothed(self.calm_ps, ack.rtt_ps);
+            self.unmarked_ps = smoothed(self.unmarked_ps, ack.rtt_ps);
         }
     }
 
@@ -230,13 +210,11 @@ impl Calibration {
         self.least_ps[0].min(self.least_ps[1])
     }
 
-    /// The round-trip time without queues, as far as it is known.
     fn base_rtt_ps(&self) -> u64 {
         let least_ps = self.least_ps();
-        if self.marks && self.calm_ps > 0 { self.calm_ps.max(least_ps) } else { least_ps }
+        if self.marks && self.unmarked_ps > 0 { self.unmarked_ps.max(least_ps) } else { least_ps }
     }
 
-    /// Learns from what the round delivered, and begins the next one.
     //= docs/specs/calibration.md#CAL-2 rounds
     #[inline(never)]
     fn end_round(&mut self, now: Time, path: &mut Path) {
@@ -245,33 +223,33 @@ impl Calibration {
             core::mem::replace(&mut self.round, next);
         let base_rtt_ps = self.base_rtt_ps();
         if start == Time::ZERO {
-            // The first acknowledgement takes the place of the guess, however near that was: the path takes the first window.
+            // The first measurement replaces the initial guess: the path holds the first window.
             return self.settle(path, base_rtt_ps, FIRST_PACKETS as u32);
         }
         let elapsed_ps = u128::from(now.since(start).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
         //= docs/specs/calibration.md#CAL-9 queues that others fill
-        let (delay_ps, late) = (self.usual_ps.saturating_sub(self.least_ps()), self.lateness.marks());
+        let (delay_ps, late) = (self.average_ps.saturating_sub(self.least_ps()), self.lateness.marks());
         let counts = RoundPackets { acked: packets, marked: marked_packets, lost: lost_packets };
         self.queues.on_round(counts, [delay_ps, self.least_ps()], bytes_per_rtt);
         let outcome = Outcome { packets, marked: marked_packets, bytes, delay_ps, late };
-        if let Some(begins) = self.rivals.on_round(&outcome) {
+        if let Some(begins) = self.cross_traffic.on_round(&outcome) {
             self.lateness.give_up(now);
             path.initial_window_bytes = begins.window_bytes.min(path.max_window_bytes);
-            self.phase = Phase::Starting(if begins.anew { 0 } else { IDLE_ROUNDS });
+            self.phase = Phase::Starting(if begins.is_first { 0 } else { IDLE_ROUNDS });
             self.is_due = true;
             return;
         }
         if let Phase::Starting(idle) = self.phase {
             self.grow(path, idle, bytes, bytes_per_rtt, is_late && self.reuses);
         }
-        // An eighth is forgotten with every round, so that a path that has become slower is known as such.
+        // Forgets an eighth per round, to detect a path that has become slower.
         self.best_bytes = bytes_per_rtt.max(self.best_bytes - self.best_bytes / 8);
         let packet = u64::from(path.packet_bytes);
         self.judge(path, base_rtt_ps, (self.best_bytes / packet).clamp(1, u64::from(u16::MAX)) as u32);
     }
 
-    /// The start goes on for another round, if this one delivered more than those before. With `careful` the window grows little.
+    /// Continues the start if this round delivered more than the best. `careful`: grows little.
     //= docs/specs/calibration.md#CAL-3 the start
     //= docs/specs/calibration.md#CAL-6 A careful start
     fn grow(&mut self, path: &mut Path, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {
@@ -287,7 +265,7 @@ impl Calibration {
         self.is_due = true;
     }
 
-    /// New settings are due when what is known differs by an eighth.
+    /// Changes the path if the measurement differs by an eighth.
     //= docs/specs/calibration.md#CAL-4 what follows
     fn judge(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
         let differs = |known: u64, new: u64| known.abs_diff(new) > known / 8;
@@ -297,7 +275,7 @@ impl Calibration {
     }
 
     fn settle(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
-        // Twice what arrived, since a rate that is all that arrived could never rise.
+        // Twice what arrived: a rate equal to what arrived could never rise.
         let bytes = 2 * u64::from(bdp_packets).max(FIRST_PACKETS) * u64::from(path.packet_bytes);
         let (link_bps, version) = (rate_bps(bytes, base_rtt_ps), path.version.wrapping_add(1));
         *path = Path { base_rtt_ps, bdp_packets, link_bps, learned: true, version, ..*path }.sanitised();
@@ -305,13 +283,13 @@ impl Calibration {
     }
 }
 
-/// The least round-trip time counts for one to two of these.
+/// The least round-trip time is valid for one to two epochs.
 const EPOCH_PS: u64 = 5_000_000_000_000;
-/// A packet that takes so many base round-trip times went over a path that is far slower than others, or all queues on it are full.
+/// A packet late by this factor took a far slower path, or one on which all queues are full.
 const LATE_RTTS: u64 = 3;
-/// The balancer sees one mark in eight at least; in 2^-16.
+/// The balancer sees at least one mark in eight; in 2^-16.
 const LEAST_SHOWN: u64 = 1 << 13;
-/// Rounds with little more that end the start.
+/// Rounds with little gain that end the start.
 const IDLE_ROUNDS: u8 = 3;
 
 #[cfg(test)]

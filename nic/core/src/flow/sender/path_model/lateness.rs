@@ -1,12 +1,10 @@
-//! Marks in place of those that the network does not give: a packet that has taken long counts as marked.
-//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+//! Late packets count as marked where the network gives no marks (CAL-7, CAL-8).
 
 use crate::Time;
 
-/// From which delay on a packet counts as marked; 64 bytes.
 #[derive(Clone, Debug)]
 pub(in crate::flow::sender) struct Lateness {
-    /// Time beyond the least round-trip time from which a packet is late; [`u64::MAX`] where the network marks.
+    /// Delay from which a packet is late; [`u64::MAX`] if the network marks.
     limit_ps: u64,
     span: Span,
     state: State,
@@ -14,7 +12,6 @@ pub(in crate::flow::sender) struct Lateness {
 
 const _: () = assert!(size_of::<Lateness>() <= 64);
 
-/// What has happened since the span began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     begun: Time,
@@ -22,75 +19,69 @@ struct Span {
     lost: u32,
 }
 
-/// What the present span tells.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Whether the queues lose packets. For so many more spans their losses change nothing.
+    /// Detect losses in queues. For this number of further spans losses change nothing.
     Watching(u8),
-    /// Whether fewer are lost at a lower limit than before, when it was `limit_ps`.
+    /// Compare the losses with those at the previous, higher limit.
     Trying(Trial),
 }
 
-/// A lower limit is tried.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    /// The limit before, what was lost of a span, and how long that took.
+    /// The previous limit, the losses of a span at it, and that span's duration.
     limit_ps: u64,
     before: u32,
     before_ps: u64,
-    /// Spans of the trial, and what was lost in them; in the first of them queues settle, and nothing counts.
+    /// Spans of the trial, and their losses; the first, in which queues settle, does not count.
     spans: u8,
     lost: u32,
 }
 
 impl Lateness {
-    pub(in crate::flow::sender) const fn new() -> Self {
-        Self {
-            limit_ps: LONGEST_PS,
-            span: Span { begun: Time::ZERO, delivered: 0, lost: 0 },
-            state: State::Watching(0),
-        }
+    pub fn new() -> Self {
+        Self { limit_ps: LONGEST_PS, span: Span::default(), state: State::Watching(0) }
     }
 
-    /// The network marks by itself. A trial ends, so that it restores no limit.
-    pub(in crate::flow::sender) fn end(&mut self) {
+    /// Records that the network marks. A trial ends, so that it restores no limit.
+    pub fn end(&mut self) {
         (self.limit_ps, self.state) = (u64::MAX, State::Watching(0));
     }
 
-    /// Whether packets are marked by what they take: the network does not mark.
-    pub(in crate::flow::sender) fn marks(&self) -> bool {
+    /// Whether late packets count as marks: the network does not mark.
+    pub fn marks(&self) -> bool {
         self.limit_ps != u64::MAX
     }
 
-    /// A packet was lost, and nothing but its absence tells of it.
+    /// Takes a loss that was not reported by a switch.
     #[inline]
-    pub(in crate::flow::sender) fn on_loss(&mut self) {
+    pub fn on_loss(&mut self) {
         self.span.lost = self.span.lost.saturating_add(1);
     }
 
-    /// Whether a packet is late that took so long; `least_ps` is the least that one took.
+    /// Whether a packet with this round-trip time is late, given the least one.
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     #[inline]
-    pub(in crate::flow::sender) fn is_late(&self, rtt_ps: u64, least_ps: u64) -> bool {
+    pub fn is_late(&self, rtt_ps: u64, least_ps: u64) -> bool {
         rtt_ps.saturating_sub(least_ps) > self.limit_ps
     }
 
-    /// So many packets were acknowledged. `usual_ps` is the smoothed round-trip time, `least_ps` the least.
+    /// Takes an ACK of `packets`, with the smoothed and the least round-trip time.
     #[inline]
-    pub(in crate::flow::sender) fn on_ack(&mut self, now: Time, packets: u16, usual_ps: u64, least_ps: u64) {
+    pub fn on_ack(&mut self, now: Time, packets: u16, average_ps: u64, least_ps: u64) {
         if !self.marks() {
             return;
         }
         self.span.delivered = self.span.delivered.saturating_add(packets.into());
         let span_ps = now.since(self.span.begun);
-        if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * usual_ps || self.starves(span_ps) {
-            self.end_span(now, usual_ps.saturating_sub(least_ps), least_ps / 4);
+        if self.span.delivered >= SPAN_PACKETS && span_ps >= 2 * average_ps || self.starves(span_ps) {
+            self.end_span(now, average_ps.saturating_sub(least_ps), least_ps / 4);
         }
     }
 
-    /// No lower limit prevents losses: they come by chance, or others fill the queue.
+    /// Restores the limit: losses are by chance or due to cross traffic.
     #[cold]
-    pub(in crate::flow::sender) fn give_up(&mut self, now: Time) {
+    pub fn give_up(&mut self, now: Time) {
         if let State::Trying(trial) = self.state {
             self.limit_ps = trial.limit_ps;
         }
@@ -103,14 +94,14 @@ impl Lateness {
         matches!(self.state, State::Trying(trial) if span_ps / SLOWER > trial.before_ps)
     }
 
-    /// Learns from what the span has lost. `delay_ps` is what packets take beyond the least; the limit is never below `floor_ps`.
+    /// Adapts the limit, at least `floor_ps`, to the losses and smoothed delay of the span.
     //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
     #[cold]
     fn end_span(&mut self, now: Time, delay_ps: u64, floor_ps: u64) {
         let Span { begun, delivered, lost } =
             core::mem::replace(&mut self.span, Span { begun: now, ..Span::default() });
         let delivered = u64::from(delivered.max(1));
-        // Of as many packets.
+        // Scaled to `SPAN_PACKETS`.
         let span_ps = (u128::from(now.since(begun)) * u128::from(SPAN_PACKETS) / u128::from(delivered)) as u64;
         let lost = (u64::from(lost) * u64::from(SPAN_PACKETS) / delivered).min(MOST_LOST) as u32;
         self.state = match self.state {
@@ -136,28 +127,28 @@ impl Lateness {
     }
 }
 
-/// A smoothed round-trip time, 0 before the first, after another one: that counts for a sixteenth, and for twice the smoothed one at most, so that one
-/// path that is far slower than the others does not make all slow. Never 0.
+/// Updates a smoothed round-trip time, 0 before the first, by 1/16. A sample counts at most
+/// twofold, so that one much slower path does not make all seem slow. Never 0.
 #[inline]
 pub(in crate::flow::sender) fn smoothed(present_ps: u64, rtt_ps: u64) -> u64 {
     let present_ps = if present_ps == 0 { rtt_ps } else { present_ps };
     (present_ps - present_ps / 16 + rtt_ps.min(present_ps.saturating_mul(2)) / 16).max(1)
 }
 
-/// A queue that takes longer to drain is longer than any that is of use (RFC 8289: CoDel's target).
+/// A queue that drains more slowly is longer than useful (RFC 8289: CoDel's target).
 const LONGEST_PS: u64 = 5_000_000_000;
-/// Packets of a span, and how many of them are lost where a queue overflows.
+/// Packets of a span, and the losses in it if a queue overflows.
 const SPAN_PACKETS: u32 = 512;
 const MANY: u32 = 4;
-/// More lost ones of a span change nothing, and the sums of a trial stay within 32 bits.
+/// Keeps the sums of a trial within 32 bits.
 const MOST_LOST: u64 = 1 << 24;
-/// Spans in which a lower limit is tried, behind one in which queues settle.
+/// Spans of the trial of a lower limit, after one in which queues settle.
 const TRIAL_SPANS: u8 = 4;
-/// A span of a trial that takes so many times as long as the one before it ends the trial: others fill the queue.
+/// Spans of a trial that are slower by this factor end it: cross traffic fills the queue.
 const SLOWER: u64 = 2;
-/// The limit grows by one part in so many with every span.
+/// The limit grows by this part per span.
 const GROWTH: u64 = 64;
-/// Spans after one in which a lower limit has prevented no losses, until it is tried again.
+/// Spans after an unsuccessful trial before the next.
 const PATIENCE: u8 = 64;
 
 #[cfg(test)]
@@ -170,19 +161,20 @@ mod tests {
     const US: u64 = 1_000_000;
     const LEAST_PS: u64 = 100 * US;
 
-    /// A sender at a queue that holds `depth_ps`: it fills until a packet is late or lost. Besides, one packet in `random` is lost. Returns the lateness after
-    /// so many packets, the share that was lost of the last half, and the longest queue of that.
+    /// A sender at a queue that holds `depth_ps`: it fills until a packet is late or lost. Besides,
+    /// one packet in `random` is lost. Returns the lateness after so many packets, the share that
+    /// was lost of the last half, and the longest queue of that.
     fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
         let (mut lateness, mut rng): (_, Rng) = (Lateness::new(), stream(1, 1));
-        let (mut queue_ps, mut usual_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
+        let (mut queue_ps, mut average_ps, mut lost, mut longest_ps) = (0, 0, 0, 0);
         for number in 0..packets {
             let is_full = queue_ps > depth_ps;
             let is_lost = is_full || (random > 0 && rng.next_u32() % random == 0);
             if is_lost {
                 lateness.on_loss();
             }
-            usual_ps = smoothed(usual_ps, LEAST_PS + queue_ps);
-            lateness.on_ack(at(u64::from(number) * 10 * US), 1, usual_ps, LEAST_PS);
+            average_ps = smoothed(average_ps, LEAST_PS + queue_ps);
+            lateness.on_ack(at(u64::from(number) * 10 * US), 1, average_ps, LEAST_PS);
             let late = lateness.is_late(LEAST_PS + queue_ps, LEAST_PS);
             queue_ps = if late || is_full { queue_ps * 7 / 8 } else { queue_ps + 10 * US };
             if number > packets / 2 {
@@ -234,7 +226,8 @@ mod tests {
         assert!(!lateness.marks());
     }
 
-    /// Where the network marks, no span ends: losses are counted for as long as the connection lives.
+    /// Where the network marks, no span ends: losses are counted for as long as the connection
+    /// lives.
     #[test]
     fn counts_end_at_their_limits() {
         let mut marking = Lateness::new();
@@ -293,7 +286,8 @@ mod tests {
         for depth_us in [200, 1_000, 2_000, 4_000] {
             let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
             assert!(lateness.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {lateness:?}");
-            // The queue that only losses keep would lose one packet in so many as it takes to fill an eighth of it.
+            // The queue that only losses keep would lose one packet in so many as it takes to fill
+            // an eighth of it.
             let of_losses = 1.0 / (depth_us as f64 / 10.0 / 8.0);
             assert!(lost < of_losses / 4.0, "{depth_us} us: {lost} lost, {of_losses}");
             assert!(longest_ps > depth_us * US / 3, "{depth_us} us: {longest_ps}");

@@ -1,44 +1,42 @@
-//! Which entropy values come to the right queue of the peer's NIC (TRN-65).
+//! Entropy values that arrive on the right queue of the peer's NIC (TRN-65).
 //!
-//! NICs choose the queue by a hash that is linear (Toeplitz): of the source port's 16 bits, with all else the same, every bit of the hash is a sum
-//! without carry. Where the queue is some bits of the hash, the ports that come to one queue are an affine space over GF(2): a port, and what
-//! differs from it by sums of some differences. So the peer's telling which packets did not come astray is enough to know all such ports.
+//! NICs choose the queue by a linear hash (Toeplitz): with all else equal, every bit of the hash is
+//! a sum without carry of bits of the source port. If the queue is some bits of the hash, the ports
+//! of one queue are an affine space over GF(2): a port, and what differs from it by sums of some
+//! differences. So the peer's reports of packets that were not misrouted determine all such ports.
 
 use rand_core::RngCore;
 use spray_wire::{Ev, EvPort};
 
 use crate::rng::Rng;
 
-/// What is known of the right ports.
 #[derive(Clone, Debug, Default)]
 pub(in crate::flow::sender) struct RightQueue {
-    /// A right port.
     base: u16,
-    /// Differences of right ports: that of place *i*, if it is not zero, has bit *i* as its highest.
+    /// Differences of right ports: the one at index *i*, unless zero, has bit *i* as its highest.
     differences: [u16; 16],
-    /// How many there are.
+    /// The number of nonzero differences.
     rank: u8,
     has_base: bool,
-    /// Times that what seemed known was wrong.
     mistakes: u8,
-    /// Packets chosen since something new was learned.
+    /// Packets chosen since the last new difference.
     since: u32,
 }
 
-/// Least rank by which packets go: 256 values, so that neither a beginning nor a liar leaves few paths.
+/// Minimum rank for use: 256 values, so that neither the start nor a false report leaves few paths.
 const LEAST_RANK: u8 = 8;
-/// One of so many packets, by chance since ACKs tell of some packets only, goes by the value that the balancer chose, to learn more; and of so many
-/// when nothing new was learned for so many packets.
+/// One packet in `LEARNING`, at random since ACKs report some packets only, keeps the balancer's
+/// value to learn more; one in `SETTLED` after `PATIENCE` packets without news.
 const LEARNING: u32 = 16;
 const SETTLED: u32 = 1024;
 const PATIENCE: u32 = 65_536;
-/// After so many mistakes, between which it never settled, the hash counts as another one. A change of the NIC's table is several, since late ACKs tell
-/// of the old one.
+/// Contradictions without settling after which the hash counts as non-linear. A change of the NIC's
+/// table causes several, since late ACKs report the old one.
 const MISTAKES: u8 = 32;
 
 impl RightQueue {
-    /// Takes what the peer says of a packet's port. One that stands for none of the `evs` values would leave fewer than it seems.
-    pub(in crate::flow::sender) fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
+    /// Takes the report on a packet's port, unless it is outside the `evs` values.
+    pub fn learn(&mut self, port: EvPort, evs: u32, astray: bool) {
         let (is_ours, port) = (port.ev(evs).is_some(), port.number());
         match astray {
             _ if self.mistakes == MISTAKES || !is_ours => {}
@@ -58,9 +56,9 @@ impl RightQueue {
         }
     }
 
-    /// The value to send by in place of `ev`, of `evs`: the right one that it corresponds to. Right ones stay as they are.
+    /// Returns the right value that corresponds to `ev`, of `evs`. Right ones map to themselves.
     #[inline]
-    pub(in crate::flow::sender) fn choose(&mut self, ev: Ev, evs: u32, rng: &mut Rng) -> Ev {
+    pub fn choose(&mut self, ev: Ev, evs: u32, rng: &mut Rng) -> Ev {
         if self.rank < LEAST_RANK {
             return ev;
         }
@@ -76,7 +74,7 @@ impl RightQueue {
         EvPort::new(port ^ self.residue(port)).ev(evs).unwrap_or(ev)
     }
 
-    /// By what a port differs from the right one that it corresponds to.
+    /// The difference of a port from the right one that it corresponds to.
     #[inline]
     fn residue(&self, port: u16) -> u16 {
         let mut left = port ^ self.base;
@@ -110,7 +108,8 @@ mod tests {
         (0..16).filter(|bit| port >> (15 - bit) & 1 == 1).fold(0, |hash, bit| hash ^ ((key << bit) >> 32) as u32)
     }
 
-    /// A sender of packets by values drawn evenly, and ACKs that tell of one in `every`, `delay` packets later.
+    /// A sender of packets by values drawn evenly, and ACKs that tell of one in `every`, `delay`
+    /// packets later.
     struct Run {
         right: RightQueue,
         rng: Rng,
@@ -124,7 +123,8 @@ mod tests {
             Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
         }
 
-        /// Sends so many packets. Returns how many of the last thousand came astray, and how many ports they used.
+        /// Sends so many packets. Returns how many of the last thousand came astray, and how many
+        /// ports they used.
         fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
             let mut last = Vec::new();
             for number in 0..packets {
@@ -160,7 +160,8 @@ mod tests {
             // Keys that leave the queue without ports are of no use to anybody.
             let queue = of((queue % EVS) as u16 + 1);
             let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
-            // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a hundred million cases.
+            // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a
+            // hundred million cases.
             prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
         }
     }

@@ -1,22 +1,18 @@
-//! Whether the queues of the path are short, by rounds: the window then grows faster, and losses are by chance.
-//! Clauses (CAL-n) are in `docs/specs/calibration.md`.
+//! Detects short queues, where the window grows faster and losses are by chance (CAL-13 to 15).
 
 use crate::flow::FIRST_PACKETS;
 
-/// What the latest rounds show of the queues; 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow::sender) struct ShortQueues {
     /// Seven eighths of the wire bytes that the last round delivered in one base round-trip time.
     least_window_bytes: u64,
     /// Packets that the last round acknowledged; 0 before its end.
     packets: u32,
-    /// Uncongested rounds in a row.
     rounds: u8,
 }
 
 const _: () = assert!(size_of::<ShortQueues>() <= 16);
 
-/// What a round came to: packets acknowledged, marked and lost.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct RoundPackets {
     pub acked: u32,
@@ -25,14 +21,9 @@ pub(in crate::flow::sender) struct RoundPackets {
 }
 
 impl ShortQueues {
-    /// Takes a round: its packets, their usual delay and the least round-trip time, and what it delivered in one base round-trip time.
+    /// Takes a round, its smoothed delay, the least RTT, and the bytes delivered per base RTT.
     //= docs/specs/calibration.md#CAL-13 growth while queues are short
-    pub(in crate::flow::sender) fn on_round(
-        &mut self,
-        round: RoundPackets,
-        [delay_ps, least_ps]: [u64; 2],
-        bytes_per_rtt: u64,
-    ) {
+    pub fn on_round(&mut self, round: RoundPackets, [delay_ps, least_ps]: [u64; 2], bytes_per_rtt: u64) {
         let few = round.acked / CHANCE_PART;
         let is_uncongested = round.marked <= few && round.lost <= few + 1 && delay_ps <= least_ps / 4;
         self.rounds = if is_uncongested { self.rounds.saturating_add(1) } else { 0 };
@@ -40,29 +31,24 @@ impl ShortQueues {
         self.least_window_bytes = bytes_per_rtt - bytes_per_rtt / 8;
     }
 
-    /// Whether a loss is by chance, the `lost`-th of this round.
+    /// Whether a loss, the `lost`-th of this round, is by chance.
     //= docs/specs/calibration.md#CAL-14 losses by chance
-    pub(in crate::flow::sender) fn is_by_chance(&self, lost: u32) -> bool {
+    pub fn is_by_chance(&self, lost: u32) -> bool {
         self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
     }
 
-    /// Whether this number of marked packets in a round means long queues on more than one slow path.
+    /// Whether this number of marked packets in a round means several slow paths.
     //= docs/specs/calibration.md#CAL-3 the start
     #[inline]
-    pub(in crate::flow::sender) fn are_many(&self, marked: u32) -> bool {
+    pub fn are_many(&self, marked: u32) -> bool {
         let packets = if self.packets == 0 { FIRST_PACKETS as u32 } else { self.packets };
         marked.saturating_mul(MANY_PART) >= packets
     }
 
-    /// The least window, in wire bytes, after an acknowledgement of `acked_bytes` that moved it from `before` to `after`. `is_used` says whether the window
-    /// limits what is sent.
+    /// Returns the least window, in wire bytes, after an ACK of `acked_bytes` that moved it from
+    /// `before` to `after`. `is_used`: the window limits what is sent.
     #[inline]
-    pub(in crate::flow::sender) fn least_window(
-        &self,
-        [before, after]: [u64; 2],
-        acked_bytes: u64,
-        is_used: bool,
-    ) -> u64 {
+    pub fn least_window(&self, [before, after]: [u64; 2], acked_bytes: u64, is_used: bool) -> u64 {
         if after < before {
             //= docs/specs/calibration.md#CAL-15 least window after marks
             self.least_window_bytes.min(before)
@@ -74,13 +60,13 @@ impl ShortQueues {
     }
 }
 
-/// Least share of a round's packets that ends the start when marked: one in three.
+/// Share of marked packets in a round that ends the start: one in three.
 const MANY_PART: u32 = 3;
 /// One packet of this number may be marked or lost in an uncongested round.
 const CHANCE_PART: u32 = 32;
 /// Uncongested rounds after which losses are by chance.
 const CHANCE_ROUNDS: u8 = 2;
-/// Uncongested rounds after which the window grows faster, and by which part of what is acknowledged.
+/// Uncongested rounds before the window grows faster, and its growth per acknowledged byte.
 const GROWTH_ROUNDS: u8 = 3;
 const GROWTH_PART: u64 = 16;
 

@@ -1,6 +1,5 @@
-//! The peer's grant: how many payload bytes may be sent over the connection's life (TRN-5, TRN-6).
+//! The peer's grant: payload bytes over the connection's life (TRN-5, TRN-6).
 
-/// The bytes that the peer granted, and the bytes used.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Grant {
     /// Payload bytes sent at least once.
@@ -10,12 +9,12 @@ pub(in crate::flow::sender) struct Grant {
 
 impl Grant {
     #[inline]
-    pub(in crate::flow::sender) fn admits(&self, payload_bytes: u16) -> bool {
+    pub fn admits(&self, payload_bytes: u16) -> bool {
         u64::from(payload_bytes) <= self.max.saturating_sub(self.sent)
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn is_used_up(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.sent >= self.max
     }
 }

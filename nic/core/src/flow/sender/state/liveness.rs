@@ -1,11 +1,10 @@
-//! Whether the peer is alive: a sender gives up when it makes no progress (TRN-9).
+//! Peer liveness: a sender gives up when it makes no progress (TRN-9).
 
 use crate::Time;
 
-/// When the sender last made progress, and whether it has given up.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Liveness {
-    /// When the first packet was sent: no timestamp echo is older. [`Time::NEVER`] before.
+    /// When the first packet was sent, [`Time::NEVER`] before: no timestamp echo is older.
     pub started_at: Time,
     /// When a packet was last newly acknowledged, or waiting began.
     pub progress_at: Time,
@@ -21,26 +20,26 @@ enum Failure {
 }
 
 impl Liveness {
-    pub(in crate::flow::sender) fn new(give_up_ps: u64) -> Self {
+    pub fn new(give_up_ps: u64) -> Self {
         Self { started_at: Time::NEVER, progress_at: Time::ZERO, give_up_ps, failure: Failure::None }
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn on_first_sent(&mut self, now: Time) {
+    pub fn on_first_sent(&mut self, now: Time) {
         self.started_at = self.started_at.min(now);
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.failure != Failure::None
     }
 
-    pub(in crate::flow::sender) fn fail(&mut self) {
+    pub fn fail(&mut self) {
         self.failure = Failure::Unreported;
     }
 
-    /// Returns true once after a failure, so that it is reported once.
-    pub(in crate::flow::sender) fn take_failure(&mut self) -> bool {
+    /// Returns true once after a failure.
+    pub fn take_failure(&mut self) -> bool {
         let is_new = self.failure == Failure::Unreported;
         if is_new {
             self.failure = Failure::Reported;
@@ -50,7 +49,7 @@ impl Liveness {
 
     /// When a sender that waits gives up.
     #[inline]
-    pub(in crate::flow::sender) fn deadline(&self) -> Time {
+    pub fn deadline(&self) -> Time {
         self.progress_at.after(self.give_up_ps)
     }
 }

@@ -1,10 +1,9 @@
-//! Probes under way, and whether a frame answers one of them.
+//! Outstanding probes and the validation of their answers.
 
 use spray_wire::ProbeAck;
 
 use crate::Time;
 
-/// The probes since the balancer began to suspect what it suspects now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::flow::sender) struct Probes {
     /// Token and time of the first and of the latest; tokens count up from 1.
@@ -15,8 +14,8 @@ pub(in crate::flow::sender) struct Probes {
 }
 
 impl Probes {
-    /// Notes a probe that goes now and returns its token. With `fresh` it is the first of a new suspect.
-    pub(in crate::flow::sender) fn on_sent(&mut self, now: Time, fresh: bool) -> u64 {
+    /// Records a probe and returns its token. `fresh`: it is the first of a new suspect.
+    pub fn on_sent(&mut self, now: Time, fresh: bool) -> u64 {
         self.latest += 1;
         self.latest_at = now;
         if fresh {
@@ -25,8 +24,8 @@ impl Probes {
         self.latest
     }
 
-    /// Whether a frame echoes one of these probes: its token and a time that goes with the token.
-    pub(in crate::flow::sender) fn are_answered_by(&self, ack: &ProbeAck) -> bool {
+    /// Whether a frame echoes one of these probes: its token with a matching time.
+    pub fn are_answered_by(&self, ack: &ProbeAck) -> bool {
         let sent = (self.first.max(1)..=self.latest).contains(&ack.token);
         let timely = match ack.token == self.latest {
             true => ack.timestamp == self.latest_at,

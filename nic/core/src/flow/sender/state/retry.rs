@@ -1,9 +1,8 @@
-//! The retry timer: a sender that waits for a grant or for credit asks again, since the answer may have been lost.
+//! The retry timer: repeats requests for a grant or credit, which may be lost.
 
 use crate::Time;
 use crate::loss::Backoff;
 
-/// What a sender waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::flow::sender) enum Awaited {
     /// Room in the peer's grant (TRN-6).
@@ -12,57 +11,53 @@ pub(in crate::flow::sender) enum Awaited {
     Credit,
 }
 
-/// The timer. It runs while the sender waits, for one thing at a time.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::flow::sender) struct Retry {
     awaited: Option<Awaited>,
-    /// When to ask again; [`Time::NEVER`] while the sender does not wait.
+    /// When to repeat the request; [`Time::NEVER`] while the sender does not wait.
     pub deadline: Time,
     due: bool,
     backoff: Backoff,
 }
 
 impl Retry {
-    pub(in crate::flow::sender) const IDLE: Self =
-        Self { awaited: None, deadline: Time::NEVER, due: false, backoff: 0 };
+    pub const IDLE: Self = Self { awaited: None, deadline: Time::NEVER, due: false, backoff: 0 };
 
-    /// Begins to wait; the sender asks again at `deadline`.
-    pub(in crate::flow::sender) fn start(&mut self, awaited: Awaited, deadline: Time) {
+    pub fn start(&mut self, awaited: Awaited, deadline: Time) {
         *self = Self { awaited: Some(awaited), deadline, ..Self::IDLE };
     }
 
-    /// Ends the wait, if the sender waits for this.
+    /// Ends the wait if it is for this.
     #[inline]
-    pub(in crate::flow::sender) fn stop(&mut self, awaited: Awaited) {
+    pub fn stop(&mut self, awaited: Awaited) {
         if self.awaited == Some(awaited) {
             *self = Self::IDLE;
         }
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn awaits(&self, awaited: Awaited) -> bool {
+    pub fn awaits(&self, awaited: Awaited) -> bool {
         self.awaited == Some(awaited)
     }
 
     #[inline]
-    pub(in crate::flow::sender) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.awaited.is_none()
     }
 
-    /// Whether it is time to ask for this again.
     #[inline]
-    pub(in crate::flow::sender) fn is_due(&self, awaited: Awaited) -> bool {
+    pub fn is_due(&self, awaited: Awaited) -> bool {
         self.due && self.awaits(awaited)
     }
 
-    /// Records that the sender asked. Returns the backoff of the next deadline.
-    pub(in crate::flow::sender) fn on_asked(&mut self) -> Backoff {
+    /// Records that the request was sent. Returns the backoff of the next deadline.
+    pub fn on_sent_request(&mut self) -> Backoff {
         self.due = false;
         self.backoff
     }
 
     /// Records that the deadline passed. Returns the backoff of the next one.
-    pub(in crate::flow::sender) fn on_expired(&mut self) -> Backoff {
+    pub fn on_expired(&mut self) -> Backoff {
         self.due = true;
         self.backoff = self.backoff.saturating_add(1);
         self.backoff

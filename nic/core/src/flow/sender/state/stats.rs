@@ -1,5 +1,3 @@
-//! What a sender counts.
-
 use crate::counters::counters;
 use crate::path::LossCause;
 
@@ -8,11 +6,11 @@ counters! {
     pub struct SenderStats {
         /// Data packets sent, retransmissions included.
         packets_sent,
-        /// With the ideal erasure code: packets never sent, because the receiver had their messages before.
+        /// Packets of the ideal erasure code never sent, because the receiver had their messages.
         packets_spared,
-        /// Payload bytes sent, retransmissions left out.
+        /// Payload bytes sent, retransmissions excluded.
         bytes_sent,
-        /// Data packets sent again.
+        /// Retransmissions.
         retransmits,
         /// Packets acknowledged, each once.
         packets_acked,
@@ -26,47 +24,47 @@ counters! {
         sack_gaps,
         /// Packets declared lost because a switch trimmed them.
         nacks,
-        /// Those of them that the last port of the path trimmed, and said so: the receiver's own incast, not the fabric.
+        /// Those trimmed by the last port of the path: the receiver's own incast, not the fabric.
         nacks_last,
-        /// Packets declared lost because the receiver said that a later one had arrived, on the same path or, under `go-back-n`, on any.
+        /// Packets lost by a receiver's report of a later arrival, on the path or in go-back-N.
         missing,
-        /// Packets sent again only because the sender went back to an earlier one (`go-back-n`).
+        /// Packets retransmitted only because the sender went back to an earlier one (`go-back-n`).
         gone_back,
-        /// NACKs for packets that had arrived, or were declared lost or sent again since.
+        /// NACKs for packets that had arrived, or were declared lost or retransmitted since.
         stale_nacks,
-        /// Packets acknowledged after they were declared lost and before they were sent again: they were not lost.
+        /// Packets declared lost and acknowledged before their retransmission: not lost.
         late_acks,
-        /// Retransmissions acknowledged sooner than a round trip takes: the earlier transmission had arrived.
+        /// Retransmissions acknowledged sooner than a round trip takes: spurious.
         spurious_retransmits,
-        /// ACKs taken.
+        /// ACKs received.
         acks,
-        /// ACKs whose triggering packet was ECN-marked.
+        /// ACKs triggered by an ECN-marked packet.
         marked_acks,
-        /// ACKs whose triggering packet took long, on a network that does not mark.
+        /// ACKs triggered by a late packet, on a network that does not mark.
         overdue_acks,
-        /// ACKs taken while others filled the queues, so that losses governed in place of marks.
+        /// ACKs received while losses governed in place of marks, because of cross traffic.
         contended_acks,
-        /// ACKs refused because they claim packets never sent.
+        /// ACKs refused because they acknowledge packets never sent.
         invalid_acks,
-        /// ACKs whose entropy value is outside the set.
+        /// ACKs with an entropy value outside the set.
         foreign_evs,
         /// Timestamp echoes from the future or from before the first packet.
         invalid_echoes,
         /// Probes sent for the balancer.
         probes_sent,
-        /// Answers to no probe of what the balancer suspected then.
+        /// Answers to no probe of the suspect at the time.
         stale_probe_acks,
-        /// Trailers sent behind the packets of a section.
+        /// Trailers sent after the packets of a section.
         trailers_sent,
-        /// Empty frames sent to learn the peer's grant.
+        /// Empty frames sent to request the peer's grant.
         grant_requests,
         /// Requests for credit sent.
         pull_requests,
-        /// Pulls that brought credit.
+        /// Pulls that granted credit.
         pulls,
-        /// Drains: times that the balancer, or a switch by a pause, held new packets back until nothing was in flight, to change the path then.
+        /// Drains: new packets were held until nothing was in flight, to change the path.
         drains,
-        /// Time spent draining, in picoseconds, without a drain under way.
+        /// Time spent in completed drains, in picoseconds.
         drained_ps,
     }
 }

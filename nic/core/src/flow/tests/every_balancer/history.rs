@@ -1,4 +1,4 @@
-//! A balancer by itself: packets go as it lets them, and what comes back is anything.
+//! A balancer alone: packets go as it permits, and feedback is arbitrary.
 
 use std::format;
 use std::string::String;
@@ -21,9 +21,9 @@ use crate::tests::at_step;
 pub enum Step {
     /// Time passes, in ns.
     Wait(u64),
-    /// To when the balancer wants to be woken.
+    /// Advances to the balancer's next wake-up.
     Wake,
-    /// As many packets as it lets go, at most so many.
+    /// Sends up to this number of packets, while the balancer permits.
     Send(u8),
     /// The packet at this place among those in flight is acknowledged.
     Ack(u16, Answer),
@@ -33,13 +33,13 @@ pub enum Step {
     Stray(u16, Answer),
     /// A loss of nothing that is in flight.
     StrayLoss(u16, u64),
-    /// An answer to a probe, asked for or not.
+    /// An answer to a probe, requested or not.
     ProbeAck(u16, bool),
-    /// Routing tells of paths.
+    /// Routing provides paths.
     Reachable(Vec<u16>),
 }
 
-/// What an acknowledgement says beside its entropy value.
+/// The contents of an acknowledgement besides its entropy value.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     marked: bool,
@@ -95,10 +95,7 @@ impl History {
         Self { balancer, path, rng, now: Time::ZERO, next_psn: 0, in_flight: vec![], lost: vec![] }
     }
 
-    /// Lets a step happen.
-    ///
-    /// # Errors
-    /// What the balancer must not have done.
+    /// Performs a step.
     pub fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Wait(ns) => self.now = self.now.after(ns * 1000),
@@ -136,7 +133,8 @@ impl History {
         self.probes()
     }
 
-    /// A balancer that says that it has no timers sets none, and one that holds nothing back never drains.
+    /// A balancer that says that it has no timers sets none, and one that holds nothing back never
+    /// drains.
     fn keeps_its_word(&self) -> Result<(), String> {
         let balancer = &self.balancer;
         if !balancer.offers().timer() && balancer.poll_timeout(&self.path).is_some() {
@@ -187,7 +185,7 @@ impl History {
         Err("probes without end".into())
     }
 
-    /// Sends a packet, a lost one first, if the balancer lets it.
+    /// Sends a packet, a lost one first, if the balancer permits.
     fn send(&mut self) -> Result<bool, String> {
         let again = self.lost.first().copied();
         let packet = SendInfo {

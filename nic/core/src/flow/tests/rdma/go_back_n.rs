@@ -39,7 +39,8 @@ enum Answer {
     Nothing,
 }
 
-/// `RdmaHw::ReceiverCheckSeq`, with packets in place of bytes and an acknowledgement for every packet.
+/// `RdmaHw::ReceiverCheckSeq`, with packets in place of bytes and an acknowledgement for every
+/// packet.
 #[derive(Default)]
 struct LiteralReceiver {
     expected: u64,
@@ -175,7 +176,7 @@ impl Ends {
 }
 
 proptest! {
-    /// Whatever arrives when: what is kept, and what is answered.
+    /// For any arrivals: what is stored, and what is answered.
     //= docs/specs/go-back-n.md#GBN-1 what is kept
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
     #[test]
@@ -200,7 +201,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes back when: which packet goes next.
+    /// For any feedback: which packet goes next.
     //= docs/specs/go-back-n.md#GBN-4 going back
     //= docs/specs/go-back-n.md#GBN-6 timeouts
     #[test]

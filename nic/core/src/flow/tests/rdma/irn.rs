@@ -46,7 +46,7 @@ impl Literal {
         }
     }
 
-    /// The next packet: a lost one in a recovery, else a new one if BDP-FC lets it go.
+    /// The next packet: a lost one in a recovery, else a new one if BDP-FC permits.
     fn send(&mut self) -> Option<u64> {
         let highest = self.acked.last().copied().unwrap_or(0);
         if self.recovery_seq.is_some() {
@@ -94,7 +94,7 @@ impl Rig {
 }
 
 proptest! {
-    /// Whatever is acknowledged: which packets go next.
+    /// For any acknowledgements: which packets go next.
     //= docs/specs/irn.md#IRN-2 recoveries
     //= docs/specs/irn.md#IRN-3 what is lost
     //= docs/specs/irn.md#IRN-5 BDP-FC
@@ -178,7 +178,8 @@ fn few_packets_in_flight_have_the_low_timeout() {
     assert_eq!((own.timeout_ps(2), own.timeout_ps(3)), (rto.min_ps, rto.min_ps / 100 * 320));
 }
 
-/// After a timeout, what the recovery has sent again is not sent a third time for the packets above it.
+/// After a timeout, what the recovery has sent again is not sent a third time for the packets above
+/// it.
 //= docs/specs/irn.md#IRN-2 recoveries
 #[test]
 fn a_timeout_begins_a_recovery() {

@@ -1,4 +1,4 @@
-//! What a sender takes for lost, and when it goes again.
+//! Loss declarations of a sender, and retransmissions.
 
 use proptest::prelude::*;
 
@@ -163,7 +163,8 @@ fn a_trimmed_packet_goes_again_first_and_once() {
     //= docs/specs/transport.md#TRN-37 reports of losses
     assert_eq!((rig.sender.window_bytes(), rig.sender.in_flight_bytes()), (before.0 - 1100, before.1 - 1100));
     assert_eq!((rig.lost(), rig.sender.stats().stale_nacks), ((0, 0, 1), 1));
-    // Window and flight shrank by the same: the next ACK makes room, and the trimmed packet takes it.
+    // Window and flight shrank by the same: the next ACK makes room, and the trimmed packet takes
+    // it.
     assert_eq!(rig.psns(5 * US), [0; 0]);
     rig.ack(5 * US, selective(0, 0));
     assert_eq!(rig.psns(5 * US), [3]);
@@ -251,7 +252,8 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
         let lost_ps = rig.wakes_ps().unwrap();
         waits.push((lost_ps - start_ps) / 1000);
         rig.timeout(lost_ps);
-        // Even rounds: the first transmission's ACK comes just before, odd ones: just after it is sent again.
+        // Even rounds: the first transmission's ACK comes just before, odd ones: just after it is
+        // sent again.
         if round == 1 {
             assert_eq!(rig.psns(lost_ps), [first]);
         }
@@ -286,8 +288,9 @@ fn plain(gap: u32) -> FlowConfig {
 }
 
 proptest! {
-    /// OFAN §4: "retransmits all missing packets when the gap between the lowest and highest acknowledged sequence
-    /// numbers crosses a configured threshold", read from one end of the numbers to the other.
+    /// OFAN §4: "retransmits all missing packets when the gap between the lowest and highest
+    /// acknowledged sequence numbers crosses a configured threshold", read from one end of the
+    /// numbers to the other.
     #[test]
     fn the_plain_rule_is_the_papers(gap in 1..12u32, acks in prop::collection::vec(0..64u64, 1..200)) {
         //= docs/specs/transport.md#TRN-39 plain gap rule
@@ -298,7 +301,7 @@ proptest! {
         for (i, &psn) in acks.iter().enumerate() {
             let now_ps = 10 * US + i as u64 * Time::STEP_PS;
             rig.ack(now_ps, selective(psn, 0));
-            // Of a packet that was sent again nobody knows which transmission arrived.
+            // The ACK of a retransmitted packet is ambiguous.
             let is_one = sent.iter().filter(|(of, _)| *of == psn).count() == 1;
             for (_, is) in sent.iter_mut().filter(|sent| **sent == (psn, Is::Missing)) {
                 *is = if is_one { Is::Acknowledged } else { Is::Settled };
@@ -318,7 +321,7 @@ proptest! {
     }
 }
 
-/// What is known of a transmission: nothing, that it arrived, or that it no longer matters.
+/// State of a transmission: unknown, arrived, or no longer relevant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Is {
     Missing,

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A connection that learns its path, with much to send and 40 packets under way. The path's least RTT is known.
+/// A connection that learns its path, with much to send, 40 packets in flight and a known least
+/// RTT.
 fn learning() -> Rig {
     let config = config(|_| ());
     let mut rig = Rig::new(&config);
@@ -13,8 +14,8 @@ fn learning() -> Rig {
     rig
 }
 
-/// Sends over one path, which delivers a packet every `gap_ps` and has a long queue, until `packets` arrived or it drains. Returns whether
-/// it drains; it has drained then.
+/// Sends over one path, which delivers a packet every `gap_ps` and has a long queue, until
+/// `packets` arrived or it drains. Returns whether it drains; it has drained then.
 fn drains(rig: &mut Rig, gap_ps: u64, packets: u32) -> bool {
     while rig.open.len() < 40 && rig.send().is_some() {}
     for _ in 0..packets {

@@ -1,4 +1,5 @@
-//! The paper's rule (§II) and the published artifact's, word for word and in floating point, without loss, hops or timers.
+//! The paper's rule (§II) and the published artifact's, word for word and in floating point,
+//! without loss, hops or timers.
 
 use super::FlowcutConfig;
 use super::FlowcutRule;
@@ -44,7 +45,7 @@ impl Twin {
         }
     }
 
-    /// A packet wants to go; it took `path` if it went. Returns whether it may.
+    /// A packet is offered; `path` is its path if it went. Returns whether it may go.
     pub(super) fn send(&mut self, path: Option<Ev>) -> bool {
         if self.stopped {
             return false;

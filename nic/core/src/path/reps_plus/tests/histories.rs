@@ -213,7 +213,7 @@ const UNIT_PS: u64 = RTT_PS / 8;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many packets, and whether they go again.
+    /// A number of packets, and whether they are retransmissions.
     Send(u8, bool),
     Ack {
         settled: Vec<(u16, bool)>,
@@ -237,7 +237,8 @@ enum Step {
     Wait(u64),
 }
 
-/// Steps of a history. One in sixteen is a loss of which all probes stay unanswered while a later packet is acknowledged.
+/// Steps of a history. One in sixteen is a loss of which all probes stay unanswered while a later
+/// packet is acknowledged.
 fn history() -> impl Strategy<Value = Vec<Step>> {
     let failure = (0..8u16).prop_map(|ev| {
         let probes = (0..16).flat_map(|_| [Step::Probe, Step::Probe, Step::Wait(16)]);
@@ -347,7 +348,7 @@ proptest! {
                 prop_assert!(choice == Choice::Explored || evs.0 == evs.1, "{evs:?}");
                 continue;
             }
-            // Settled along with it, for want of an ACK that was lost.
+            // Settled with it, since an earlier ACK was lost.
             plus.on_packet_acked(path.at_ps(0), &packet(ev / 2));
             plus.on_packet_acked(path.at_ps(0), &packet(ev));
             let ack = info(ev, marked, 1, u16::from(marked));

@@ -19,7 +19,7 @@ fn good(learned: &Remembered) -> Vec<u16> {
     learned.good().iter().map(|ev| ev.index()).collect()
 }
 
-/// A connection to which so many values have come back, the last of which twice.
+/// A connection that has received this number of values, the last of them twice.
 fn with_values(count: u16) -> Rig {
     let mut rig = Rig::new(|_| {});
     (0..count).for_each(|ev| rig.ack(RTT_PS, &[100 + ev], false, 0));

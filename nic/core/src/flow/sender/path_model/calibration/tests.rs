@@ -1,4 +1,4 @@
-//! What a connection learns of its path, round by round.
+//! The path model of a connection, round by round.
 
 use super::*;
 use crate::feedback::Ev;
@@ -18,7 +18,7 @@ fn ack(rtt_ps: u64, marked: bool) -> AckInfo {
     AckInfo { ev: Ev::default(), marked, bytes: PACKET, rtt_ps, packets: 1, ..AckInfo::default() }
 }
 
-/// So many rounds of 50 us with one acknowledgement each.
+/// Rounds of 50 us with one acknowledgement each.
 fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
     for (round, packets) in (from..).zip(packets) {
         calibration.round.bytes += packets * PACKET;
@@ -122,7 +122,7 @@ fn the_balancer_sees_as_many_marks_as_queues_are_long() {
         learn(&mut calibration, at(US), 100 * US, false);
         let count = (0..80).filter(|_| calibration.shows_mark(rtt_us * US)).count();
         assert!(seen - 1 <= count && count <= seen, "{rtt_us}: {count}");
-        // Where no path is used again, marks say more than that.
+        // If no path is reused, marks carry more information.
         calibration.reuses = false;
         assert!((0..80).all(|_| calibration.shows_mark(rtt_us * US)));
     }
