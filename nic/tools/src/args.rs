@@ -117,7 +117,7 @@ pub struct Keygen {
     pub(crate) file: PathBuf,
 }
 
-/// Who may be on the other side.
+/// The keys of the command and its peers.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
     /// This side's key, as `spray keygen FILE` makes it; the other side has the same, or is a --peer
@@ -134,7 +134,7 @@ pub(crate) struct Trust {
     pub(crate) insecure: bool,
 }
 
-/// A key that is trusted: everywhere, or at an address.
+/// A trusted key, everywhere or at one address only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trusted {
     pub(crate) address: Option<IpAddr>,
@@ -151,7 +151,7 @@ impl std::str::FromStr for Trusted {
     }
 }
 
-/// Where an endpoint's frames enter and leave.
+/// The interface or device to use.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Way {
     /// The interface to send and receive on. `--device udp` needs none: routes tell the address
@@ -162,7 +162,7 @@ pub(crate) struct Way {
     pub(crate) device: Option<Device>,
 }
 
-/// What an endpoint sends and receives by.
+/// The kind of device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Device {
     /// AF_XDP sockets on all queues of the interface, as root
@@ -172,7 +172,7 @@ pub(crate) enum Device {
     Udp,
 }
 
-/// The interface that an endpoint takes over, and how.
+/// The arguments of endpoints.
 #[derive(Debug, Args)]
 pub(crate) struct Interface {
     #[command(flatten)]
@@ -199,7 +199,7 @@ pub(crate) struct Interface {
     pub(crate) captures: Captures,
 }
 
-/// Which frames of the interface come to the endpoint.
+/// The queue, ports and address to use.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Steered {
     /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
@@ -213,7 +213,6 @@ pub(crate) struct Steered {
     pub(crate) from: Option<IpAddr>,
 }
 
-/// Reads an address.
 fn address(text: &str) -> Result<IpAddr, String> {
     match text.split_once('%') {
         Some((address, zone)) => Err(format!("give {address} without %{zone}: --interface says where it is")),
@@ -221,14 +220,12 @@ fn address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// Reads a range of ports.
 fn port_range(text: &str) -> Result<(u16, u16), &'static str> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| 0 < *first && first <= last);
     range.ok_or("expected two ports from 1 to 65535, as in 49152-49215")
 }
 
-/// Reads the first of the ports.
 fn ports(text: &str) -> Result<Ports, String> {
     let allowed = || format!("allowed: multiples of {} from 1024 to 65472, such as 4992", Ports::COUNT);
     text.parse().ok().and_then(Ports::new).ok_or_else(allowed)

@@ -1,13 +1,8 @@
-//! What a command that talks to the network gives up once it is set up: capabilities, ways to new ones, files, system calls.
+//! Privileges that a command gives up once it is set up (see `deploy/README.md`).
 //!
-//! | file | content |
-//! |---|---|
-//! | `files` | the files that it still reaches (Landlock) |
-//! | `rights` | its capabilities, and ways to new ones |
-//! | `calls` | the system calls that it may still make (seccomp) |
-//!
-//! All but the system calls are of the calling thread and of threads that it starts later: so a command confines itself before it starts
-//! any. `deploy/README.md` says what users see of this.
+//! Capabilities (`rights`) and files (`files`, Landlock) are those of the calling thread and of its
+//! later threads, so a command confines itself before it starts any. System calls (`calls`,
+//! seccomp) are those of all threads.
 
 mod calls;
 mod files;
@@ -21,12 +16,12 @@ pub use self::files::Reach;
 use crate::failure::Outcome;
 use crate::note;
 
-/// Gives up all that a command does not need which reaches these files and has its sockets open. What an old kernel does not have is
-/// told, and goes on without it.
+/// Gives up everything but `reach` and open sockets. Prints a warning about what the kernel does
+/// not support.
 ///
 /// # Errors
-/// 2 where the process would keep root's capabilities: when they cannot be given up, or when nothing would bound the one that it needs
-/// for files of other users.
+/// 2 if capabilities cannot be given up, or one is needed for files of other users and Landlock is
+/// missing.
 //= docs/specs/endpoint.md#END-29 before it starts a thread
 pub fn confine(reach: &Reach<'_>) -> Outcome {
     rights::no_new_privileges()?;

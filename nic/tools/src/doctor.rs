@@ -1,4 +1,4 @@
-//! Checks what this machine can do, and says how to mend what is missing.
+//! `spray doctor`: checks the machine and interfaces, and names remedies.
 
 mod change;
 mod check;
@@ -25,7 +25,6 @@ use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 use crate::say;
 
-/// A check as it is told in JSON.
 #[derive(Serialize)]
 struct Told<'a> {
     topic: &'static str,
@@ -33,10 +32,10 @@ struct Told<'a> {
     check: &'a Check,
 }
 
-/// Prints what was found of the machine, and then of the interface that the arguments name.
+/// Prints the checks of the machine and of the interface that the arguments name.
 ///
 /// # Errors
-/// When a check failed, so that scripts can tell, or there is no such interface.
+/// When a check failed, or there is no such interface.
 pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     let mut groups = vec![Group { title: "Machine", checks: machine }];
     if let Some(name) = &arguments.interface {
@@ -55,7 +54,6 @@ pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     }
 }
 
-/// Prints a topic, with its title if it is not the only one.
 fn print(group: &Group, alone: bool) {
     if !alone {
         let gap = if group.title == "Machine" { "" } else { "\n" };
@@ -64,12 +62,12 @@ fn print(group: &Group, alone: bool) {
     group.checks.iter().for_each(|check| say!("{}", check.line()));
 }
 
-/// The kernel and the rights that it gives.
+/// Checks the kernel and privileges.
 pub fn kernel() -> [Check; 4] {
     [kernel::version(), machine::rights(), kernel::bpf_jit(), kernel::btf()]
 }
 
-/// What packets take.
+/// Checks what AF_XDP needs.
 pub fn packets() -> [Check; 5] {
     [kernel::af_xdp(), kernel::ports(), machine::memlock(), machine::memory(), machine::cpus()]
 }

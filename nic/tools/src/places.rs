@@ -1,4 +1,4 @@
-//! Which connection of a receiver or a server gives way when all places are taken and another one opens.
+//! Chooses the connection to preempt when a receiver or server is full.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -8,15 +8,14 @@ use spray_nic::device::Device;
 use spray_nic::keys::PublicKey;
 use spray_nic::{ConnectionId, Endpoint, Time};
 
-/// Slots of an endpoint's table beyond the places, for connections that are half-open.
+/// Additional half-open connections.
 //= docs/specs/endpoint.md#END-27 24 more, which are half-open
 pub const HALF_OPEN: usize = 24;
 
-/// The peer of a connection, as far as places are shared by it.
+/// The owner of a connection, for fair sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
     pub address: IpAddr,
-    /// `None` without keys.
     pub key: Option<PublicKey>,
 }
 
@@ -25,7 +24,7 @@ impl Party {
         Self { address, key: endpoint.peer_key(connection) }
     }
 
-    /// The addresses that one party may well have all of: 24 bits of IPv4, 64 of IPv6, as in END-34.
+    /// The prefix that one party may own: 24 bits of IPv4, 64 of IPv6, as in END-34.
     fn network(&self) -> (bool, u64) {
         match self.address {
             IpAddr::V4(address) => (true, u64::from(address.to_bits() >> 8)),
@@ -34,19 +33,20 @@ impl Party {
     }
 }
 
-/// How many payload bytes a connection moves, in windows of 10 s.
+/// The rate of a connection, in windows of 10 s.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     since: Time,
-    /// At that time, in all.
+    /// At the start of the window.
     bytes: u64,
-    /// In the last whole window; `None` before there is one.
+    /// In the last complete window.
     window_bytes: Option<u64>,
 }
 
 impl Pace {
     const WINDOW_PS: u64 = 10 * PS_PER_S;
-    /// Below this, in a window, a connection is slow: the rate at which a piece of 1 MiB takes the 300 s of END-26.
+    /// A connection is slow below this number of bytes in a window: at that rate, a piece of 1 MiB
+    /// takes the 300 s of END-26.
     //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
     const SLOW: u64 = 35_000;
 
@@ -54,7 +54,7 @@ impl Pace {
         Self { since: now, bytes: 0, window_bytes: None }
     }
 
-    /// Takes the payload bytes that have moved in all.
+    /// `bytes` is the total.
     pub fn on_bytes(&mut self, bytes: u64, now: Time) {
         let elapsed_ps = now.since(self.since);
         if elapsed_ps >= Self::WINDOW_PS {
@@ -64,24 +64,25 @@ impl Pace {
         }
     }
 
-    /// Begins a window again, and takes the last one for a fast one: the peer had to wait for this side.
+    /// Starts a new window and considers the last one fast, since the peer had to wait for this
+    /// side.
     pub fn restart(&mut self, bytes: u64, now: Time) {
         *self = Self { since: now, bytes, window_bytes: Some(u64::MAX) };
     }
 }
 
-/// A place that is taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken<T> {
     pub id: T,
     pub party: Party,
     pub pace: Pace,
-    /// How long the peer has owed something for, if it does.
+    /// How long the peer has owed data.
     pub overdue_ps: Option<u64>,
 }
 
-/// The connection that gives way to one of `new`, all places being taken: that which owes something longest, else the slowest of those that are slow, else
-/// the slowest of the key, network or address that has more places than its share.
+/// Returns the connection that is preempted by a new one of `new`: the longest overdue one, else
+/// the slowest of the slow ones, else the slowest of the key, network or address with more than its
+/// share.
 //= docs/specs/endpoint.md#END-27 the one gives way
 pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
     let overdue = taken.iter().filter_map(|it| Some((it.overdue_ps?, it.id)));

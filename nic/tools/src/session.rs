@@ -1,14 +1,4 @@
-//! A host on an interface for the length of a command, such as `spray send` or `spray tunnel`.
-//!
-//! | file | content |
-//! |---|---|
-//! | `host` | the host and its threads |
-//! | `open` | the device that the command line asks for |
-//! | `seat` | a shard of the host, and what its thread does |
-//! | `path` | what is said of the path, and the settings of connections over it |
-//! | `taken` | how packets get from the NIC to the endpoint and back |
-//! | `trust` | keys, and the command that makes them |
-//! | `tap` | a capture of the frames |
+//! A host on an interface for the duration of a command.
 
 mod freezes;
 mod host;

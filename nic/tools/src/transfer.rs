@@ -1,19 +1,16 @@
-//! `spray send` and `spray recv`: files and folders between two AF_XDP interfaces, by the endpoint that the testbed's hosts run.
+//! `spray send` and `spray recv`: transfers of files and folders.
 //!
 //! | file | content |
 //! |---|---|
-//! | `format` | how files and folders travel in messages |
+//! | `format` | wire format of the messages |
 //! | `send`, `recv` | the two ends |
-//! | `tree`, `outgoing` | what is to be sent, and the thread that opens, reads and hashes it |
-//! | `arrivals`, `incoming`, `keeper` | what comes by one connection, a file of it, and the file's thread, which hashes it and waits for the disk |
-//! | `opener` | the thread that begins files and makes folders |
-//! | `meter` | progress: share, rate, time left |
-//! | `report` | the last lines of `send` |
-//! | `patience` | how long a sender is waited for |
-//! | `homes` | folders that nothing is received into unless they are named |
-//! | `folder` | a folder, below which nothing leads out |
-//! | `out` | where what arrives goes: a folder, a file, standard output |
-//! | `partial` | a file that does not have its name yet |
+//! | `tree`, `outgoing` | entries to send, and the thread that opens, reads and hashes them |
+//! | `arrivals`, `incoming`, `keeper` | entries of a connection, a file, and its writer thread |
+//! | `opener` | the thread that creates files and folders |
+//! | `meter`, `report` | progress, and the report of `send` |
+//! | `patience` | timeouts of a receiver |
+//! | `homes`, `folder`, `out`, `partial` | destination: default, confined folder, target, partial
+//! file |
 
 mod arrivals;
 mod folder;

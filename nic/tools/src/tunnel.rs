@@ -1,13 +1,4 @@
-//! `spray tunnel`: IP packets of this machine's programs, over all paths to others. docs/tunnel.md says what users see of it.
-//!
-//! | file | content |
-//! |---|---|
-//! | `remote` | other machines, and the networks behind them |
-//! | `link` | what goes to one of them |
-//! | `fair` | turns of flows, where packets wait |
-//! | `inbound` | what comes from them |
-//! | `packet` | what a message is |
-//! | `lanes` | the order of packets within a flow |
+//! `spray tunnel`: carries IP packets to other machines over all paths (docs/tunnel.md).
 
 mod fair;
 mod inbound;
@@ -35,24 +26,24 @@ use crate::note;
 use crate::session::{PathOptions, Session, Step};
 use crate::stop::Stop;
 
-/// Packets that wait in the TUN device before it drops: those between two looks.
+/// Queue length of the TUN device, in packets.
 const QUEUE: u32 = 128;
-/// Packets read from the TUN device between two polls of the endpoint.
+/// Packets read between two polls of the endpoint.
 const BATCH: usize = 32;
-/// Most bytes that a peer may have under way in a connection: what this side keeps in memory of it.
+/// Limit of a peer's outstanding bytes in a connection.
 const GRANT_BYTES: u64 = 8 << 20;
 
-/// Carries packets between this machine's TUN device and others, until Ctrl-C.
+/// Carries packets between the TUN device and other machines, until Ctrl-C.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if the interface was removed, 130 after Ctrl-C.
 pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     check(arguments)?;
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let remotes = &arguments.peer;
     let adjust = |config: &mut EndpointConfig| {
-        // Each has those that it begins and one of ours, old ones may still be known, and some are half-open.
+        // For each machine: its connections, ours, and those of a predecessor; some are half-open.
         config.max_connections = (remotes.len() * (Inbound::most(1) + 2) + 16) as u32;
         config.flow.max_message_bytes = MESSAGE as u64;
         config.flow.max_data_bytes = GRANT_BYTES;
@@ -171,16 +162,16 @@ fn open(arguments: &args::Tunnel, threads: usize) -> Outcome<Vec<Tun>> {
     Ok(queues)
 }
 
-/// A thread of a tunnel: a queue of the TUN device, and connections to the machines behind it.
+/// A thread of a tunnel: a queue of the TUN device, and connections to all machines.
 struct Tunnel {
     shard: usize,
     tun: Tun,
     links: Vec<Gateway>,
     inbound: Inbound,
-    /// Tells next hops, where the device does not find them.
+    /// Resolves next hops, if the device does not.
     resolver: Option<Resolver>,
     buffer: Box<[u8]>,
-    /// By which flows are put into lanes.
+    /// Maps flows to lanes.
     hash: RandomState,
 }
 
@@ -192,7 +183,7 @@ impl Tunnel {
     }
 
     fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
-        // What happens to the connections of one thread happens to all.
+        // The first thread reports for all.
         let tells = self.shard == 0;
         let tell = |line: Option<String>| drop(line.filter(|_| tells).inspect(|line| note!("spray: {line}")));
         while let Some(event) = endpoint.poll_event() {
@@ -205,11 +196,12 @@ impl Tunnel {
         Ok(read.map_err(|error| Failure::failed(format!("the TUN device {} is gone: {error}", self.tun.name())))?)
     }
 
-    /// Reads what programs send, and has connections send what they have room for.
+    /// Reads packets from the TUN device and sends them.
     fn read<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> std::io::Result<()> {
         for _ in 0..BATCH {
             let Some(bytes) = self.tun.read(&mut self.buffer)? else { break };
-            // What is no IP packet, and what nobody is behind, goes nowhere: the kernel sends both by itself, for neighbours and groups.
+            // The kernel also sends neighbour discovery and multicast, which have no destination
+            // here.
             let Some(flow) = self.buffer.get(Tun::HEADER..bytes).and_then(packet::flow) else { continue };
             if self.links.iter().any(|link| link.remote.address == flow.destination) {
                 static SAID: Once = Once::new();
@@ -233,7 +225,7 @@ impl Tunnel {
         self.links.iter_mut().find(|link| link.connection() == Some(connection))
     }
 
-    /// Takes an event. Returns what the user is to be told.
+    /// Returns a message for the user.
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) -> Option<String> {
         match event {
             EndpointEvent::Connected { connection, .. } => self.link(connection)?.begin(connection),

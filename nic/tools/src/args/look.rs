@@ -1,4 +1,4 @@
-//! The arguments of commands that look at interfaces and paths.
+//! The arguments of `spray paths` and `spray doctor`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use spray_nic::keys::PublicKey;
 
 use super::{address, port_range, ports};
 
-/// Most values: each takes a socket, and a process may have 1,024 files open.
+/// Each takes a socket, and the usual limit of open files is 1,024.
 const MOST_VALUES: u16 = 512;
 
 /// The arguments of `spray paths`.
@@ -45,7 +45,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The ports that stand for the values. Their distance is odd, so that all of their bits change.
+    /// The source ports, at an odd distance so that all of their bits vary.
     pub(crate) fn source_ports(&self) -> Vec<u16> {
         let (first, last) = self.ports;
         let (ports, values) = (u32::from(last - first) + 1, u32::from(self.values));

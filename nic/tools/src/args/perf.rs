@@ -70,7 +70,7 @@ pub struct Perf {
     pub(crate) interface: Interface,
 }
 
-/// Reads a number with one of iperf3's suffixes, each of which stands for another factor of `step`.
+/// Parses a number with one of iperf3's suffixes, which are powers of `step`.
 fn scaled(text: &str, step: u64) -> Option<u64> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let power = match text[digits.len()..].to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! What `--fix` changes of an interface, and how that is taken back.
+//! Settings that `--fix` changes and `--undo` restores.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub(super) enum Setting {
         rx: u32,
         tx: u32,
     },
-    /// The fields that choose the queue of a UDP packet.
+    /// The fields by which RSS chooses the queue of a UDP packet.
     HashFields {
         flow: String,
         fields: u64,
@@ -43,7 +43,6 @@ impl Setting {
         }
     }
 
-    /// Whether both are values of the same setting.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Feature { name, .. }, Self::Feature { name: other, .. }) => name == other,
@@ -52,7 +51,7 @@ impl Setting {
         }
     }
 
-    /// Whether drivers may take the link down for some seconds to change it.
+    /// Whether drivers may take the link down to change it.
     pub(super) const fn resets_link(&self) -> bool {
         !matches!(self, Self::HashFields { .. })
     }
@@ -69,7 +68,6 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A setting as it is, and as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) from: Setting,

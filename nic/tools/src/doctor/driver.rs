@@ -1,4 +1,4 @@
-//! The driver: what it declares, what others say of it, and what breaks with it.
+//! The driver: what it supports, published experience, and known problems.
 
 use spray_nic::net::drivers::{self, Quirk, Setting, Trust, Weight};
 
@@ -58,7 +58,7 @@ fn trust(check: &'static str, trust: Trust, remedy: &str) -> Check {
     }
 }
 
-/// The version of a driver that was built outside of the kernel, which marks the module.
+/// The version of a driver that is not part of the kernel.
 fn foreign(subject: &Subject) -> Option<&str> {
     let is_foreign = text(format!("/sys/module/{}/taint", subject.driver.name))?.contains('O');
     is_foreign.then_some(subject.driver.version.as_str())

@@ -1,4 +1,4 @@
-//! `spray doctor IF`: all checks of an interface, what `--fix` changes, and what `--undo` restores.
+//! `spray doctor IF`: checks an interface, and changes or restores its settings.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use super::{driver, link, offloads, placement, probe, programs, queues};
 use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 
-/// The checks of an interface, by topic, after what `--fix` or `--undo` did.
+/// Returns the checks of an interface, after `--fix` or `--undo`.
 ///
 /// # Errors
-/// When there is no such interface, or what was there before cannot be kept or read.
+/// When there is no such interface, or its saved settings cannot be read or written.
 pub(super) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     let subject = find(name)?;
     let mut groups = Vec::new();
@@ -39,7 +39,7 @@ fn find(name: &str) -> Outcome<Subject> {
     Subject::find(name).map_err(Failure::refused)
 }
 
-/// What the kernel and the driver tell.
+/// Checks that need no sockets.
 fn facts(subject: &Subject) -> Vec<Group> {
     let group = |title, checks| Group { title, checks };
     let mut link = link::checks(subject);
@@ -56,7 +56,7 @@ fn facts(subject: &Subject) -> Vec<Group> {
     ]
 }
 
-/// Changes what is safe to change, each after its old value is on file.
+/// Changes what is safe to change; each old value is saved first.
 fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
     let changes = changes(subject);
     let mut memory = memory(subject)?;
@@ -80,7 +80,7 @@ fn changes(subject: &Subject) -> Vec<Change> {
     facts(subject).into_iter().flat_map(|group| group.checks).flat_map(|check| check.changes).collect()
 }
 
-/// Restores what was before the first `--fix`, the last change first.
+/// Restores the settings before the first `--fix`, in reverse order.
 fn undo(subject: &Subject) -> Outcome<Vec<Check>> {
     let memory = memory(subject)?;
     if memory.before().is_empty() {

@@ -1,5 +1,3 @@
-//! What the kernel can do.
-
 use std::{fs, io};
 
 use socket2::{Domain, Socket, Type};
@@ -9,9 +7,9 @@ use spray_wire::Ports;
 use super::check::Check;
 use crate::ports;
 
-/// The first kernel with BPF atomics that return a value, and with BPF links for XDP.
+/// The first with BPF atomics that return a value, and BPF links for XDP.
 const OLDEST: (u32, u32) = (5, 15);
-/// The first kernel that the project was developed on. Older ones are tested less.
+/// The first that the project was developed on; older ones are tested less.
 const TRIED: (u32, u32) = (6, 1);
 
 pub(super) fn version() -> Check {
@@ -27,12 +25,12 @@ pub(super) fn version() -> Check {
     }
 }
 
-/// What `uname -r` says.
 pub(super) fn release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
-/// Whether programs are compiled. The setting is to be seen in the first network namespace only, and by root; elsewhere a program tells.
+/// Whether programs are compiled. The setting is visible to root in the first network namespace;
+/// elsewhere a program is loaded to find out.
 pub(super) fn bpf_jit() -> Check {
     let setting = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").ok();
     let is_on = setting.map(|text| text.trim() != "0").or_else(spray_nic::xdp::compiles);
@@ -51,7 +49,6 @@ pub(super) fn bpf_jit() -> Check {
     }
 }
 
-/// Whether the kernel gives the default ports to other programs.
 pub(super) fn ports() -> Check {
     let ports = Ports::DEFAULT;
     match ports::clash(ports) {

@@ -1,4 +1,4 @@
-//! What the interface is, what it is part of, and whether it is ready.
+//! The kind and state of an interface.
 
 use spray_nic::net::Fitness;
 use spray_nic::net::drivers::mtu_limit;
@@ -25,7 +25,7 @@ fn names(subject: &Subject) -> Check {
     }
 }
 
-/// Whether the interface is none to use at all, so that nothing of it is changed or probed.
+/// Whether the interface cannot be used at all, so that it is neither changed nor probed.
 pub(super) fn is_of_no_use(subject: &Subject) -> bool {
     matches!(subject.interface.fitness(&subject.all), Fitness::Unfit(_))
 }
@@ -86,17 +86,16 @@ fn addresses(subject: &Subject) -> Check {
     }
 }
 
-/// What a frame of ours holds: a page without the kernel's head room and the Ethernet header.
+/// The longest packet in a frame of one page, less the kernel's headroom and the Ethernet header.
 const PAGE_LIMIT: u32 = 4096 - 256 - 14;
 
-/// The MTU of an Ethernet interface for which none was chosen.
 const DEFAULT_MTU: u32 = 1500;
 
 fn mtu(subject: &Subject) -> Check {
     let (mtu, driver) = (subject.interface.mtu, &subject.driver.name);
     let known = mtu_limit(driver);
     let limit = known.unwrap_or(PAGE_LIMIT).min(PAGE_LIMIT);
-    // A veth's other end is on this machine. What is between NICs may not carry longer packets.
+    // Both ends of a veth are on this machine. Between NICs, longer packets may not pass.
     let is_default = mtu == DEFAULT_MTU && driver == "veth";
     if mtu <= limit && !is_default {
         let found = known.map_or(format!("{mtu}; no limit of {driver} is known: the probe tells"), |known| {

@@ -1,4 +1,4 @@
-//! What an interface was like before `--fix`: a file that outlives the process, so that `--undo` works after a crash as well.
+//! The settings of an interface before `--fix`, in a file so that `--undo` works after a crash.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
@@ -10,10 +10,9 @@ use spray_nic::net::Interface;
 
 use super::change::Setting;
 
-/// Where the files are. It is gone with the next boot, as the settings are.
+/// Lost on reboot, as the settings are.
 const FOLDER: &str = "/run/spray/doctor";
 
-/// The settings of an interface from before the first change.
 #[derive(Debug)]
 pub(super) struct Memory {
     path: PathBuf,
@@ -24,12 +23,11 @@ pub(super) struct Memory {
 struct Kept {
     interface: String,
     mac: [u8; 6],
-    /// In the order in which they were changed.
+    /// In the order of the changes.
     before: Vec<Setting>,
 }
 
 impl Memory {
-    /// The memory of an interface of the calling thread's network namespace.
     pub(super) fn of(interface: &Interface) -> io::Result<Self> {
         let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
         Self::in_folder(Path::new(FOLDER), interface, namespace)
@@ -43,12 +41,11 @@ impl Memory {
             Err(error) if error.kind() == ErrorKind::NotFound => none(),
             Err(error) => return Err(error),
         };
-        // Numbers of interfaces and namespaces come again: that of another interface is of no use to this one.
+        // Indices and namespaces are reused, so this may be of another interface.
         let kept = if kept.mac == interface.mac { kept } else { none() };
         Ok(Self { path, kept })
     }
 
-    /// The settings of before, in the order in which they were changed.
     pub(super) fn before(&self) -> &[Setting] {
         &self.kept.before
     }
@@ -57,7 +54,7 @@ impl Memory {
         &self.path
     }
 
-    /// Keeps a value that is about to be changed, on file once this returns. The first value of a setting stays.
+    /// Saves a value before it is changed. Only the first value of a setting is kept.
     pub(super) fn keep(&mut self, setting: &Setting) -> io::Result<()> {
         if self.kept.before.iter().any(|kept| kept.is_of(setting)) {
             return Ok(());
@@ -66,7 +63,7 @@ impl Memory {
         self.write()
     }
 
-    /// Forgets what has been restored, all but `left`.
+    /// Removes all saved values except `left`.
     pub(super) fn forget_but(mut self, left: Vec<Setting>) -> io::Result<()> {
         if left.is_empty() {
             return fs::remove_file(&self.path);

@@ -1,4 +1,4 @@
-//! What the NIC or the kernel does to frames before the program sees them.
+//! Offloads that modify frames before the program.
 
 use spray_nic::net::ethtool::Pause;
 
@@ -12,7 +12,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     vec![merging(subject), generic_merging(subject), vlan(subject), pause]
 }
 
-/// Features that make one packet of several.
+/// Features that merge packets.
 const MERGING: [&str; 4] = ["rx-lro", "rx-gro-hw", "rx-udp-gro-forwarding", "rx-gro-list"];
 
 fn merging(subject: &Subject) -> Check {
@@ -28,7 +28,7 @@ fn merging(subject: &Subject) -> Check {
     )
 }
 
-/// GRO comes after a program in the driver, and before one in the generic path.
+/// GRO comes after native XDP, and before generic XDP.
 fn generic_merging(subject: &Subject) -> Check {
     let native = subject.declared.is_none_or(|declared| declared.native());
     match subject.on(&["rx-gro"]) {
@@ -45,7 +45,8 @@ fn off(check: &'static str, subject: &Subject, on: &[&str], why: &str) -> Check 
     Check::warn(check, found, remedy).mended_by(on.iter().map(|name| Change::turn_off(name)))
 }
 
-/// Tags that the NIC takes off or filters matter where there are VLANs. They are others' interfaces, so `--fix` leaves this alone.
+/// VLAN offloads matter if there are VLANs. `--fix` leaves them, since they affect other
+/// interfaces.
 fn vlan(subject: &Subject) -> Check {
     let name = subject.name();
     let is_on_it = |other: &&spray_nic::net::Interface| {
@@ -71,7 +72,7 @@ fn vlan(subject: &Subject) -> Check {
     Check::warn("VLAN", found, format!("`ethtool -K {name} {}`, if peers are in a VLAN", arguments.join(" ")))
 }
 
-/// Only who runs the fabric knows whether it is meant to be lossless.
+/// The operator decides whether the fabric is lossless.
 fn pause(settings: Pause, name: &str) -> Check {
     if !settings.rx && !settings.tx {
         return Check::ok("pause", "off");

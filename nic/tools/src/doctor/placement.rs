@@ -1,4 +1,4 @@
-//! Where the NIC, its interrupts and this process are, and what lies between the NIC and memory.
+//! The location of the NIC, its interrupts and this process, and the bus between NIC and memory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     vec![node(subject), bus(subject), interrupts(subject), balancing(), iommu(subject), polling(subject)]
 }
 
-/// CPUs of the NUMA node of the NIC, where the machine has several nodes.
+/// The NUMA node of the NIC and its CPUs, if there are several nodes.
 fn own_cpus(subject: &Subject) -> Option<(String, BTreeSet<u32>)> {
     let node = subject.device_file("numa_node").filter(|node| node != "-1")?;
     let several = Path::new("/sys/devices/system/node/node1").exists();
@@ -35,7 +35,6 @@ fn node(subject: &Subject) -> Check {
     Check::warn("NUMA", found, format!("`taskset -c {names} spray ...`"))
 }
 
-/// What the slot carries each way, and what the NIC could.
 fn bus(subject: &Subject) -> Check {
     let speed = |which: &str| {
         let gts = subject.device_file(&format!("{which}_link_speed"))?.split(' ').next()?.parse().ok()?;
@@ -54,7 +53,7 @@ fn bus(subject: &Subject) -> Check {
     Check::ok("PCIe", found)
 }
 
-/// Bits that so many GT/s and lanes carry: two of ten are lost up to 5 GT/s, and two of 130 above.
+/// Less the overhead of encoding: 8b/10b up to 5 GT/s, 128b/130b above.
 fn pcie_gbps(gts: f64, lanes: u32) -> f64 {
     gts * f64::from(lanes) * if gts <= 5.0 { 0.8 } else { 128.0 / 130.0 }
 }
@@ -106,7 +105,7 @@ fn iommu(subject: &Subject) -> Check {
     }
 }
 
-/// The settings alone put interrupts off for all programs, and poll for none.
+/// Without a socket that polls, these settings only delay interrupts.
 fn polling(subject: &Subject) -> Check {
     const FILES: [&str; 2] = ["napi_defer_hard_irqs", "gro_flush_timeout"];
     let values = FILES.map(|file| subject.interface_file(file));
@@ -132,7 +131,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The numbers of `0-3,8`.
+/// Parses a list such as `0-3,8`.
 fn list(text: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -141,7 +140,6 @@ fn list(text: &str) -> BTreeSet<u32> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// `0-3,8` of numbers.
 fn ranges(numbers: &BTreeSet<u32>) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {

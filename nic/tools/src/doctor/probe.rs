@@ -1,4 +1,4 @@
-//! What sockets on the interface can do in fact: each queue is bound in each mode, told to send nothing, and echoes go to a peer.
+//! Opens sockets on each queue in each mode, sends from them, and exchanges echoes with a peer.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -31,7 +31,7 @@ pub(super) fn checks(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
 
 fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let before = &subject.interface;
-    // As many as the program compares; which, does not matter to a probe.
+    // The number is limited; a probe works with any.
     let station = before.station();
     let addresses = &station.addresses[..station.addresses.len().min(SteerProgram::ADDRESSES)];
     let attached = SteerProgram::load(station.mac, addresses, Ports::DEFAULT)
@@ -66,7 +66,7 @@ fn attach(refusal: Option<&str>, subject: &Subject) -> Check {
     }
 }
 
-/// Both modes on each queue, with echoes where there is a peer.
+/// Tries both modes on each queue, with echoes if there is a peer.
 fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut unreachable =
@@ -82,7 +82,7 @@ fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     checks
 }
 
-/// Why not even a probe tries a mode: what others found may take the NIC away, or the machine.
+/// Why a mode is not tried: others lost the NIC or the machine by it.
 fn danger(driver: &str, kernel: Kernel, mode: BindMode) -> Option<String> {
     match (mode, drivers::zero_copy(driver, kernel)) {
         (BindMode::ZeroCopy, Trust::Broken { why, source }) => Some(format!("{why} ({source})")),
@@ -95,11 +95,12 @@ enum Trouble {
     Failed(String),
 }
 
-/// Opens a queue and sends by it. A driver that wants to be woken but does not say so (bpf-examples#117) is tried a second time.
+/// Opens a queue and sends from it. Tries again without need-wakeup for drivers that require
+/// wakeups without announcing it (bpf-examples#117).
 fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>) -> Result<(), Trouble> {
     let asked = XskConfig { mode, ..XskConfig::new(subject.name(), queue) };
     let mut device = open(&asked)?;
-    // Some drivers let a socket bind, and refuse to send (firedancer#273, #4266).
+    // Some drivers bind a socket, but refuse to send (firedancer#273, #4266).
     match SockRef::from(&device.as_fd()).send_with_flags(&[], libc::MSG_DONTWAIT) {
         Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS)) => {
             return Err(Trouble::Failed(format!("it binds, and does not send: {error}")));
@@ -149,7 +150,6 @@ fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: 
     }
 }
 
-/// Without zero-copy; a driver that declares it has a reason, which the kernel does not tell.
 fn no_mode(check: &'static str, subject: &Subject) -> Check {
     match subject.declared {
         Some(declared) if declared.zero_copy() => Check::warn(
@@ -161,7 +161,7 @@ fn no_mode(check: &'static str, subject: &Subject) -> Check {
     }
 }
 
-/// Some drivers take the link down for seconds when a program or a socket comes.
+/// Some drivers take the link down when a program is attached or a socket is bound.
 fn resets(before: &Interface) -> Check {
     wait_for_carrier(before);
     let now = Interface::find(&before.name).map_or(before.carrier_changes, |now| now.carrier_changes);
@@ -177,7 +177,7 @@ fn resets(before: &Interface) -> Check {
     }
 }
 
-/// Waits until the link is there again, if it was before, for ten seconds at most.
+/// Waits up to ten seconds for the carrier, if it was there before.
 pub(super) fn wait_for_carrier(before: &Interface) {
     let is_back = || !before.carrier || Interface::find(&before.name).is_ok_and(|now| now.carrier);
     for _ in 0..100 {

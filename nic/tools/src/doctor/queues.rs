@@ -1,4 +1,4 @@
-//! The queues of the NIC: how many, how long their rings are, and what spreads packets over them.
+//! Queues, rings, RSS and steering rules of the NIC.
 
 use spray_nic::Ports;
 use spray_nic::device::XskConfig;
@@ -52,8 +52,7 @@ fn queues(channels: Channels, name: &str) -> Check {
     Check::ok("queues", format!("{queues} of {most} at most{small}"))
 }
 
-/// The rings of the NIC, which become at least as long as those of our sockets, of `ours` slots. Where they are longer, the sockets' grow
-/// with them.
+/// The rings of the NIC should be at least as long as our sockets' (`ours`), which grow with them.
 fn rings(rings: RingSizes, ours: u32, name: &str) -> Check {
     let found = format!("rx {} tx {}, of {} and {} at most", rings.rx, rings.tx, rings.most_rx, rings.most_tx);
     let rx = rings.rx.max(ours.min(rings.most_rx));
@@ -106,8 +105,8 @@ fn table(subject: &Subject) -> Check {
     Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
-/// Whether the driver heeds rules by which frames come to the queue of their thread, or could; `None` where it has none. And which there are
-/// for our ports, so that commands put theirs in place of them.
+/// Steering rules: `heeds` is whether they are enabled, `None` if unsupported. Commands replace
+/// rules for our ports.
 fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check {
     let there = match there.iter().filter(|rule| Ports::DEFAULT.contain(rule.port)).count() {
         0 => String::new(),

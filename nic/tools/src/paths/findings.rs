@@ -1,4 +1,4 @@
-//! What is remarkable, one line each.
+//! Remarkable observations, one line each.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,57 +9,53 @@ use super::analyse::{Analysis, Path, State, Value};
 use super::ask::{Reply, Survey};
 use super::probe::FORBIDDEN;
 
-/// Something that an engineer would want to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub kind: Kind,
     pub text: String,
-    /// The values that it is about; empty for all.
+    /// The values concerned; empty for all.
     pub ports: Vec<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Nobody at the far end answers.
     NoAnswer,
-    /// A program of another process takes the answers.
+    /// Another program takes the answers.
     InUse,
-    /// The far end's kernel answers, no endpoint.
+    /// The kernel answers, but no endpoint.
     NoEndpoint,
-    /// All values take one path.
     OnePath,
-    /// No router says who it is.
     SilentRouters,
-    /// A path, or some of several behind a router, loses everything; or a filter drops these values.
+    /// A path, or one of several behind a router, loses everything, or a filter drops these values.
     DeadPath,
-    /// Somebody refuses values, and says so.
     Refused,
-    /// What answers the values goes another way back, where it is lost.
+    /// The answers are lost on the way back.
     WayBack,
     Slow,
     Lossy,
     Uneven,
-    /// Packets of one value take several ways.
+    /// Packets of one value take several paths.
     Unsteady,
-    /// A router answers only so many probes a second.
+    /// A router limits the rate of its answers.
     Limited,
 }
 
-/// A value or a path is slow if it takes so many times what the fast ones take,
+/// A value or path is slow if its round trip exceeds that of the fast ones by this factor
 const SLOW_TIMES: f64 = 2.0;
-/// and so much more, in microseconds: less may be the machine's own.
+/// and by this many microseconds: less may be the machine's own delay.
 const SLOW_US: f64 = 300.0;
-/// Fewer round trips say nothing.
+/// Minimum number of round trips.
 const SOME: u32 = 3;
-/// A path is lossy if it loses so much,
+/// A path is lossy above this fraction
 const LOSSY: f64 = 0.01;
-/// and so many probes.
+/// and number of lost probes.
 const LOST: u32 = 2;
-/// What chance seldom does.
+/// Significance level of the test for evenness.
 const RARELY: f64 = 0.01;
 
-/// All that is to say, the gravest first. `occupied` says which program has the interface of this side, if one has.
+/// Returns all findings, the most serious first. `occupied` describes the program on this side's
+/// interface.
 pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Vec<Finding> {
     let mut all: Vec<Finding> = far_end(survey, to, occupied).into_iter().collect();
     all.extend(refused(analysis, survey));
@@ -74,7 +70,7 @@ pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Opti
     all
 }
 
-/// Numbers in words: `49152, 49155-49157`.
+/// Formats as `49152, 49155-49157`.
 pub fn ranges(ports: &[u16]) -> String {
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for port in ports.iter().copied() {
@@ -87,7 +83,6 @@ pub fn ranges(ports: &[u16]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// Values in words.
 fn count(values: usize) -> String {
     if values == 1 { "1 value".into() } else { format!("{values} values") }
 }
@@ -170,7 +165,7 @@ fn ports(values: &[&Value]) -> Vec<u16> {
     values.iter().map(|value| value.port).collect()
 }
 
-/// What takes much longer than the fast quarter of values: whole paths, and values of others.
+/// What takes much longer than the fastest quarter of values: paths, and single values of others.
 fn slow(analysis: &Analysis) -> Vec<Finding> {
     let mut all: Vec<f64> = analysis.values.iter().filter_map(|value| value.rtt.rtt_p50_us).collect();
     all.sort_by(f64::total_cmp);
@@ -203,7 +198,6 @@ fn slow(analysis: &Analysis) -> Vec<Finding> {
     found
 }
 
-/// A time in milliseconds with as many digits as say something.
 fn milliseconds(us: f64) -> String {
     if us < 1000.0 { format!("{:.2} ms", us / 1e3) } else { format!("{:.1} ms", us / 1e3) }
 }
@@ -219,7 +213,6 @@ fn lossy(analysis: &Analysis) -> Vec<Finding> {
     analysis.of(State::Arrives).filter(|path| counts(path)).filter(lossy).map(text).collect()
 }
 
-/// How values spread over paths.
 fn spread(analysis: &Analysis) -> Option<Finding> {
     let seen = || analysis.paths.iter().filter(|path| matches!(path.state, State::Arrives | State::Unknown));
     if let Some(even) = analysis.evenness {

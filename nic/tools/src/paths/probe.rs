@@ -1,7 +1,8 @@
-//! Probes by ordinary UDP sockets, one for each entropy value, and their answers.
+//! Probes from ordinary UDP sockets, one for each entropy value, and their answers.
 //!
-//! A probe is a Connect without a token: an endpoint answers it with a shorter Retry over the same port and keeps nothing (END-2). Routers and
-//! hosts answer by ICMP, which the kernel hands to the socket that sent the probe (its error queue). So it takes no right.
+//! A probe is a Connect without a token: an endpoint answers with a shorter Retry over the same
+//! port and keeps no state (END-2). ICMP answers come from the socket's error queue. This needs no
+//! privileges.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -24,7 +25,6 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 use crate::stop::Stop;
 
-/// Where probes come from and go to.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub from: IpAddr,
@@ -33,19 +33,18 @@ pub struct Route {
     pub key: Option<PublicKey>,
 }
 
-/// The sockets, and what is under way.
 pub struct Prober {
     route: Route,
     begun: Instant,
-    /// Of each value.
+    /// By value.
     lanes: Vec<Lane>,
-    /// Endpoints answer here.
+    /// Receives the answers of endpoints.
     answers: UdpSocket,
-    /// Which of the ports that is.
+    /// The index of its port.
     shard: u8,
-    /// The value, TTL and time of each probe, in the order of their numbers; no time once it is answered.
+    /// The value, TTL and send time by probe number; no time once answered.
     sent: Vec<(usize, u8, Option<Duration>)>,
-    /// Only who has received a probe knows it.
+    /// Proves that an answer's sender has received the probe.
     cookie: u64,
     stop: Stop,
 }
@@ -53,17 +52,17 @@ pub struct Prober {
 struct Lane {
     socket: UdpSocket,
     port: u16,
-    /// Its last probe.
+    /// The number of its last probe.
     last: usize,
 }
 
-/// Room for a probe with all headers, and for what is quoted of one.
+/// Maximum length of a probe with all headers.
 const SPACE: usize = 256;
-/// Where a Connect has its sender's number.
+/// Offset of the connection number in a Connect.
 const NUMBER: usize = 20;
 
 impl Route {
-    /// The route to `to`, from an address of this machine or the one that routes tell.
+    /// Finds the source address, unless `from` gives it.
     pub fn find(to: IpAddr, from: Option<IpAddr>, ports: Ports, key: Option<PublicKey>) -> Outcome<Self> {
         let from = match from {
             Some(from) if from.is_ipv4() != to.is_ipv4() => {
@@ -78,7 +77,6 @@ impl Route {
         Ok(Self { from, to, ports, key })
     }
 
-    /// A probe with this number, as UDP carries it.
     fn probe(&self, port: u16, shard: u8, number: u32, cookie: u64) -> Option<Vec<u8>> {
         let terms = Terms {
             connection: number,
@@ -102,7 +100,7 @@ impl Route {
         Some(space.get(start..bytes)?.to_vec())
     }
 
-    /// The number of the probe that a datagram answers which came from this port of the far end.
+    /// The number of the probe that a datagram from this port of the far end answers.
     fn number_of(&self, datagram: &[u8], port: u16, shard: u8, cookie: u64) -> Option<usize> {
         let mut space = [0; 2 * SPACE];
         let envelope = self.envelope(self.to, self.from, port, self.ports.at(shard));
@@ -121,7 +119,7 @@ impl Route {
 }
 
 impl Prober {
-    /// Opens a socket for each of these ports that can be had, and says which cannot.
+    /// Opens a socket for each port. Also returns the ports that are in use.
     pub fn open(route: Route, ports: &[u16], cookie: u64, stop: Stop) -> Outcome<(Self, Vec<u16>)> {
         let at = |port| SocketAddr::new(route.from, port);
         let (mut lanes, mut taken, mut why) = (Vec::with_capacity(ports.len()), Vec::new(), None);
@@ -151,12 +149,11 @@ impl Prober {
         Ok((Self { route, begun: now(), lanes, answers, shard, sent: Vec::new(), cookie, stop }, taken))
     }
 
-    /// The port of each value.
     pub fn ports(&self) -> Vec<u16> {
         self.lanes.iter().map(|lane| lane.port).collect()
     }
 
-    /// The answer to a probe with that number, unless it had one.
+    /// The answer to probe `number`, unless it was answered before.
     fn answered(&mut self, number: usize, reply: Reply) -> Option<Answer> {
         let now = self.now();
         let (value, ttl, at) = self.sent.get_mut(number)?;
@@ -164,7 +161,6 @@ impl Prober {
         Some(Answer { value: *value, ttl: *ttl, rtt: now.saturating_sub(at), reply })
     }
 
-    /// Takes what endpoints say.
     fn take_answers(&mut self, out: &mut Vec<Answer>) {
         let mut datagram = [0; SPACE];
         while let Ok((bytes, from)) = self.answers.recv_from(&mut datagram) {
@@ -174,7 +170,6 @@ impl Prober {
         }
     }
 
-    /// Takes what the kernel has been told of a value's probes.
     fn take_errors(&mut self, value: usize, out: &mut Vec<Answer>) {
         while let Some(told) = self.lanes.get(value).and_then(|lane| told(&lane.socket)) {
             let number = told.number(self.cookie).or_else(|| Some(self.lanes.get(value)?.last));
@@ -182,7 +177,7 @@ impl Prober {
             let reply = told.reply(self.route.to);
             out.extend(own.zip(reply).and_then(|(number, reply)| self.answered(number, reply)));
         }
-        // An error that came without a message would be reported for ever.
+        // An error without a message would be reported forever.
         let _ = self.lanes.get(value).map(|lane| lane.socket.take_error());
     }
 }
@@ -197,15 +192,16 @@ impl Network for Prober {
         self.sent.push((value, ttl, Some(at)));
         let Some(lane) = self.lanes.get_mut(value) else { return };
         lane.last = number;
-        // What strangers send here would take the room of what the kernel tells.
+        // Unrelated datagrams would use up the buffer of the error queue.
         while lane.socket.recv(&mut [0; 1]).is_ok() {}
         let Some(probe) = self.route.probe(lane.port, self.shard, number as u32, self.cookie) else { return };
         let to = SockaddrStorage::from(SocketAddr::new(self.route.to, self.route.ports.first()));
         let hops = i32::from(ttl);
         let ttl =
             if self.route.to.is_ipv4() { ControlMessage::Ipv4Ttl(&hops) } else { ControlMessage::Ipv6HopLimit(&hops) };
-        // The first try may only report an earlier error. What cannot be sent is a loss. With `MSG_MORE` the kernel writes the checksum
-        // itself, and does not leave it to a NIC: veth has none, and endpoints on AF_XDP would take the probe for corrupt.
+        // The first attempt may only report an earlier error. With `MSG_MORE` the kernel computes
+        // the checksum instead of the NIC: veth computes none, and AF_XDP endpoints would drop the
+        // probe.
         for _ in 0..2 {
             let fd = lane.socket.as_raw_fd();
             let flags = MsgFlags::from_bits_retain(libc::MSG_DONTWAIT | libc::MSG_MORE);
@@ -218,7 +214,7 @@ impl Network for Prober {
 
     fn answers(&mut self, until: Duration, out: &mut Vec<Answer>) {
         let left = until.saturating_sub(self.now());
-        // To the next millisecond, lest it spins.
+        // Rounded up, to avoid busy waiting.
         let timeout = PollTimeout::try_from(left.as_micros().div_ceil(1000) as u32).unwrap_or(PollTimeout::MAX);
         let mut fds = vec![PollFd::new(self.answers.as_fd(), PollFlags::POLLIN)];
         fds.extend(self.lanes.iter().map(|lane| PollFd::new(lane.socket.as_fd(), PollFlags::empty())));
@@ -237,8 +233,8 @@ impl Network for Prober {
     }
 }
 
-/// A socket that sends from there, and is told what becomes of what it sent. It is not connected: Linux routers beside it in namespaces of one
-/// machine would go by the connected socket's random number in place of ports.
+/// Opens a socket that receives ICMP errors. It is not connected: Linux routers in namespaces of
+/// the same machine would hash the connected socket's random number instead of the ports.
 fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
     match at {
@@ -250,25 +246,24 @@ fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Why somebody refuses who has a way.
 pub const FORBIDDEN: &str = "a filter forbids it";
 
-/// What the kernel tells of a probe.
+/// An ICMP error for a datagram.
 pub struct Told {
     /// Type and code, and whether it is ICMPv6.
     pub kind: (u8, u8, bool),
     pub by: IpAddr,
     /// The destination of the datagram.
     pub to: Option<IpAddr>,
-    /// What is quoted of the probe behind the UDP header: often nothing.
+    /// The quoted UDP payload, often empty.
     quoted: Vec<u8>,
 }
 
-/// Reads a socket's error queue. Only messages of ICMP count.
+/// Reads the next ICMP error from a socket's error queue.
 pub fn told(socket: &UdpSocket) -> Option<Told> {
     loop {
         let mut quoted = [0; SPACE];
-        // The last two come too where the socket is asked for addresses and marks.
+        // The last two are for sockets with options for addresses and marks.
         let mut control = nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo, libc::c_int);
         let mut space = [IoSliceMut::new(&mut quoted)];
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -294,7 +289,7 @@ pub fn told(socket: &UdpSocket) -> Option<Told> {
 }
 
 impl Told {
-    /// The number of the probe that is quoted, if that much is.
+    /// The number of the quoted probe.
     fn number(&self, cookie: u64) -> Option<usize> {
         let number = self.quoted.get(NUMBER..)?.first_chunk()?;
         let quoted = self.quoted.get(NUMBER + 4..)?.first_chunk()?;

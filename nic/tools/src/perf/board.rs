@@ -1,15 +1,14 @@
-//! Where the threads of `spray perf` put up what they have counted.
+//! Counters that the threads of `spray perf` share.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::interval::Look;
 
-/// One place for each thread.
 #[derive(Debug)]
 pub(super) struct Board {
     looks: Box<[Mutex<Look>]>,
-    /// By thread the counters at the start of the measured time.
+    /// By thread, the counters at the start of the measured time.
     bases: Box<[Mutex<Look>]>,
     ready: AtomicUsize,
     over: AtomicBool,
@@ -60,12 +59,12 @@ impl Board {
         *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
 
-    /// The first thread's look, with what the others have put up last.
+    /// The sum of `first`, of the first thread, and of the latest of the others.
     pub(super) fn sum(&self, first: Look) -> Look {
         with_others(first, &self.looks)
     }
 
-    /// The counters of all threads at the start of the measured time; `first` are those of the first thread.
+    /// The sum of the counters at the start of the measured time.
     pub(super) fn base(&self, first: Look) -> Look {
         with_others(first, &self.bases).seen_at(first.at)
     }

@@ -1,4 +1,4 @@
-//! `spray perf`: asks a `spray serve` to measure with it.
+//! `spray perf`: measures with a `spray serve`.
 
 use std::collections::HashMap;
 
@@ -24,10 +24,10 @@ use crate::say;
 use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 
-/// Measures, prints intervals while it does, and a sum at the end.
+/// Measures, and prints intervals and a summary.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
     let mut document = json!({});
     let outcome = measure(arguments, &mut document);
@@ -41,7 +41,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     outcome
 }
 
-/// Measures, and says the results: as JSON in `document`, which has those up to a failure.
+/// Measures, and stores the results up to a failure in `document`.
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
@@ -67,53 +67,51 @@ fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     outcome
 }
 
-/// One thread's part of the connections. The first one says what comes of all.
+/// The connections of one thread. The first thread reports for all.
 pub(super) struct Client<'a> {
     plan: Plan,
     peer: Peer,
     board: &'a Board,
     thread: usize,
-    /// When it has looked last what its connections have counted.
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     begun_at: Option<Time>,
-    /// The counters of payload and processor at the start of the measured time.
+    /// Counters at the start of the measured time.
     base: Look,
     cpu: Cpu,
     counts: bool,
     last: Look,
-    /// What was counted last, at the time when payload last moved.
+    /// The last counters, at the time when payload last moved.
     moved: Look,
     asides: Asides,
-    /// Since when nothing more is given to the connections.
+    /// When sending stopped.
     over_at: Option<Time>,
-    /// What was counted when all had come that it gave or, where the server sends, that the server gave.
+    /// The final counters: everything is acknowledged, or all figures of the server are here.
     closed: Option<Look>,
-    /// Why a connection ended that has not got the server's figures.
+    /// Why a connection ended before the server's figures.
     lost: Option<String>,
     pub(super) measured: Measured,
 }
 
 struct Lane {
     request: Request,
-    /// The number of the message that has it.
+    /// The message that contains it.
     asked: Option<MessageId>,
     omitted: Omitted,
-    /// It has requested the server's figures.
+    /// Whether the server's figures are requested.
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
-    /// When the ping that is under way went.
     pinged_at: Time,
-    /// Pings that the server has not acknowledged.
+    /// Pings that are not acknowledged.
     pings: u32,
-    /// The server has told its figures, or tells none.
+    /// Whether the server's figures have come, or will not come.
     is_done: bool,
 }
 
-/// How often a thread puts up what it has counted.
+/// Interval of updates of the board, in picoseconds.
 const COUNT_PS: u64 = 2_000_000_000;
-/// How long the server may take for its figures: what was sent before arrives first.
+/// Timeout of the server's figures, after the last data.
 const FIGURES_PS: u64 = 5 * PS_PER_S;
 
 impl<'a> Client<'a> {
@@ -271,7 +269,6 @@ impl<'a> Client<'a> {
                 self.asides.received += message.len() as u64;
                 self.measured.add(figures);
             }
-            // A ping is back: the next one goes.
             Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::Latency => {
                 self.measured.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
                 (lane.pinged_at, lane.pings) = (now, lane.pings + 1);
@@ -286,7 +283,7 @@ impl<'a> Client<'a> {
         self.connections.values().all(|lane| lane.is_open)
     }
 
-    /// Puts up what a thread has counted, if it is time. Whether all bytes have gone that were asked for.
+    /// Updates the board at intervals. Returns whether the requested number of bytes was sent.
     fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
         if now < self.counted_at.after(COUNT_PS) || self.closed.is_some() {
             return false;
@@ -334,7 +331,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// What was measured up to now does not count.
+    /// Restarts the measurement after the omitted time.
     fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         let base = self.sight(endpoint, now);
         if self.thread == 0 {
@@ -365,14 +362,13 @@ impl<'a> Client<'a> {
         self.last = look;
     }
 
-    /// The time is over: the connections get no more.
     fn stop(&mut self, now: Time) {
         self.over_at = Some(now);
         self.board.say_over();
         self.connections.values_mut().filter_map(|lane| lane.pump.as_mut()).for_each(Pump::stop);
     }
 
-    /// Requests the server's figures on each connection of which all payload is acknowledged.
+    /// Requests the server's figures on connections whose payload is all acknowledged.
     fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
@@ -384,7 +380,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Ends its connections once the server has told its figures, and the first thread all, or when it does not.
+    /// Ends the connections once the server's figures are here or time out.
     fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
         self.ask(endpoint);
         let is_late = now >= over_at.max(self.moved.at).after(FIGURES_PS);
@@ -415,7 +411,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Why the server's figures of a connection will not come, if so.
+    /// Why the server's figures of a connection are missing.
     fn missing(&self, is_late: bool) -> Option<String> {
         let server = self.peer.address;
         let silent = || format!("{server} sent no figures of what arrived within {} s", FIGURES_PS / PS_PER_S);
@@ -423,14 +419,14 @@ impl<'a> Client<'a> {
         self.lost.clone().or_else(|| (is_late && waits).then(silent))
     }
 
-    /// The measurement has failed: the sums are up to the time when payload last moved.
+    /// Sums up to the last progress, after a failure.
     pub(super) fn break_off(&mut self) {
         if self.begun_at.is_some() && self.thread == 0 {
             self.total(self.board.sum(self.moved));
         }
     }
 
-    /// All threads have closed: sums up to the last look, after what is left as an interval.
+    /// Adds the last interval and computes the totals.
     fn total(&mut self, look: Look) {
         if look.at > self.last.at {
             self.look(look);

@@ -1,24 +1,24 @@
-//! What the two sides say to each other: the first byte of a message is its kind.
+//! Messages between client and server. The first byte is the message type.
 
 use bytes::{Buf, Bytes};
 
 use super::MOST_BYTES;
 use crate::transfer::gbps;
 
-/// Begins every connection: what the client asks for. Then come the version and the fields of [`Request`].
+/// The first message of a connection: version and fields of [`Request`].
 const REQUEST: u8 = 1;
-/// Payload, of which only the amount counts.
+/// Payload of arbitrary content.
 const DATA: u8 = 2;
-/// Comes back as it went.
+/// Echoed by the server.
 const PING: u8 = 3;
-/// The client has measured: the server stops, and answers with its figures. Then come the fields of [`Omitted`].
+/// The measurement has ended: fields of [`Omitted`]. The server answers with its figures.
 const END: u8 = 4;
-/// What the server has counted: then come the fields of [`Figures`].
+/// Fields of [`Figures`].
 const FIGURES: u8 = 5;
 const VERSION: u8 = 4;
-/// Bytes of a request: kind, version, what, three numbers of 4 bytes and two of 8.
+/// Type, version, direction, three numbers of 4 bytes and two of 8.
 const REQUEST_BYTES: usize = 31;
-/// Longest time that a client may ask for: a day, what it omits, and some to spare.
+/// More than a day plus the maximum omitted time.
 const MOST_SECONDS: u32 = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +26,21 @@ pub enum What {
     Up,
     Down,
     Both,
-    /// Messages go there and back, one at a time.
+    /// Messages are echoed, one at a time.
     Latency,
 }
 
-/// What a client asks for on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
-    /// Size of a message that the server sends.
+    /// Size of a message from the server.
     pub bytes: u32,
     pub seconds: u32,
-    /// So many seconds do not count.
+    /// Seconds that are not measured.
     pub omit: u32,
-    /// Most bits a second; 0 for as many as go.
+    /// 0 for no limit.
     pub rate_bps: u64,
-    /// Most bytes; `u64::MAX` for as many as go.
+    /// `u64::MAX` for no limit.
     pub most: u64,
 }
 
@@ -74,15 +73,14 @@ impl Request {
     }
 }
 
-/// Payload of a connection that is not measured: what the client had acknowledged and received before the measured time.
+/// Payload acknowledged to and received by the client before the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
     pub sent: u64,
     pub received: u64,
 }
 
-/// What the server has counted of a connection, and of its processor, since what is omitted. Bytes are payload, without the messages by which the two
-/// sides agree.
+/// Counters of the server since the omitted time, without the messages of this protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub elapsed_us: u64,
@@ -126,7 +124,7 @@ impl Figures {
         )
     }
 
-    /// Of two connections of one server, whose processor both tell of.
+    /// The sum of two connections of one server: CPU times are of the whole process.
     pub fn plus(self, other: Self) -> Self {
         Self {
             elapsed_us: self.elapsed_us.max(other.elapsed_us),
@@ -150,7 +148,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// `None` for what neither side says.
+    /// `None` if malformed.
     pub fn decode(message: &[u8]) -> Option<Self> {
         match *message.first()? {
             REQUEST => Request::decode(message).map(Self::Request),
@@ -163,12 +161,10 @@ impl Message {
     }
 }
 
-/// A message of so many bytes that carries nothing.
 pub fn data(bytes: u32) -> Bytes {
     filled(DATA, bytes)
 }
 
-/// A message of so many bytes that the other side sends back.
 pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }

@@ -1,4 +1,4 @@
-//! What is measured: of each interval a line for each way, and of all of them a sum.
+//! Measurements of an interval, one for each direction.
 
 use serde::Serialize;
 use spray_core::flow::{ReceiverStats, SenderStats};
@@ -9,7 +9,7 @@ use spray_nic::{ConnectionId, Endpoint, Time};
 use super::format::What;
 use crate::transfer::gbps;
 
-/// What all connections have counted at a time.
+/// Counters of all connections at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
     pub at: Time,
@@ -20,8 +20,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Reads the counters of `connections`, with the largest of their round-trip times. `asides` are the bytes of messages that are not
-    /// measured: they are subtracted.
+    /// Reads the counters less `asides`, and the largest round-trip times of `connections`.
     pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], asides: Asides, at: Time) -> Self {
         let (mut sender, mut receiver) = endpoint.totals();
         sender.bytes_acked -= asides.acked;
@@ -34,7 +33,7 @@ impl Look {
         Self { at, sender, receiver, rtt_p50_us, rtt_p99_us }
     }
 
-    /// Payload that has moved, both ways.
+    /// Payload bytes of both directions.
     pub fn bytes(&self) -> u64 {
         self.sender.bytes_acked + self.receiver.bytes
     }
@@ -43,7 +42,6 @@ impl Look {
         Self { at, ..self }
     }
 
-    /// Both together, at the time of the later one.
     pub fn plus(mut self, other: &Self) -> Self {
         self.at = self.at.max(other.at);
         self.sender.add(&other.sender);
@@ -54,14 +52,15 @@ impl Look {
     }
 }
 
-/// Bytes of the messages by which the two sides agree, which are no payload of a measurement.
+/// Bytes of protocol messages, which are not payload of the measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asides {
     pub acked: u64,
     pub received: u64,
 }
 
-/// One way between two looks. The fields are those of `--json`, by iperf3's names where it has them.
+/// One direction of an interval. The fields are those of `--json`, with iperf3's names where it has
+/// them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
     pub start: f64,
@@ -69,18 +68,18 @@ pub struct Interval {
     pub seconds: f64,
     pub bytes: u64,
     pub bits_per_second: f64,
-    /// Not in the sums.
+    /// Excluded from the totals.
     pub omitted: bool,
-    /// From this side: `up`; otherwise `down` to it.
+    /// Whether this side sends (`up`).
     pub sender: bool,
-    /// Up only: packets sent again, all packets, and the share of the first.
+    /// Up only: retransmitted packets, all packets, and the percentage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     packets: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retransmit_percent: Option<f64>,
-    /// Up only: the share of ACKs that tell of a mark.
+    /// Up only: the fraction of ACKs with a mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked_share: Option<f64>,
     /// Up only: since the connection began.
@@ -88,7 +87,7 @@ pub struct Interval {
     rtt_p50_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rtt_p99_us: Option<f64>,
-    /// Down only: packets that arrived after one with a higher number.
+    /// Down only: packets that arrived behind a later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reordered: Option<u64>,
 }
@@ -96,7 +95,7 @@ pub struct Interval {
 pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
 
 impl Interval {
-    /// The ways that `what` has, from one look to a later one; times count from `begun_at`.
+    /// The directions of `what` between two times, which count from `begun_at`.
     pub fn between(what: What, begun_at: Time, from: &Look, to: &Look) -> Vec<Self> {
         let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_at, from, to));
         let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_at, from, to));
@@ -142,7 +141,7 @@ impl Interval {
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }
 
-    /// Up only: how much was sent again, as a line.
+    /// Up only.
     pub fn sent_again(&self) -> Option<String> {
         let (again, packets, percent) = (self.retransmits?, self.packets?, self.retransmit_percent?);
         Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))

@@ -1,4 +1,4 @@
-//! What has come out of a measurement, as lines and as JSON by iperf3's names.
+//! Results of a measurement, as text and as JSON with iperf3's names.
 
 use std::fmt::Arguments;
 
@@ -13,21 +13,18 @@ use super::interval::Interval;
 use super::plan::Plan;
 use crate::{say, transfer};
 
-/// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
+/// An hour: the connection has failed by then.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// The quantiles of round trips, with their names.
 const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("p99_99", 0.9999)];
 
-/// Of one thread, or of all.
 pub(super) struct Measured {
     pub plan: Plan,
-    /// Each an object with the sum of each way.
     pub intervals: Vec<Value>,
     pub total: Vec<Interval>,
     pub round_trips: Histogram<u64>,
-    /// The processor's time of this process, as percent of a core.
+    /// Percent of a core: total, user, system.
     pub cpu: [f64; 3],
-    /// Of all connections that have answered.
+    /// The sum of the connections that have answered.
     pub server: Option<Figures>,
 }
 
@@ -43,7 +40,6 @@ impl Measured {
         }
     }
 
-    /// The first thread's, with what another one has measured by itself.
     pub(super) fn plus(mut self, other: &Self) -> Self {
         // They have the same bounds.
         let _ = self.round_trips.add(&other.round_trips);
@@ -51,12 +47,11 @@ impl Measured {
         self
     }
 
-    /// Adds the server's figures of a connection.
     pub(super) fn add(&mut self, figures: Figures) {
         self.server = Some(self.server.map_or(figures, |sum| sum.plus(figures)));
     }
 
-    /// Takes the ways of an interval, and says them.
+    /// Stores and prints an interval.
     pub(super) fn take(&mut self, ways: &[Interval]) {
         if ways.is_empty() {
             return;
@@ -75,7 +70,6 @@ impl Measured {
         }
     }
 
-    /// What was asked for, by iperf3's names.
     pub(super) fn start(&self, server: &str) -> Value {
         let Plan { request, parallel, load, time_ps, omit_ps, number, .. } = self.plan;
         json!({
@@ -97,7 +91,6 @@ impl Measured {
         })
     }
 
-    /// The sums, by iperf3's names.
     pub(super) fn end(&self) -> Value {
         let ends = self.total.iter().map(|own| {
             let theirs = self.server.map(|server| theirs(server, own.sender));
@@ -120,7 +113,7 @@ impl Measured {
         json!({ "start": self.start(server), "intervals": self.intervals, "end": self.end() })
     }
 
-    /// Says the sums as text, or as the last event; nothing where no connection has opened. Returns all as JSON.
+    /// Prints the totals, if a connection has opened, and returns all results as JSON.
     pub(super) fn report(&self, server: &str, interface: &impl Serialize) -> Value {
         let mut object = self.json(server);
         object["interface"] = json!(interface);
@@ -148,7 +141,7 @@ impl Measured {
         object
     }
 
-    /// What both sides have counted of each way: payload, each byte once, without the messages by which they agree what to measure.
+    /// The payload counted by both sides, without retransmissions and protocol messages.
     fn payload(&self) -> Vec<String> {
         let line = |own: &Interval| {
             let server = self.server.map(|server| if own.sender { server.received_bytes } else { server.sent_bytes });
@@ -177,7 +170,7 @@ fn in_words(us: &Value) -> String {
     named.chain(ends).collect::<Vec<_>>().join(", ")
 }
 
-/// What the server has counted of one way.
+/// The server's counters of one direction.
 fn theirs(server: Figures, client_sends: bool) -> Value {
     let seconds = server.elapsed_us as f64 / 1e6;
     let bytes = if client_sends { server.received_bytes } else { server.sent_bytes };
@@ -195,7 +188,7 @@ fn server_percent(server: Figures) -> [f64; 3] {
     cpu::Cpu { user_us, system_us }.percent(elapsed_us)
 }
 
-/// The ways by iperf3's names: the second one is the reverse of `--bidir`.
+/// `name`, and with `--bidir` the reverse direction.
 fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Value {
     let names = [name.to_owned(), format!("{name}_bidir_reverse")];
     names.into_iter().zip(ways).collect::<serde_json::Map<_, _>>().into()

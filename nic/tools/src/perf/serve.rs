@@ -1,4 +1,4 @@
-//! `spray serve`: answers `spray perf`, several at once, until Ctrl-C.
+//! `spray serve`: the server of `spray perf`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,26 +25,25 @@ use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// How long a client may take for its request, and later for a byte in either direction.
+/// Timeout of the request, and later of progress in either direction.
 const PATIENCE_PS: u64 = 10 * PS_PER_S;
 const CHECK_PS: u64 = PS_PER_S;
-/// Most bytes of pings of one client that are on their way back: it sends one after the other.
+/// Limit of echoed bytes outstanding to one client.
 const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 
-/// Clients at once in a thread.
+/// Concurrent clients of a thread.
 //= docs/specs/endpoint.md#END-27 holds 64 connections
 const CLIENTS: usize = 64;
 
-/// Settings of an endpoint that clients connect to.
 pub(super) fn has_room(config: &mut EndpointConfig) {
     adjust(config);
     config.max_connections = (CLIENTS + HALF_OPEN) as u32;
 }
 
-/// Waits for clients and does what they ask for.
+/// Serves clients until Ctrl-C.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
@@ -63,7 +62,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     outcome
 }
 
-/// How many clients there are, on all threads.
+/// Clients of all threads.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     one_off: bool,
@@ -76,32 +75,31 @@ pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
     served: Arc<Served>,
     check_at: Time,
-    /// There was nobody any more at the last look: a client may measure several times.
+    /// Whether there was no client at the last check: one may measure several times.
     was_left: bool,
 }
 
 #[derive(Debug)]
 struct Client {
     peer: IpAddr,
-    /// What was counted when it connected, or when what it omits was over. Data may be there before a request that was lost first.
+    /// Counters when it connected, or after the omitted time. Data may precede a lost request.
     begun: Counted,
     omits_until: Option<Time>,
     pump: Option<Pump>,
     asked: bool,
-    /// It has measured: what it omits.
+    /// Set when it has finished its measurement.
     ended: Option<Omitted>,
     answered: bool,
     asides: Asides,
-    /// Pings on their way back, with their lengths.
+    /// Lengths of echoed messages that are not delivered.
     pings: HashMap<MessageId, usize>,
-    /// Bytes that had gone both ways, and since when there are no more.
+    /// Bytes of both directions, and when they last grew.
     moved: (u64, Time),
     pace: Pace,
-    /// It has given way; the end of its connection is the endpoint's next event of it.
+    /// It was preempted; its connection is about to end.
     leaves: bool,
 }
 
-/// What a connection has counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     at: Time,
@@ -118,7 +116,7 @@ impl Counted {
         Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
     }
 
-    /// From here to a later time; bytes since what is omitted, if that is known.
+    /// The difference to a later time, less what was omitted.
     fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
         let sender = self.sender.until(&later.sender);
         let Omitted { sent, received } =
@@ -166,7 +164,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends the connections of clients that neither ask for anything nor move a byte: others may wait for their places.
+    /// Aborts connections of clients that request nothing or make no progress.
     fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         for (&connection, client) in &mut self.clients {
             let stats = endpoint.connection_stats(connection).unwrap_or_default();
@@ -182,7 +180,7 @@ impl Server {
         }
     }
 
-    /// Takes a connection that has opened, for which another may have to go.
+    /// Accepts a connection, which may preempt another.
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         self.clients.insert(new, Client::new(peer, now));
         let others = self.clients.iter().filter(|(id, client)| **id != new && !client.leaves);
@@ -260,7 +258,7 @@ impl Client {
         }
     }
 
-    /// Takes a message; `None` for one that no client sends.
+    /// Takes a message; `None` if it violates the protocol.
     fn take<D: Device>(
         &mut self,
         message: &[u8],
@@ -293,12 +291,11 @@ impl Client {
         }
     }
 
-    /// What was counted up to now.
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
         self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended)
     }
 
-    /// Sends its figures to a client that has measured, once all payload of this side is acknowledged.
+    /// Sends the figures once the client has finished and all payload is acknowledged.
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
         if self.ended.is_some() && !self.answered && is_drained {
@@ -310,7 +307,7 @@ impl Client {
         }
     }
 
-    /// Sends a ping back; `None` where too much is on its way.
+    /// Echoes a message; `None` if too much is outstanding.
     fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
         if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
             return None;
@@ -320,11 +317,11 @@ impl Client {
         Some(())
     }
 
-    /// Says what has gone each way, once the connection has ended.
+    /// Reports the result of a client.
     fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
         let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
         say!("{peer}: {}", figures.line());
-        // It has a form in JSON.
+        // It can always be encoded.
         let _ = say::object(&json!({
             "from": peer,
             "seconds": figures.elapsed_us as f64 / 1e6,

@@ -27,16 +27,15 @@ use crate::note;
 use crate::progress::now;
 use crate::stop::Stop;
 
-/// A host on a real network. Dropping it closes the sockets, and detaches the program of an interface that was taken over.
+/// A host on a real network. Dropping it closes the sockets and detaches the XDP program.
 pub struct Session {
-    /// The host's shards, one at least.
+    /// At least one.
     seats: Vec<Seat>,
     name: String,
-    /// The Ethernet address that the user gave for the next hop.
     next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
-    /// The permanent entries of the kernel's table of neighbours by which frames go, and their interface.
+    /// Permanent neighbour entries in use, and their interface.
     permanent: (PermanentNeighbours, String),
     refused: refused::Watch,
     metrics: Metrics,
@@ -44,11 +43,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the interface over, with settings of the endpoint that `adjust` changes: with a shard for each queue, `most` at most and no more
-    /// than there are CPUs.
+    /// Takes over the interface, with up to `most` shards, one for each queue, and no more than
+    /// CPUs.
     ///
     /// # Errors
-    /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
+    /// When it is missing, down, in use or without a fitting address, its MTU is too small, or
+    /// rights or keys are missing.
     pub fn open(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
@@ -78,11 +78,11 @@ impl Session {
         self.first().endpoint.config()
     }
 
-    /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
+    /// The peer at an address, by `--peer-mac` or the kernel's next hop.
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
         match self.next_hop {
             Some(args::Mac(mac)) => Ok(Peer { address, mac }),
-            // With that flag the kernel need not know.
+            // `--peer-mac` replaces the kernel's answer.
             None => self.first().peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
         }
     }
@@ -95,19 +95,18 @@ impl Session {
         Taken::of(self.first().endpoint.device())
     }
 
-    /// Asks for next hops while it runs; `None` where the user gave one, or the device finds them.
+    /// `None` if the user gave a next hop, or the device resolves them.
     pub fn resolver(&self) -> Option<Resolver> {
         self.first().resolver()
     }
 
-    /// Waits for an interface that is down for as long as it takes.
     pub fn outlast_outages(&mut self) {
         self.outage.limit = None;
     }
 
-    /// Gives up all that a session does not need which is open and runs no thread yet.
+    /// Gives up what an open session without threads does not need.
     pub fn confine(&self, reach: &Reach<'_>) -> Outcome {
-        // How many CPUs there may be is read from a file, and kept.
+        // Caches the number of CPUs, which is read from a file.
         self.strays();
         confine(reach)
     }
@@ -116,23 +115,23 @@ impl Session {
         self.seats.len()
     }
 
-    /// Has a sleep of a shard end when `waker` is readable.
+    /// Adds a descriptor that wakes a shard when it is readable.
     pub fn wake(&mut self, shard: usize, waker: RawFd) {
         self.seats[shard].wakers.push(waker);
     }
 
-    /// What ends a shard's sleep when another thread has something for it.
     pub fn waker(&self, shard: usize) -> Wake {
         self.seats[shard].wake.clone()
     }
 
-    /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
+    /// Polls the endpoint and calls `step` after each poll, until a step or the user ends the
+    /// command.
     pub fn run(&mut self, stop: &Stop, step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step + Send) -> Outcome {
         self.run_all(stop, vec![step])
     }
 
-    /// As [`run`](Self::run), with a step for each shard, in their order: each is called on its shard's thread, the first one on this. When one
-    /// ends the command, all end.
+    /// As [`run`](Self::run), with a step for each shard, on the shard's thread; the first is the
+    /// calling one. All end with the first that does.
     pub fn run_all<S>(&mut self, stop: &Stop, steps: Vec<S>) -> Outcome
     where
         S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,
@@ -165,7 +164,7 @@ impl Session {
         })
     }
 
-    /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
+    /// Frames lost on queues without a socket; 0 if unknown.
     pub fn strays(&self) -> u64 {
         strays(&self.first().endpoint)
     }
@@ -174,7 +173,8 @@ impl Session {
         self.seats.iter().map(|seat| seat.freezes).sum()
     }
 
-    /// Ends all connections once what was sent is delivered, for which they have so long, and the capture.
+    /// Closes all connections once their data is delivered or `limit` has passed, and ends the
+    /// capture.
     pub fn close(&mut self, limit: Duration) {
         for seat in &mut self.seats {
             seat.host.close(limit);
@@ -182,7 +182,7 @@ impl Session {
         self.end_capture();
     }
 
-    /// Ends all connections at once, tells their peers, and ends the capture. Tells of strays.
+    /// Aborts all connections, ends the capture, and prints warnings about lost frames.
     pub fn end(&mut self) {
         self.seats.iter_mut().for_each(|seat| seat.host.abort());
         self.end_capture();
@@ -196,7 +196,8 @@ impl Session {
         }
     }
 
-    /// The line about frames that rules of the NIC have not brought to their queue, if there were more than come before the rules are there.
+    /// Reports frames that NIC rules did not steer to their queue, beyond those that came before
+    /// the rules.
     fn astray_line(&self) -> Option<String> {
         let rules = self.first().endpoint.device().xdp().map_or(0, |interface| interface.taken_over().rules);
         let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
@@ -215,10 +216,10 @@ impl Session {
     }
 }
 
-/// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
+/// How long the interface has been down. Short outages are tolerated.
 pub(crate) struct Outage {
     interface: String,
-    /// `None`: as long as it takes.
+    /// `None`: without limit.
     limit: Option<Duration>,
     since: Option<Instant>,
 }
@@ -228,7 +229,7 @@ impl Outage {
         Self { interface: interface.into(), limit: Some(limit), since: None }
     }
 
-    /// Ends the command when the interface was removed or taken away, or is down for longer than the limit.
+    /// Fails if the interface was removed, or is down for longer than the limit.
     pub(crate) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Outcome {
         let name = &self.interface;
         if endpoint.is_device_gone() {
@@ -248,8 +249,8 @@ impl Outage {
     }
 }
 
-/// The permanent entries by which frames go. The kernel sends those of UDP sockets: that to the peer is looked up here, before the process
-/// gives up its rights.
+/// The permanent neighbour entries in use. For UDP sockets, the peer's is looked up before
+/// privileges are given up.
 fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNeighbours, String) {
     let followed = || (host.permanent_neighbours().unwrap_or_default(), name.into());
     match (peer, host.endpoint.device()) {
@@ -260,7 +261,7 @@ fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNe
     }
 }
 
-/// Adds to a failure the permanent entries by which frames went, which no answer of the neighbour corrects.
+/// Adds the permanent neighbour entries to a failure, since they may be wrong.
 fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interface: &str) -> Failure {
     let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
     entries.into_iter().fold(failure, |failure, (neighbour, mac)| {
@@ -272,7 +273,6 @@ fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interfac
     })
 }
 
-/// The line about frames that came by a queue without a socket, if there were any.
 pub fn strays_line(strays: u64) -> Option<String> {
     (strays > 0).then(|| {
         format!(

@@ -1,11 +1,10 @@
-//! The MTU of the interface, while a command runs: packets are as long as it was at the start.
+//! Watches the MTU of the interface: packets keep the length they had at the start.
 
 use spray_nic::net::Mtu;
 
 use crate::failure::Failure;
 use crate::note;
 
-/// Tells once when it becomes smaller, and again when something fails after that.
 pub(super) struct Watch {
     interface: String,
     mtu: Option<Mtu>,
@@ -14,13 +13,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// `None` where nobody follows it.
+    /// `mtu` is `None` if it is not monitored.
     pub(super) fn new(interface: &str, mtu: Option<Mtu>) -> Self {
         let at_start = mtu.as_ref().map_or(0, Mtu::bytes);
         Self { interface: interface.into(), mtu, at_start, last: at_start }
     }
 
-    /// Tells of a change for the worse.
+    /// Warns when the MTU has decreased.
     pub(super) fn check(&mut self) {
         let Some(now) = self.mtu.as_ref().map(Mtu::bytes).filter(|now| *now != self.last) else { return };
         self.last = now;
@@ -29,7 +28,7 @@ impl Watch {
         }
     }
 
-    /// Adds to a failure what it may come from.
+    /// Adds a decreased MTU to a failure.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         if self.last < self.at_start && failure.is_failed() { failure.and(self.what()) } else { failure }
     }

@@ -1,4 +1,4 @@
-//! The device that the command line asks for, and the settings of the endpoint on it.
+//! Opens the device that the command line requests, and configures its endpoint.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,20 +18,18 @@ use crate::args::{self, Device, Way};
 use crate::failure::{Failure, Outcome};
 use crate::{note, ports};
 
-/// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
+/// Capacity of the event log between two steps. Retransmissions are events, too.
 const EVENTS: usize = 4096;
 
-/// Files that a command has open at most, besides the sockets of `--device udp`: those of 16 transfers, each with 16 pieces under way, sockets of
-/// queues, and what belongs to the process.
+/// Limit of open files, besides the sockets of `--device udp`: 16 transfers with 16 files each,
+/// sockets of queues, and others.
 const FILES: u64 = 384;
 
-/// What users know a device by.
 pub fn name(way: &Way) -> String {
     way.interface.clone().unwrap_or_else(|| "UDP".into())
 }
 
-/// Opens the device, and an endpoint on it with settings that `adjust` changes: the shards of a host, `most` at most. On UDP sockets it has
-/// one.
+/// Opens the device, with up to `most` shards; UDP sockets have one.
 pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
@@ -58,7 +56,7 @@ pub fn hosts(
     debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
 }
 
-/// Whoever has no rights, or no interface of the right kind, has another way.
+/// Adds alternatives to a failure to take over the interface.
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let error = error.into();
     if let TakeOverError::Net(NetError::Unfit { .. }) = error {
@@ -69,7 +67,6 @@ fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     Failure::refused(format!("{error}{otherwise}"))
 }
 
-/// The library's settings for the interface, with what the command line gives.
 fn xdp(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
@@ -92,7 +89,6 @@ fn xdp(
     Ok(config)
 }
 
-/// The same for UDP sockets.
 fn udp(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
@@ -119,7 +115,7 @@ fn udp(
     Ok((sockets, endpoint(config, arguments, path, keys, &room)?))
 }
 
-/// The address and the MTU: of the interface, or else of the route, and the address that was given.
+/// The address and MTU: those of the interface, or of the route.
 fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConfig> {
     let from = arguments.steered.from;
     let of = |name: &str| {
@@ -130,7 +126,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     if let Some(name) = &arguments.way.interface {
         return of(name);
     }
-    // Who listens has no peer: what stands for one is the address that was given.
+    // For a receiver, `peer` is its own address.
     match (from, peer.filter(|peer| Some(*peer) != from)) {
         (Some(from), None) => Ok(UdpConfig::at(from)),
         (Some(from), Some(peer)) => UdpConfig::between(from, peer).map_err(Failure::refused),
@@ -142,7 +138,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     }
 }
 
-/// The interface that is up, besides loopback, where there is one only.
+/// The interface that is up, if there is only one besides loopback.
 fn only_interface() -> Option<String> {
     let leads =
         |flags: InterfaceFlags| flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK);
@@ -153,7 +149,6 @@ fn only_interface() -> Option<String> {
     (names.len() == 1).then(|| names.remove(0))
 }
 
-/// The endpoint's settings with those that both devices have.
 fn endpoint(
     mut config: EndpointConfig,
     arguments: &args::Interface,

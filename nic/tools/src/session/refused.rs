@@ -1,4 +1,4 @@
-//! What is answered by ICMP to a command that connects.
+//! ICMP errors for frames of a command that connects.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use crate::paths::probe::{Told, told};
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Prints the first refusal of frames to the peer, until a connection has opened.
+/// Prints the first ICMP error from the path to the peer, until a connection opens.
 pub(super) struct Watch {
     peer: Option<IpAddr>,
-    /// Of a device whose sockets have no error queues. Without the right to it nothing is watched.
+    /// For XDP, whose sockets have no error queue; `None` without the privilege.
     socket: Option<Refusals>,
     looked_at: Option<Instant>,
     first: Option<Refusal>,
 }
 
 impl Watch {
-    /// Without a peer nothing is watched: the command waits for peers.
+    /// `peer` is `None` for a command that waits for peers.
     pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<Nic>) -> Self {
         let own = endpoint.config();
         let mut peer = peer.filter(|peer| *peer != own.address);
@@ -42,7 +42,7 @@ impl Watch {
         if endpoint.peers().next().is_some() {
             (self.peer, self.socket, self.first) = (None, None, None);
             if let Nic::Udp(device) = endpoint.device() {
-                // Where it cannot be turned off, what is answered later costs some frames.
+                // Otherwise later errors cost some frames.
                 let _ = device.queue_errors(false);
             }
             return;
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// Adds to a failure what was answered.
+    /// Adds the ICMP error to a failure.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         match &self.first {
             Some(refusal) if failure.is_failed() => failure.and(what(refusal)),

@@ -1,4 +1,4 @@
-//! A shard of a session's host, and what its thread does beside the command's step: counters, metrics, a capture.
+//! A shard of a session's host and the work of its thread: counters, metrics, capture.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -27,17 +27,16 @@ impl From<Failure> for End {
     }
 }
 
-/// Longest sleep, and so the longest time until Ctrl-C is seen.
+/// Longest sleep, and so the latency of Ctrl-C.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A shard of the host, with what its thread counts.
 pub(super) struct Seat {
     pub(super) host: Host<Nic>,
     pub(super) freezes: Freezes,
     metrics: metrics::session::Session,
-    /// What else ends a sleep, when it is readable.
+    /// Descriptors that wake the thread when readable.
     pub(super) wakers: Vec<RawFd>,
-    /// By which other threads end one.
+    /// Wakes the thread from other threads.
     pub(super) wake: Wake,
 }
 
@@ -52,7 +51,8 @@ impl Seat {
         Ok(Self { host, freezes: Freezes::default(), metrics, wakers, wake })
     }
 
-    /// Polls the endpoint, and calls `step` after every poll, until that ends the command or another shard has.
+    /// Polls the endpoint and calls `step` after each poll, until it or another shard ends the
+    /// command.
     pub(super) fn run(&mut self, over: &Over, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
         let Self { host, freezes, metrics, wakers, wake } = self;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
@@ -76,7 +76,7 @@ impl Seat {
     }
 }
 
-/// Ends the sleep of the thread that it is of, if it is of any.
+/// Wakes a thread; the default wakes none.
 #[derive(Clone, Debug, Default)]
 pub struct Wake(Option<Arc<Waker>>);
 
@@ -90,7 +90,7 @@ impl Wake {
     }
 }
 
-/// Whether the command is over, and how it ended: as the first shard says that ends it.
+/// Whether the command is over, with the outcome of the first shard that ended it.
 #[derive(Default)]
 pub(super) struct Over {
     is: AtomicBool,
@@ -102,7 +102,7 @@ impl Over {
         self.is.load(Ordering::Relaxed)
     }
 
-    /// It is over, with this outcome where none has ended it before.
+    /// Ends the command; only the first outcome counts.
     pub(super) fn end(&self, outcome: Outcome) {
         if let Ok(mut place) = self.outcome.lock() {
             place.get_or_insert(outcome);
@@ -115,7 +115,7 @@ impl Over {
     }
 }
 
-/// Frames of a steered interface that were lost, see [`Session::strays`].
+/// Frames lost on queues without a socket.
 pub(super) fn strays(endpoint: &Endpoint<Nic>) -> u64 {
     endpoint.device().xdp().map_or(0, XskInterface::strays)
 }

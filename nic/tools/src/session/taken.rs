@@ -7,14 +7,14 @@ use spray_nic::device::xsk::TakenOver;
 use spray_nic::device::{Device, Nic};
 use spray_nic::xdp::AttachMode;
 
-/// How packets get to the network and back: a line on standard error, and an object of `--json`.
+/// A line on standard error, and an object of `--json`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Taken {
     Xdp(Interface),
     Udp {
         name: &'static str,
-        /// A socket for each entropy value.
+        /// One for each entropy value.
         sockets: u16,
     },
 }
@@ -40,27 +40,27 @@ impl fmt::Display for Taken {
 #[derive(Clone, Debug, Serialize)]
 pub struct Interface {
     name: String,
-    /// `native` in the driver, `generic` behind it.
+    /// `native` (in the driver) or `generic`.
     xdp: &'static str,
-    /// What the driver said when it did not take the program natively.
+    /// The driver's error if it refused the native mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// The longest MTU with which the driver, of this name, would have taken it natively.
+    /// The name of the driver and its longest MTU with native XDP.
     #[serde(skip)]
     longest: Option<(String, u32)>,
-    /// The driver uses our memory directly; otherwise the kernel copies.
+    /// Otherwise the kernel copies.
     zero_copy: bool,
     /// Why zero-copy was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     distrust: Option<String>,
-    /// Whether the command's thread drives the NIC, and if so, whether interrupts are off meanwhile.
+    /// `Some(true)` for busy polling with interrupts off.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_polls_alone: Option<bool>,
     queues: usize,
     threads: usize,
-    /// Rules of the NIC that bring each frame to a queue of its thread.
+    /// NIC rules that steer frames to their queue.
     rules: usize,
-    /// Why there are none, of a driver that has rules.
+    /// Why the NIC has no rules, if its driver supports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules_refused: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Which peers may send and receive: those of keys in files, or any.
+//! Keys of a command and its peers.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,7 +10,6 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say;
 
-/// Makes a key.
 pub fn keygen(arguments: &args::Keygen) -> Outcome {
     let path = arguments.file.display();
     let key = PrivateKey::generate().map_err(Failure::failed)?;
@@ -24,10 +23,11 @@ pub fn keygen(arguments: &args::Keygen) -> Outcome {
     say::object(&serde_json::json!({ "public_key": public.to_string() }))
 }
 
-/// The keys that the command line names; `None` for `--insecure`.
+/// Reads the keys; `None` for `--insecure`.
 ///
 /// # Errors
-/// 2 when it names none and does not say `--insecure`, or the file cannot be read, holds no key, or others can read it.
+/// 2 if there is neither key nor `--insecure`, or a file is unreadable, invalid or readable by
+/// others.
 pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
     if arguments.insecure {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! What arrives by one connection: entries by their numbers, from the first message to the last verdict. No connection is known here:
-//! messages go in, answers come out.
+//! The entries that arrive on one connection, from the first message to the last verdict.
+//! Independent of the endpoint: messages in, answers out.
 
 #[cfg(test)]
 mod tests;
@@ -18,51 +18,46 @@ use super::patience::Awaited;
 use super::refusal::Refusal;
 use crate::progress::now;
 
-/// One transfer.
 #[derive(Debug)]
 pub struct Arrivals {
-    /// This transfer's own, among those of the process.
+    /// Identifies this transfer within the process.
     transfer: u32,
-    /// The first entry that is not begun.
+    /// The number of the next entry to begin.
     next: u32,
-    /// The first file: the only one that is taken where `--out` is one file.
+    /// With a single file as `--out`, only this entry is accepted.
     first_file: Option<u32>,
-    /// Entries that came before an earlier one.
+    /// Entries that arrived before an earlier one.
     early: BTreeMap<u32, Description>,
-    /// Entries that the opener has to begin, each with what has come of it already, and where it says that they are.
+    /// Entries that the opener has not begun yet, with their messages so far.
     beginning: BTreeMap<u32, Vec<Lent>>,
     opener: Sender<Job>,
     answer: Sender<Begun>,
     begun: Receiver<Begun>,
     files: BTreeMap<u32, Incoming>,
-    /// How many entries there are, once the sender has said it.
+    /// The number of entries, from [`Said::End`].
     entries: Option<u32>,
-    /// The connection is gone.
+    /// Whether the connection has ended.
     left: bool,
-    /// Something was given up.
     broken: bool,
-    /// Where messages come back that the files' threads have finished with, and how many are still out.
+    /// Returns messages that the file threads have finished with; `lent` counts those outstanding.
     owner: Sender<Bytes>,
     back: Receiver<Bytes>,
     lent: usize,
     pub tally: Tally,
 }
 
-/// What became of the entries.
 #[derive(Clone, Debug)]
 pub struct Tally {
     pub started: Instant,
     pub files: u32,
     pub folders: u32,
     pub refused: u32,
-    /// Bytes of files that were kept.
+    /// Bytes of verified files.
     pub bytes: u64,
-    /// The last file that was kept.
     pub last: Option<Kept>,
 }
 
 impl Tally {
-    /// Entries that are there.
     pub fn kept(&self) -> u32 {
         self.files + self.folders
     }
@@ -99,10 +94,10 @@ impl Arrivals {
         self.transfer
     }
 
-    /// Takes a message, which [`Self::finished`] returns later. What is to be answered at once is added to `answers`.
+    /// Takes a message, which [`Self::finished`] returns later, and appends immediate answers.
     ///
     /// # Errors
-    /// When it is none of ours or breaks the rules, which ends the transfer. What one entry is refused for is answered.
+    /// An invalid message, which ends the transfer. The refusal of one entry is an answer.
     pub fn on_message(&mut self, message: Bytes, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
         self.lent += 1;
         let message = Lent::new(message, &self.owner);
@@ -127,7 +122,8 @@ impl Arrivals {
         Ok(())
     }
 
-    /// Takes a message about a file, which waits until that has begun. What was under way when the file was refused is dropped.
+    /// Takes a message about a file, or queues it until the file has begun. Messages of refused
+    /// files are dropped.
     fn take(&mut self, number: u32, message: Lent, answers: &mut Vec<Answer>) {
         if let Some(early) = self.beginning.get_mut(&number) {
             return early.push(message);
@@ -152,13 +148,12 @@ impl Arrivals {
         }
     }
 
-    /// Gives files up, as their connection is gone. That waits for their threads, and so the opener does it.
+    /// Drops files on the opener's thread, since that waits for their threads.
     pub fn give_up(&self, files: impl IntoIterator<Item = Incoming>) {
-        // If there is no opener, the file that comes back is dropped here.
         files.into_iter().for_each(|file| drop(self.opener.send(Job::GiveUp(file))));
     }
 
-    /// Takes the results of the opener and of the files' threads: an entry is begun, or a file has got its name or will not get it.
+    /// Takes results of the opener and of the file threads.
     pub fn poll(&mut self, answers: &mut Vec<Answer>) {
         while let Ok((number, begun)) = self.begun.try_recv() {
             match (begun, self.beginning.remove(&number)) {
@@ -193,21 +188,21 @@ impl Arrivals {
         }
     }
 
-    /// The next message that nothing needs any more; each comes back once.
+    /// Returns a message that is no longer in use, each once.
     pub fn finished(&mut self) -> Option<Bytes> {
         let message = self.back.try_recv().ok()?;
         self.lent -= 1;
         Some(message)
     }
 
-    /// Whether every entry has its verdict.
+    /// Whether every entry has a verdict.
     pub fn is_complete(&self) -> bool {
         let is_all = self.entries.is_some_and(|entries| self.next >= entries) && self.early.is_empty();
         is_all && !self.is_busy() && !self.broken
     }
 
-    /// The connection is gone: what is not whole is given up, and the rest is finished without it. Returns what was given up; what has
-    /// not begun yet is judged when it has.
+    /// Handles the end of the connection: returns the incomplete files, and lets complete ones
+    /// finish. Entries that have not begun yet are decided later.
     pub fn leave(&mut self) -> Vec<Incoming> {
         self.left = true;
         self.broken |= !self.early.is_empty();
@@ -215,7 +210,6 @@ impl Arrivals {
         self.lose()
     }
 
-    /// Takes out the files that are not whole.
     fn lose(&mut self) -> Vec<Incoming> {
         let (whole, lost): (_, BTreeMap<u32, Incoming>) =
             std::mem::take(&mut self.files).into_iter().partition(|(_, file)| file.is_whole());
@@ -224,7 +218,7 @@ impl Arrivals {
         lost.into_values().collect()
     }
 
-    /// Gives up everything that does not get its name at this moment, and returns it.
+    /// Stops all files and returns those that did not just complete.
     pub fn abandon(&mut self) -> Vec<Incoming> {
         let mut lost = self.leave();
         self.broken |= !self.beginning.is_empty();
@@ -239,7 +233,7 @@ impl Arrivals {
         lost
     }
 
-    /// Gives up everything, by the opener.
+    /// Gives up everything, on the opener's thread.
     pub fn discard(&mut self) {
         self.broken = true;
         self.beginning.clear();
@@ -247,12 +241,12 @@ impl Arrivals {
         self.give_up(files.into_values());
     }
 
-    /// Whether files are still on their way, or to the disk.
+    /// Whether files are still arriving or being written.
     pub fn is_busy(&self) -> bool {
         !self.files.is_empty() || !self.beginning.is_empty()
     }
 
-    /// What the sender is waited for; `None` while this side has something to do.
+    /// What the sender has to send next; `None` while this side is busy.
     pub fn awaited(&self) -> Option<Awaited> {
         if self.is_complete() || self.lent > 0 || !self.beginning.is_empty() {
             return None;
@@ -260,12 +254,12 @@ impl Arrivals {
         self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
     }
 
-    /// The files that are on their way.
     pub fn arriving(&self) -> impl Iterator<Item = &Incoming> {
         self.files.values()
     }
 
-    /// Takes an entry; those that earlier ones must come before wait for them. So a folder is made before what lies in it.
+    /// Takes an entry. An early one waits for those before it, so that a folder precedes its
+    /// content.
     //= docs/specs/endpoint.md#END-21 in the order of their numbers
     fn on_entry(&mut self, number: u32, description: Description) -> Result<(), Refusal> {
         //= docs/specs/endpoint.md#END-21 At most 16 entries
@@ -282,7 +276,6 @@ impl Arrivals {
         Ok(())
     }
 
-    /// Has the opener begin an entry.
     fn begin(&mut self, number: u32, description: Description) {
         self.beginning.insert(number, Vec::new());
         let (transfer, answer) = (self.transfer, self.answer.clone());

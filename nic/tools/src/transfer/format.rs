@@ -1,45 +1,43 @@
-//! How files and folders travel in messages: 16 bytes say what a message is, and the rest is its content.
+//! Wire format of transfers: a header of 16 bytes, then the content.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..3 | `SF7`: the format and its version |
-//! | 3 | what it is |
-//! | 4..8 | the entry's number, big-endian: entries are numbered from 0 |
-//! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
+//! | 0..3 | `SF7`: format and version |
+//! | 3 | message type |
+//! | 4..8 | number of the entry from 0, big-endian |
+//! | 8..16 | length of a file or index of a piece, big-endian |
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Bytes of a piece. Each piece is one message, and the receiver holds a few of them in memory.
+/// Bytes of a piece. Each piece is one message.
 pub const PIECE_BYTES: u64 = 1 << 20;
-/// Entries that are described and have no verdict yet. The receiver has a file open and a thread for each.
+/// Limit of entries without a verdict. The receiver has an open file and a thread for each.
 //= docs/specs/endpoint.md#END-21 At most 16 entries
 pub const WINDOW: usize = 16;
-/// Bytes before a message's content.
 pub const HEADER: usize = 16;
-/// Bytes of the longest message, a whole piece.
 //= docs/specs/endpoint.md#END-21 No message is longer
 pub const MESSAGE_BYTES: u64 = HEADER as u64 + PIECE_BYTES;
-/// Longest name of a file, in bytes, on every usual file system.
+/// In bytes, on all common file systems.
 const MAX_NAME: usize = 255;
-/// Longest path that Linux takes.
+/// In bytes, on Linux.
 const MAX_PATH: usize = 4096;
-/// Most names of a path. Each may be a folder to make.
+/// Maximum number of path components, each of which may be a folder to create.
 //= docs/specs/endpoint.md#END-22 64 of them at most
 const MAX_NAMES: usize = 64;
-/// Most bytes of a refusal's reason.
+/// In bytes.
 const MAX_REASON: usize = 400;
 const MAGIC: &[u8] = b"SF7";
-/// Permission bits that travel: none that give a program another user's rights.
+/// Permission bits that are transferred; excludes set-user-ID and the like.
 const MODE: u16 = 0o777;
 
 pub type Sum = [u8; 32];
 
-/// A file or a folder, as the sender describes it.
+/// A file or a folder, as described by the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Where it goes, below what the receiver chose: names joined by `/`. Any bytes that a file system takes, control characters
-    /// left out.
+    /// Relative to the receiver's folder, components separated by `/`. Not necessarily UTF-8;
+    /// without control characters.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
@@ -50,7 +48,7 @@ pub enum EntryKind {
     File {
         bytes: u64,
     },
-    /// A file whose length is not known before its end.
+    /// A file whose length is unknown until its end.
     Stream,
     Folder,
 }
@@ -68,12 +66,12 @@ pub fn pieces(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
 
-/// Bytes of piece `index` of a file; 0 from [`pieces`] on.
+/// The length of piece `index` of a file; 0 from [`pieces`] on.
 pub fn piece_bytes(bytes: u64, index: u64) -> u64 {
     PIECE_BYTES.min(bytes.saturating_sub(index.saturating_mul(PIECE_BYTES)))
 }
 
-/// Whether `path` can only be something in the folder that the receiver chose, and does nothing to a terminal.
+/// Whether `path` stays below the folder it is resolved in, and is safe to print on a terminal.
 //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
 pub fn is_harmless(path: &OsStr) -> bool {
     let is_name = |name: &[u8]| ![&b""[..], b".", b".."].contains(&name) && name.len() <= MAX_NAME;
@@ -84,37 +82,36 @@ pub fn is_harmless(path: &OsStr) -> bool {
         && !path.to_string_lossy().chars().any(char::is_control)
 }
 
-/// A message of the sender's.
+/// A message of the sender.
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
     Entry(u32, Description),
-    /// Of that file, piece `index`.
     Piece {
         number: u32,
         index: u64,
         data: &'a [u8],
     },
-    /// After the last piece of that file: its length, and the SHA-256 of all of it.
+    /// Follows the last piece: length and SHA-256 of the file.
     Sum {
         number: u32,
         bytes: u64,
         sum: Sum,
     },
-    /// That file is withdrawn: the sender could not read it to its end.
+    /// The sender could not read the file to its end.
     Withdrawn(u32),
-    /// There are so many entries.
+    /// The total number of entries.
     End(u32),
 }
 
-/// A message of the receiver's.
+/// A message of the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It takes the file: the sender may send its pieces.
+    /// The receiver accepts the file: its pieces may be sent.
     Ready {
         number: u32,
     },
-    /// The file is on the disk under its name, and this is the SHA-256 of what was written.
+    /// The file is on disk under its name; the SHA-256 is of the written content.
     Verified {
         number: u32,
         sum: Sum,
@@ -122,12 +119,11 @@ pub enum Answer {
     Made {
         number: u32,
     },
-    /// The receiver does not take that entry, for this reason.
     Refused {
         number: u32,
         reason: String,
     },
-    /// It takes no further entry.
+    /// The receiver accepts no further entries.
     Ended {
         reason: String,
     },
@@ -146,12 +142,11 @@ const MADE: u8 = b'm';
 const REFUSED: u8 = b'x';
 const ENDED: u8 = b'X';
 
-/// The first bytes of a message.
 fn header(kind: u8, number: u32, value: u64) -> Vec<u8> {
     [MAGIC, &[kind], &number.to_be_bytes(), &value.to_be_bytes()].concat()
 }
 
-/// What a message is, its two numbers, and its content.
+/// Returns the message type, its two numbers and the content.
 fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     let (head, content) = message.split_first_chunk::<HEADER>()?;
     let (magic, rest) = head.split_at(MAGIC.len());
@@ -160,7 +155,7 @@ fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     (magic == MAGIC).then_some((rest[0], number, value, content))
 }
 
-/// A message whose content is a piece, that is put behind it.
+/// Returns the header of a piece, with capacity for its data.
 pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
     let mut message = Vec::with_capacity(HEADER + capacity as usize);
     message.extend(header(PIECE, number, index));
@@ -185,7 +180,7 @@ impl Said<'_> {
         }
     }
 
-    /// Reads a message; `None` for anything but a harmless one.
+    /// Decodes a message; `None` if it is malformed or its path is not harmless.
     pub fn decode(message: &[u8]) -> Option<Said<'_>> {
         let (kind, number, value, content) = parse(message)?;
         match kind {
@@ -210,7 +205,7 @@ impl Said<'_> {
 }
 
 impl Answer {
-    /// The message. Of a long reason only the beginning is told.
+    /// Encodes the message, truncating a long reason.
     pub fn encode(&self) -> Vec<u8> {
         let begin = |reason: &str| {
             let mut ends = (0..=MAX_REASON.min(reason.len())).rev();
@@ -226,7 +221,7 @@ impl Answer {
         }
     }
 
-    /// Reads a message; `None` for anything else. The reason is safe to print.
+    /// Decodes a message; `None` if malformed. The reason is safe to print.
     pub fn decode(message: &[u8]) -> Option<Self> {
         let (kind, number, _, content) = parse(message)?;
         let reason = || {
@@ -248,7 +243,7 @@ pub fn shown(path: impl AsRef<OsStr>) -> String {
     readable(&path.as_ref().to_string_lossy())
 }
 
-/// What a peer says, as people read it. Marks that turn the direction of writing are shown as what they are: they make a name look like another.
+/// Escapes marks that change the writing direction, by which one name could look like another.
 fn readable(text: &str) -> String {
     let is_mark =
         |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

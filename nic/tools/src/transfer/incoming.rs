@@ -1,6 +1,5 @@
-//! A file that is arriving. It is written beside its final name and gets it once its SHA-256 is right and it is on the disk.
-//!
-//! Its [`Keeper`] writes it: the caller polls a network and must not wait for a disk.
+//! An arriving file. It is written next to its final name, and renamed once its SHA-256 is verified
+//! and it is on disk. All disk access is on the thread of its [`Keeper`].
 
 use std::collections::BTreeSet;
 
@@ -14,21 +13,20 @@ use super::refusal::Refusal;
 #[derive(Debug)]
 pub struct Incoming {
     pub description: Description,
-    /// Pieces before the first that is missing.
+    /// The number of pieces before the first missing one.
     prefix: u64,
-    /// Pieces after that one.
+    /// Pieces that arrived after the first missing one.
     beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
-    /// Known from the description, or at a stream's end.
+    /// Known from the description, or at the end of a stream.
     bytes: Option<u64>,
-    /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
+    /// The index and length of a stream's last piece, if it is partial.
     short: Option<(u64, u64)>,
     has_sum: bool,
     keeper: Keeper,
 }
 
 impl Incoming {
-    /// Begins a file of the transfer `transfer`.
     pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
         let goal = out.goal(&description, transfer)?;
         goal.check()?;
@@ -51,7 +49,7 @@ impl Incoming {
             Some(bytes) => length > 0 && length == piece_bytes(bytes, index),
             None => length == PIECE_BYTES || length > 0 && length < PIECE_BYTES && self.short.is_none(),
         };
-        // No sender has so many under way: a connection's window is at most 64 Ki packets.
+        // More than the maximum window of a connection, 64 Ki packets.
         //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
         const AHEAD: u64 = 1024;
         let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
@@ -68,7 +66,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes the file's length, which is news of a stream only, and the sender's SHA-256.
+    /// Takes the SHA-256 and the length, which is new for a stream only.
     pub fn take_sum(&mut self, bytes: u64, sum: Sum) -> Result<(), Refusal> {
         let last = self.beyond.last().map_or(self.prefix, |last| last + 1);
         let is_end = match (self.bytes, self.short) {
@@ -85,12 +83,12 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether everything is here; the rest is between this side and its disk.
+    /// Whether all data and the SHA-256 have arrived.
     pub fn is_whole(&self) -> bool {
         self.has_sum && Some(self.arrived_bytes) == self.bytes
     }
 
-    /// What the sender is waited for, of this file; `None` while it is this side that has something to do.
+    /// What the sender still has to send of this file.
     pub fn awaited(&self) -> Option<Awaited> {
         let is_stream = self.description.kind == EntryKind::Stream;
         (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
@@ -100,13 +98,13 @@ impl Incoming {
         self.keeper.ending()
     }
 
-    /// Gives the file up, unless it gets its name at this moment.
+    /// Stops the file unless it has just completed.
     pub fn abandon(&mut self) -> Option<Kept> {
         self.keeper.stop();
         self.ending()?.ok()
     }
 
-    /// Has what follows the hashed prefix without a gap hashed.
+    /// Orders the hashing of contiguous pieces.
     fn advance(&mut self) {
         let before = self.prefix;
         while self.beyond.remove(&self.prefix) {

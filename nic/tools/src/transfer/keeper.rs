@@ -1,4 +1,5 @@
-//! The thread of a file that is arriving: it writes what comes, hashes it, and at the end waits for the disk.
+//! The thread of an arriving file: it writes and hashes the pieces, then syncs and renames the
+//! file.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use super::partial::Partial;
 use super::refusal::Refusal;
 use crate::session::Wake;
 
-/// A file that has its name, and the SHA-256 of its content.
+/// A completed file and the SHA-256 of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub path: PathBuf,
@@ -31,22 +32,22 @@ pub enum Order {
         index: u64,
         piece: Lent,
     },
-    /// All pieces before these bytes were told.
+    /// Writes of all pieces below this offset have been ordered.
     Hash {
         until: u64,
     },
-    /// This is the sender's SHA-256, and how long the file is.
+    /// The SHA-256 and length from the sender.
     Sum {
         sum: Sum,
         bytes: u64,
     },
 }
 
-/// A message that was taken. It goes back to its owner when it is dropped, wherever that is.
+/// A received message, returned to its owner on drop, on any thread.
 #[derive(Debug)]
 pub struct Lent {
     message: Bytes,
-    /// Where the piece of a file begins in it, which is the rest of it.
+    /// The offset of the piece in the message.
     start: usize,
     owner: Sender<Bytes>,
 }
@@ -60,7 +61,7 @@ impl Lent {
         &self.message
     }
 
-    /// Its last `bytes` bytes are a piece.
+    /// Marks the last `bytes` bytes as a piece.
     #[must_use]
     pub fn with_piece(mut self, bytes: usize) -> Self {
         self.start = self.message.len().saturating_sub(bytes);
@@ -74,18 +75,17 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // The owner may have ended.
         let _ = self.owner.send(std::mem::take(&mut self.message));
     }
 }
 
-/// The thread of a file, as its owner sees it. Dropping it stops the thread, which removes what has no name.
+/// The handle of the thread. Dropping it stops the thread, which removes an incomplete file.
 #[derive(Debug)]
 pub struct Keeper {
     orders: Option<Sender<Order>>,
     ending: Receiver<Ending>,
     stopped: Arc<AtomicBool>,
-    /// Unless it may wait for standard output for ever; it leaves nothing behind then.
+    /// `None` if it may block on standard output forever; it leaves no file behind then.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -97,7 +97,7 @@ impl Keeper {
         let work = Work { partial, goal, hasher: Sha256::new(), hashed: 0 };
         let run = move || {
             if let Some(ending) = work.run(&orders_in, &flag) {
-                // The receiver of it is gone if the file was given up.
+                // The handle is gone if the file was given up.
                 let _ = ended.send(ending);
                 waker.wake();
             }
@@ -107,7 +107,7 @@ impl Keeper {
     }
 
     pub fn order(&self, order: Order) {
-        // A thread that has ended has sent its ending.
+        // A thread that has ended has sent its result.
         let _ = self.orders.as_ref().map(|orders| orders.send(order));
     }
 
@@ -123,7 +123,6 @@ impl Keeper {
         self.stopped.store(true, Ordering::Relaxed);
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // A panic has already been reported.
             let _ = thread.join();
         }
     }
@@ -144,7 +143,7 @@ struct Work {
 }
 
 impl Work {
-    /// Writes and hashes what arrives, and ends the file when all of it and the sender's SHA-256 are there; `None` if the file was given up.
+    /// Runs until the file is complete or has failed; returns `None` if it was stopped.
     fn run(mut self, orders: &Receiver<Order>, stopped: &AtomicBool) -> Option<Ending> {
         match self.take(orders, stopped) {
             Ok(theirs) => Some(self.finish(theirs?)),
@@ -152,7 +151,7 @@ impl Work {
         }
     }
 
-    /// Returns the sender's SHA-256 when everything is hashed; `None` if the file was given up.
+    /// Returns the sender's SHA-256 when everything is hashed; `None` if stopped.
     fn take(&mut self, orders: &Receiver<Order>, stopped: &AtomicBool) -> std::io::Result<Option<Sum>> {
         let mut theirs = None;
         loop {
@@ -172,15 +171,15 @@ impl Work {
         }
     }
 
-    /// Writes a piece, and hashes it if nothing is missing before it.
+    /// Writes a piece, and hashes it if it is the next in order.
     fn write(&mut self, at: u64, data: &[u8]) -> std::io::Result<()> {
         self.partial.file().write_all_at(data, at)?;
         if at == self.hashed { self.take_next(data) } else { Ok(()) }
     }
 
-    /// Reads and hashes the bytes up to `until`, and writes them where they are to go at once, until it is stopped.
+    /// Reads back and hashes the bytes up to `until`, unless stopped.
     fn hash(&mut self, until: u64, stopped: &AtomicBool) -> std::io::Result<()> {
-        // Small enough that it stops at once, and that the core's cache holds it.
+        // Small enough to stop quickly, and to fit the core's cache.
         const CHUNK: u64 = 256 << 10;
         let mut buffer = vec![0; CHUNK.min(until.saturating_sub(self.hashed)) as usize];
         while self.hashed < until && !stopped.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Progress of a transfer: its share, the rate of the last seconds, and the time left.
+//! Progress of a transfer: percentage, recent rate and time left.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use super::{gbps, megabytes};
 
 #[derive(Debug)]
 pub struct Meter {
-    /// The last look, and the bytes then.
+    /// The time and bytes of the last update.
     last: Option<(Instant, u64)>,
-    /// Smoothed over [`SPAN`]; `None` before two looks.
+    /// Exponentially smoothed over [`SPAN`]; `None` before the second update.
     bytes_per_s: Option<f64>,
 }
 
-/// A rate that was so long ago counts for a third.
+/// Time constant of the smoothing.
 const SPAN: Duration = Duration::from_secs(2);
-/// Most columns of a name: the whole line fits 79.
+/// Maximum characters of a name, so that the line fits 79 columns.
 const NAME: usize = 16;
 
 impl Meter {
@@ -22,7 +22,7 @@ impl Meter {
         Self { last: None, bytes_per_s: None }
     }
 
-    /// The line for `name`, of whose `total` bytes `done` are there now; a stream's total is not known. The first line has no rate.
+    /// Returns the progress line. `total` is `None` for a stream.
     pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant) -> String {
         self.look(now, done);
         let short: String = name.chars().take(NAME).collect();
@@ -55,7 +55,7 @@ impl Meter {
     }
 }
 
-/// `5 s`, `3 min 20 s`, `2 h 5 min`; whole seconds, rounded up.
+/// Formats as `5 s`, `3 min 20 s` or `2 h 5 min`, rounded up.
 fn span(seconds: f64) -> String {
     match seconds.ceil() as u64 {
         seconds @ 0..60 => format!("{seconds} s"),

@@ -1,5 +1,5 @@
-//! Files that are being sent. A thread of its own opens, reads and hashes them, so that the thread that polls the network waits for
-//! neither.
+//! The thread that opens, reads and hashes files to send, so that the network thread does not wait
+//! for a disk.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -20,17 +20,17 @@ const READ_AHEAD: usize = 4;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
-    /// The next entry, which is open and may be described.
+    /// The next entry, now open.
     Entry(u32, Description),
-    /// An entry that cannot be read: its path, and why.
+    /// The path of an entry that cannot be opened, and the reason.
     Failed(String, String),
-    /// A file that cannot be read to its end, and why.
+    /// A file that could not be read to its end, and the reason.
     Broken(u32, String),
-    /// There are no more than so many entries.
+    /// There are no further entries; this is their number.
     End(u32),
-    /// The next piece of a file, as a message.
+    /// An encoded [`Said::Piece`](super::format::Said::Piece).
     Piece { number: u32, message: Bytes },
-    /// After the last piece of a file: the SHA-256 and the bytes of all.
+    /// Follows the last piece of a file.
     Sum { number: u32, bytes: u64, sum: Sum },
 }
 
@@ -50,12 +50,12 @@ pub type Source = Box<dyn Read>;
 pub struct Outgoing {
     orders: Sender<Order>,
     parts: Receiver<Item>,
-    /// Files that need no more reading, until the thread has closed them.
+    /// Files that were dropped and that the thread has not closed yet.
     dropped: Arc<Mutex<HashSet<u32>>>,
 }
 
 impl Outgoing {
-    /// Opens these entries, one by one when told to, and wakes by `waker` the thread that asks for them.
+    /// Starts a thread that opens the entries on request, and wakes `waker` for each item.
     pub fn start(entries: Vec<Entry>, waker: Wake) -> io::Result<Self> {
         let opened = entries.into_iter().map(|entry| {
             let shown = shown(&entry.path);
@@ -64,7 +64,7 @@ impl Outgoing {
         Self::start_with(opened, waker)
     }
 
-    /// As above, with what was or could not be opened.
+    /// As [`Self::start`], with entries that are already opened.
     pub fn start_with(
         entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
         waker: Wake,
@@ -95,7 +95,7 @@ impl Outgoing {
     }
 
     fn order(&self, order: Order) {
-        // A thread that has ended has told why.
+        // A thread that has ended has reported the reason.
         let _ = self.orders.send(order);
     }
 }
@@ -104,7 +104,7 @@ fn lock(dropped: &Mutex<HashSet<u32>>) -> MutexGuard<'_, HashSet<u32>> {
     dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens what is to be sent. It may have changed since it was looked at.
+/// Opens an entry, which may have changed since it was listed.
 fn open(entry: Entry) -> io::Result<(Description, Source)> {
     let Entry { path, kind, mode, source, named } = entry;
     let (kind, source): (_, Source) = match kind {
@@ -112,7 +112,7 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
         EntryKind::Folder => (kind, Box::new(io::empty())),
         EntryKind::File { .. } => {
             let follows = if named { 0 } else { libc::O_NOFOLLOW };
-            // A pipe would make us wait.
+            // Opening a pipe must not block.
             let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | follows).open(source)?;
             let metadata = file.metadata()?;
             if !metadata.is_file() {
@@ -124,8 +124,8 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
     Ok((Description { path, kind, mode }, source))
 }
 
-/// The length of a file, and its content. That of a short one is read at once: file systems of the kernel (`/proc`, `/sys`) state lengths
-/// that are not those of the content. A longer content than fits in a piece is then read as that of a stream.
+/// Returns the length and content. Short files are read at once, since `/proc` and `/sys` state
+/// wrong lengths; content longer than a piece is then sent as a stream.
 fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     if stated > PIECE_BYTES {
         return Ok((EntryKind::File { bytes: stated }, Box::new(file)));
@@ -143,10 +143,9 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
 struct Reader<I> {
     entries: I,
     opened: u32,
-    /// The files that are to be read, by their numbers, with their lengths where those are known.
+    /// Open files by number, with their lengths where known.
     files: HashMap<u32, (Option<u64>, Source)>,
     parts: SyncSender<Item>,
-    /// Of the thread that asks for them.
     waker: Wake,
     dropped: Arc<Mutex<HashSet<u32>>>,
 }
@@ -203,7 +202,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         Ok(())
     }
 
-    /// Reads the pieces of a file. Returns the bytes of all, or nothing if they are not needed any more.
+    /// Reads and sends the pieces of a file. Returns its length, or `None` if it was dropped.
     fn pieces(
         &self,
         number: u32,
@@ -227,7 +226,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
             if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
                 return Ok(None);
             }
-            // Of a stream, the piece that is not whole is the last.
+            // The partial piece of a stream is its last.
             if length < expected {
                 break;
             }
@@ -239,7 +238,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         lock(&self.dropped).contains(&number)
     }
 
-    /// Returns whether anybody listens: without, the transfer has ended already.
+    /// Returns whether the receiver of the channel still exists.
     fn say(&self, part: Item) -> bool {
         let is_heard = self.parts.send(part).is_ok();
         self.waker.wake();
@@ -247,7 +246,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     }
 }
 
-/// Fails where bytes follow the first `bytes` and yet the file has not grown: its file system states too short a length.
+/// Fails if more bytes follow and yet the file has not grown: the stated length was too short.
 fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
     let more = source.take(1).read_to_end(&mut Vec::new())? > 0;
     let has_grown = |source: &mut Source| source.seek(SeekFrom::End(0)).is_ok_and(|length| length > bytes);

@@ -1,6 +1,6 @@
-//! A file that does not have its name yet: `.spray-PID-N.partial` in the folder that files are received in.
+//! An incomplete file, named `.spray-PID-N.partial` in the destination folder.
 //!
-//! The process that writes it holds its lock. What a killed process left is stale: the process is gone, and no other holds the lock.
+//! Its writer holds a lock on it. It is stale if that process is gone and nobody holds the lock.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -17,30 +17,30 @@ use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use super::folder::Folder;
 use super::refusal::Refusal;
 
-/// A file on its way in. Removed when dropped, unless it was given its name.
+/// A partial file, removed on drop unless it was renamed.
 #[derive(Debug)]
 pub struct Partial {
     file: File,
-    /// None where the file system has no locks: nothing there is taken for stale.
+    /// `None` if the file system has no locks: nothing is considered stale then.
     _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
-    /// Its name in the folder; none once it has its own, or where it gets none.
+    /// `None` once renamed, and for unnamed files.
     name: Option<OsString>,
 }
 
 impl Partial {
-    /// A new file in `folder`, with the permissions `mode` as far as the umask allows them.
+    /// Creates a partial file with permissions `mode`, less the umask.
     pub fn create(folder: &Arc<Folder>, mode: u16) -> io::Result<Self> {
-        /// Its owner writes into it while it arrives.
         const OWNER: u16 = 0o600;
-        /// Opened for reading too: the SHA-256 is taken of what the file holds.
+        /// Opened for reading too, since the SHA-256 is of what the file contains.
         const FLAGS: OFlag = OFlag::O_RDWR.union(OFlag::O_CREAT).union(OFlag::O_EXCL);
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         loop {
             let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
             let name = OsString::from(format!(".spray-{}-{unique}.partial", std::process::id()));
             match folder.file(&name, FLAGS, mode & 0o777 | OWNER) {
-                // A process of this number was killed earlier, or runs on another machine or in another container.
+                // Left by a killed process with this PID, or used on another machine or in another
+                // container.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => {
                     let file = file?;
@@ -54,7 +54,8 @@ impl Partial {
         Self { file, _lock: None, folder: Arc::clone(folder), name: None }
     }
 
-    /// Refuses a length that the file system has no room for. What others write in the meantime may still take the room.
+    /// Refuses a file that is longer than the free space. Later writes of others may still use it
+    /// up.
     //= docs/specs/endpoint.md#END-28 than the file system has room for
     pub fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let Some(room) = self.folder.room().filter(|room| bytes > *room) else { return Ok(()) };
@@ -63,16 +64,15 @@ impl Partial {
         Err(Refusal(format!("{why}; make room there, and send it again")))
     }
 
-    /// The file, to write pieces into and to read them back.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Takes the permissions that `mode` does not have, puts the content on the disk, gives it the name `to_name` in `to`, and puts that
-    /// on the disk too.
+    /// Restricts the permissions to `mode`, syncs the content, renames the file to `to_name` in
+    /// `to`, and syncs that folder.
     ///
     /// # Errors
-    /// `AlreadyExists` when there is such a file and `replaces` is not set, however late it came; otherwise what the disk says.
+    /// `AlreadyExists` if that name exists and `replaces` is false; checked atomically.
     pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
         //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
@@ -84,7 +84,7 @@ impl Partial {
         match replaces {
             true => renameat(&self.folder.fd, &*name, &to.fd, to_name)?,
             false => match renameat2(&self.folder.fd, &*name, &to.fd, to_name, RenameFlags::RENAME_NOREPLACE) {
-                // File systems without that flag can still refuse a second name.
+                // For file systems without `RENAME_NOREPLACE`.
                 Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
                     linkat(&self.folder.fd, &*name, &to.fd, to_name, AtFlags::empty())?;
                     unlinkat(&self.folder.fd, &*name, UnlinkatFlags::NoRemoveDir)?;
@@ -100,7 +100,6 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // An error here has no one to report to.
             let _ = unlinkat(&self.folder.fd, &**name, UnlinkatFlags::NoRemoveDir);
         }
     }
@@ -110,7 +109,7 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes what killed processes left in `folder`. Returns the number of files.
+/// Removes stale partial files in `folder` and returns their number.
 //= docs/specs/endpoint.md#END-24 removes what killed processes left
 pub fn remove_stale(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -119,23 +118,23 @@ pub fn remove_stale(folder: &Path) -> usize {
 
 fn is_stale(path: &Path) -> bool {
     let is_left = path.file_name().and_then(writer).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-    // A process of another machine or container, whose number means nothing here, holds the lock. Opening a pipe of that name must not block.
+    // A process of another machine or container holds the lock. Opening a pipe must not block.
     let opened = || File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
     let is_free = |file: File| file.metadata().is_ok_and(|it| it.is_file()) && lock(&file).is_some();
     is_left && opened().is_ok_and(is_free)
 }
 
-/// Takes the file's lock, unless another open file has it.
+/// Locks the file; `None` if it is locked elsewhere.
 fn lock(file: &File) -> Option<Flock<File>> {
     Flock::lock(file.try_clone().ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Whether a file of this name would be taken for one that is still arriving.
+/// Whether `name` has the form of a partial file.
 pub fn is_partial(name: &OsStr) -> bool {
     writer(name).is_some()
 }
 
-/// The number of the process that writes the partial file `name`, if it is one.
+/// The PID in the name of a partial file.
 fn writer(name: &OsStr) -> Option<u32> {
     let (pid, unique) = name.to_str()?.strip_prefix(".spray-")?.strip_suffix(".partial")?.split_once('-')?;
     unique.parse::<u32>().ok()?;

@@ -1,4 +1,4 @@
-//! How long a receiver waits for a sender. Times are the session's.
+//! Timeouts of a receiver for its senders, in the session's time.
 
 use spray_core::link::PS_PER_S;
 use spray_nic::Time;
@@ -6,7 +6,7 @@ use spray_nic::Time;
 use super::refusal::Refusal;
 use crate::places::Pace;
 
-/// The limits of all transfers of a receiver, in picoseconds.
+/// Timeouts of all transfers of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub first_ps: u64,
@@ -14,24 +14,22 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a command with this `--timeout`.
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     pub fn new(timeout_s: u64) -> Self {
         Self { first_ps: 10 * PS_PER_S, bytes_ps: timeout_s * PS_PER_S }
     }
 }
 
-/// A piece over the slowest link that is of use, 3.5 KB/s.
+/// For a piece at 3.5 KB/s, the slowest useful link.
 const MESSAGE_PS: u64 = 300 * PS_PER_S;
-/// Its writer may have nothing to write.
+/// Added for streams, whose writers may pause.
 const STREAM_PS: u64 = 3600 * PS_PER_S;
 
-/// What a receiver that has nothing to do waits for.
+/// What a sender has to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// Bytes that the sender has.
     Bytes,
-    /// More of a stream, which its writer may not have written yet.
+    /// More of a stream, which may not have been written yet.
     Stream,
 }
 
@@ -39,10 +37,11 @@ pub enum Awaited {
 pub struct Patience {
     limits: Limits,
     pub has_spoken: bool,
-    /// Payload bytes that had arrived at the last look, and when the last of them came, or there was no need to wait.
+    /// Payload bytes received at the last check, and when they last changed or the receiver was
+    /// busy.
     bytes: u64,
     bytes_at: Time,
-    /// When the last whole message came, or there was no need to wait.
+    /// When the last message came or the receiver was busy.
     message_at: Time,
     pub pace: Pace,
 }
@@ -56,7 +55,8 @@ impl Patience {
         (self.has_spoken, self.message_at) = (true, now);
     }
 
-    /// Looks at the payload bytes that have arrived in all, and at what is awaited, if the sender is waited for.
+    /// Checks the timeouts. `bytes` is the total received; `awaited` is `None` if the receiver is
+    /// busy.
     pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
             (self.bytes, self.bytes_at) = (bytes, now);
@@ -78,8 +78,8 @@ impl Patience {
         within(unsaid_ps, MESSAGE_PS.saturating_add(more_ps), "no whole message arrived")
     }
 
-    /// For how long the sender may give way to another: it has said nothing yet, or nothing of use for too long for one whose writer
-    /// does not pause.
+    /// Time since the last bytes, if the sender may be preempted: nothing was received yet, or
+    /// nothing within the timeout, pauses of streams included.
     //= docs/specs/endpoint.md#END-27 owes something
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);

@@ -1,5 +1,3 @@
-//! `spray recv`.
-
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -28,26 +26,26 @@ use crate::session::{End, PathOptions, Session, Step, Taken};
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// How long others are told, after the one transfer has arrived, that theirs is not taken.
+/// How long further senders are refused after the only transfer has completed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Transfers at once in a thread.
+/// Concurrent transfers of a thread.
 //= docs/specs/endpoint.md#END-27 16 transfers at once
 const TRANSFERS: usize = 16;
-/// Connections that are over and whose senders are being told so: of one address, and those of which nothing was taken.
+/// Limits of finished connections: of one address, and of those without any stored entry.
 //= docs/specs/endpoint.md#END-27 3 of an address
 const ENDED_OF_ADDRESS: usize = 3;
 const REFUSED: usize = 8;
-/// Connections that the endpoint has room for: those that transfer, those that have, those that are refused, and those that are not open yet.
+/// Active, finished, refused and half-open connections.
 const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + HALF_OPEN) as u32;
-/// Of how many files of a transfer the user is told why they were refused.
+/// Limit of refused files that are reported to the user, by transfer.
 const TOLD: u32 = 64;
-/// How often senders are looked at that keep the receiver waiting.
+/// Interval of timeout checks, in picoseconds.
 const CHECK_PS: u64 = 100_000_000_000;
-/// Receives one transfer, or with `--keep` one after the other until Ctrl-C.
+/// Receives one transfer, or any number with `--keep`.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when the transfer failed, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if the transfer failed, 130 after Ctrl-C.
 pub fn recv(arguments: &args::Recv) -> Outcome {
     let out = match &arguments.out {
         Some(named) => Out::new(named, arguments.keep)?,
@@ -58,7 +56,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     }
     let path = PathOptions::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
-    // One transfer comes by one connection.
+    // One transfer uses one connection.
     let most = if arguments.keep { Shard::MOST } else { 1 };
     let own = arguments.interface.steered.from;
     let mut session = Session::open(&arguments.interface, own, &path, most, has_room)?;
@@ -92,33 +90,32 @@ struct Transfer {
     peer: IpAddr,
     arrivals: Arrivals,
     patience: Patience,
-    /// Every entry has its verdict, or the whole transfer is refused: the sender is being told.
+    /// All entries have verdicts, or the transfer is refused.
     over: bool,
 }
 
-/// The receiver, or one of its threads.
+/// The state of one receiver thread.
 pub(super) struct Receiving {
     out: Out,
     keep: bool,
     limits: Limits,
     transfers: HashMap<ConnectionId, Transfer>,
-    /// Those whose connection has ended, and whose last files are going to the disk.
+    /// Transfers whose connection has ended while files are being completed.
     orphans: Vec<(IpAddr, Arrivals)>,
-    /// Transfers begun: a number for each.
+    /// The number of transfers so far.
     begun: u32,
-    /// Without `keep`: how the transfer ended that something was taken of.
+    /// Without `keep`: the outcome of the first transfer that stored something.
     taken: Option<Outcome>,
-    /// Some files came by a transfer that broke off.
+    /// Whether an incomplete transfer has stored files.
     partly: bool,
-    /// Since when there is one and nobody left who waits for its verdicts.
+    /// Since when all senders of accepted transfers have their verdicts.
     done_since: Option<Instant>,
-    /// When senders are next looked at that keep the receiver waiting.
     check_at: Time,
     progress: Progress,
     meter: Meter,
-    /// What `--json` says of it.
+    /// For `--json`.
     interface: Option<Taken>,
-    /// It ends after all transfers, which have jobs for it.
+    /// Declared last, since it ends after all transfers.
     opener: Opener,
 }
 
@@ -144,7 +141,7 @@ impl Receiving {
         })
     }
 
-    /// Does what the last poll of the endpoint, and the disk, have made possible.
+    /// Processes events of the endpoint and results of the disk threads.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let mut ended = false;
         while let Some(event) = endpoint.next_event() {
@@ -162,7 +159,7 @@ impl Receiving {
         if self.keep { Ok(()) } else { self.check_end(ended, endpoint) }
     }
 
-    /// The end of the command, which may find that a file got its name in the last moment.
+    /// Ends the command; a file may have completed at the last moment.
     fn end(mut self, outcome: Outcome) -> Outcome {
         self.progress.clear();
         let open = std::mem::take(&mut self.transfers).into_values().filter(|transfer| !transfer.over);
@@ -215,13 +212,14 @@ impl Receiving {
         }
     }
 
-    /// Takes the end of a connection. Returns whether that ended its transfer too: whole files are finished without their sender.
+    /// Handles the end of a connection. Returns whether the transfer ended too: complete files are
+    /// finished without the sender.
     fn on_end(&mut self, connection: ConnectionId, why: &str) -> bool {
         let Some(transfer) = self.transfers.remove(&connection) else { return false };
         if transfer.over { transfer.patience.has_spoken } else { self.on_gone(transfer, why) }
     }
 
-    /// Takes a connection that has opened, for which others may have to go.
+    /// Accepts a connection, which may preempt another.
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
         self.begun += 1;
@@ -231,7 +229,7 @@ impl Receiving {
         self.limit_ended(peer, endpoint);
     }
 
-    /// Makes room for the transfer of `new`, for which another may have to end; returns why there is none otherwise.
+    /// Preempts another transfer if necessary; returns a refusal if that is not possible.
     fn make_room<D: Device>(
         &mut self,
         new: ConnectionId,
@@ -239,7 +237,7 @@ impl Receiving {
         endpoint: &mut Endpoint<D>,
         now: Time,
     ) -> Option<Refusal> {
-        // Those whose senders have left have threads and files, too.
+        // Orphans use threads and files, too.
         let under_way = self.transfers.values().filter(|transfer| !transfer.over).count() + self.orphans.len();
         if under_way < TRANSFERS {
             return None;
@@ -259,8 +257,8 @@ impl Receiving {
         }
     }
 
-    /// Forgets the oldest connections that are over, of which there may be only so many: of this address, of those that were refused, and
-    /// of those whose senders wait for verdicts.
+    /// Removes the oldest finished connections beyond the limits: of this address, of those
+    /// refused, and of those waiting for their verdicts.
     //= docs/specs/endpoint.md#END-27 the oldest gives way
     fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
         type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;
@@ -278,7 +276,7 @@ impl Receiving {
         }
     }
 
-    /// Ends the transfers whose sender keeps the receiver waiting for too long.
+    /// Ends transfers that have timed out.
     fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let mut tired = Vec::new();
         for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
@@ -291,21 +289,21 @@ impl Receiving {
         }
     }
 
-    /// Ends a transfer and sends its sender the reason. Complete files stay, as when it breaks off.
+    /// Ends a transfer with a reason for its sender. Complete files stay.
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;
         let arrivals = Arrivals::new(transfer.arrivals.transfer(), &self.opener);
         let ended = Transfer { peer, patience, arrivals, over: true };
         let answer = Answer::Ended { reason: refusal.0.clone() };
-        // If the connection is gone, there is nobody to tell.
+        // The connection may be gone.
         let _ = endpoint.send(connection, answer.encode().into());
         endpoint.close(connection);
         self.on_gone(transfer, &refusal.0);
         self.transfers.insert(connection, ended);
     }
 
-    /// Takes the end of a transfer that is not over, with the meaning of [`Receiving::on_end`].
+    /// Handles the end of an active transfer; returns as [`Receiving::on_end`].
     fn on_gone(&mut self, transfer: Transfer, why: &str) -> bool {
         let Transfer { peer, mut arrivals, .. } = transfer;
         self.progress.clear();
@@ -331,7 +329,7 @@ impl Receiving {
         note!("spray: the transfer from {peer} failed: {why}; {kept}");
     }
 
-    /// Takes files that have got their name, or will not get it. Returns whether a transfer has ended.
+    /// Processes completed and failed files. Returns whether a transfer has ended.
     fn poll_files<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> bool {
         for connection in self.transfers.keys().copied().collect::<Vec<_>>() {
             let mut answers = Vec::new();
@@ -349,7 +347,7 @@ impl Receiving {
             let over = transfer.over.then(|| transfer.arrivals.tally.clone());
             self.answer(connection, &answers, endpoint);
             if let Some(tally) = over {
-                // The connection ends when the sender has the verdicts, in bounded time whatever the sender does.
+                // Closes once the verdicts are delivered, within a bounded time.
                 endpoint.close(connection);
                 self.on_complete(peer, &tally);
             }
@@ -407,7 +405,7 @@ impl Receiving {
         })
     }
 
-    /// Sends the answers, and shows refusals to the user.
+    /// Sends answers and reports refusals to the user.
     fn answer<D: Device>(&mut self, connection: ConnectionId, answers: &[Answer], endpoint: &mut Endpoint<D>) {
         let refused = self.transfers.get(&connection).map_or(0, |transfer| transfer.arrivals.tally.refused);
         for answer in answers {
@@ -419,12 +417,12 @@ impl Receiving {
                 }
                 _ => {}
             }
-            // If the connection is gone, there is nobody to tell.
+            // The connection may be gone.
             let _ = endpoint.send(connection, answer.encode().into());
         }
     }
 
-    /// Tells the sender why nothing more is taken of it, and ends the connection once it knows.
+    /// Refuses a transfer and closes its connection.
     fn refuse<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         self.answer(connection, &[Answer::Ended { reason: refusal.0.clone() }], endpoint);
         if let Some(transfer) = self.transfers.get_mut(&connection) {
@@ -435,7 +433,8 @@ impl Receiving {
         endpoint.close(connection);
     }
 
-    /// Without `--keep`: ends with the first transfer that something was taken of, or when one ended without and no other is under way.
+    /// Without `--keep`: ends after the first transfer that stored something, or when the last one
+    /// failed.
     fn check_end<D: Device>(&mut self, ended: bool, endpoint: &mut Endpoint<D>) -> Step {
         if self.taken.is_none() {
             let is_over = ended && self.transfers.is_empty() && self.orphans.is_empty();
@@ -482,7 +481,7 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
     }
 }
 
-/// What is under way: one file, or all of them together.
+/// The progress line of one file, or of all together.
 fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> String {
     let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
     let name = match &files[..] {
@@ -490,7 +489,7 @@ fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> Stri
         files => format!("{} files", files.len()),
     };
     let done = files.iter().map(|file| file.arrived_bytes).sum();
-    // What a sender says of its files is not to be trusted with a sum.
+    // The lengths are unverified claims of senders and may overflow.
     let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
     meter.line(&name, done, total, now())
 }

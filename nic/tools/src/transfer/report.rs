@@ -1,4 +1,4 @@
-//! What `spray send` says at its end: the file, and what the network did with it.
+//! The report at the end of `spray send`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,25 +13,24 @@ use super::gbps;
 use crate::session::{Freezes, Taken, strays_line};
 
 pub struct Measured {
-    /// From the connection's beginning to the last acknowledgement.
+    /// From the connection's start to the last acknowledgement.
     pub seconds: f64,
     pub counted: ConnectionStats,
-    /// Payload that the sender's own MTU would take.
+    /// The payload size that the sender's own MTU allows.
     pub own_payload_bytes: u32,
     pub freezes: Freezes,
     pub interface: Option<Taken>,
-    /// Frames that came by a queue without a socket.
+    /// Frames lost on queues without a socket.
     pub strays: u64,
     pub sent_bytes: u64,
 }
 
-/// What became of a file, or of a folder that was not taken.
+/// The outcome of a file, or of a folder that failed.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
-    /// The path at the receiver, with a replacement character for what is no UTF-8.
+    /// The path at the receiver, lossily converted to UTF-8.
     file: String,
     bytes: u64,
-    /// The receiver has it on its disk.
     verified: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
@@ -48,7 +47,7 @@ impl FileReport {
         Self { file, bytes, verified: false, sha256: None, error: Some(error) }
     }
 
-    /// Its path and the reason, if it is not there.
+    /// The path and reason of a failure.
     pub fn failure(&self) -> Option<(&str, &str)> {
         self.error.as_deref().map(|error| (&*self.file, error))
     }
@@ -64,15 +63,15 @@ pub struct Report {
     limited_by: [(&'static str, f64); 6],
 }
 
-/// What limited the sender, by the names of `--json`: shares of the time, which add up to 1.
+/// The shares of time by what limited the sender, which add up to 1.
 ///
-/// `application`: the file was not read yet, or only described. `machine`: none of the others, it sent as fast as it could.
+/// `application`: the file was not read yet. `machine`: none of the others.
 fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
     let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
     let [window, pacing, receiver, application, balancer] =
         [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
     let waited = window + pacing + receiver + application + balancer;
-    // The sender's clock began a moment before the measured time.
+    // The sender's clock began slightly before the measured time.
     let all = seconds.max(waited).max(1e-9);
     let machine = all - waited;
     [
@@ -104,7 +103,7 @@ impl Report {
         gbps(self.measured.sent_bytes, self.measured.seconds)
     }
 
-    /// The fields of `--json`; times are microseconds, as in all results.
+    /// The result of `--json`; times are in microseconds.
     pub fn json(&self) -> serde_json::Value {
         let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes } = &self.measured;
         let (sender, verified) = (&counted.sender, self.verified().count());
@@ -151,12 +150,12 @@ fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
 }
 
-/// Packets declared lost since later ones arrived, by the count or on the same path.
+/// Packets declared lost by later arrivals, by count or on the same path.
 fn lost_by_gap(sender: &SenderStats) -> u64 {
     sender.sack_gaps + sender.missing
 }
 
-/// Packets declared lost that were acknowledged after all.
+/// Spurious losses.
 fn not_lost(sender: &SenderStats) -> u64 {
     sender.late_acks + sender.spurious_retransmits
 }

@@ -1,5 +1,3 @@
-//! `spray send`.
-
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -20,21 +18,20 @@ use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// Messages that wait in the connection: enough pieces to keep it busy, few enough to stay in the caches.
+/// Messages in the connection's queue: enough to keep it busy, few enough to stay in the caches.
 const QUEUED: u64 = 8;
-/// How much longer than the timeout the receiver may take to put a file on its disk.
+/// Assumed minimum rate of the receiver's disk.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
-/// How often it is looked whether the receiver takes what is sent.
+/// Interval of the check for progress, in picoseconds.
 const CHECK_PS: u64 = 100_000_000_000;
-/// How long the receiver may let the sender wait that has sent all it may.
+/// Limit of a pause while the receiver grants nothing.
 const PAUSE: Duration = Duration::from_secs(300);
-/// How long closing may take: everything has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Sends files and folders and waits until the receiver has confirmed the SHA-256 of each file.
+/// Sends files and folders, and waits until the receiver has verified the SHA-256 of each file.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when the transfer failed or something was not taken, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if the transfer failed or something was refused, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
     let path = PathOptions {
         gbps: arguments.gbps,
@@ -82,7 +79,7 @@ pub fn send(arguments: &args::Send) -> Outcome {
     outcome
 }
 
-/// An entry that is described and has no verdict yet.
+/// A described entry without a verdict.
 struct Pending {
     description: Description,
     stage: Stage,
@@ -91,48 +88,45 @@ struct Pending {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The receiver has not said whether it takes it.
+    /// The receiver has not accepted it yet.
     Described,
-    /// It is read, and goes into the connection.
     Reading,
-    /// All of it has gone into the connection, and this is its SHA-256.
+    /// All of it is in the connection.
     Sent(Sum),
-    /// It could not be read to its end, and the receiver was asked to forget it.
+    /// It could not be read to its end.
     Withdrawn,
 }
 
-/// Files and folders on their way.
 pub(super) struct Sending {
     outgoing: Outgoing,
     peer: Peer,
-    /// How long the receiver may take for an answer, besides the time that its disk needs.
+    /// Timeout of answers, besides the time of the receiver's disk.
     timeout: Duration,
     connection: Option<ConnectionId>,
     connected: bool,
-    /// What the user is shown: the only thing's name, or how many there are.
+    /// For the progress line.
     name: String,
-    /// Entries in all, as far as it is known before they are opened, and the bytes of their files.
+    /// The estimated number of entries, and the bytes of their files if known.
     entries: usize,
     bytes: Option<u64>,
-    /// Entries that the reader was asked to open and has not.
+    /// Entries requested from the reader.
     asked: usize,
-    /// The reader has come to the last entry.
+    /// Whether the reader has reached the last entry.
     ended: bool,
     pending: HashMap<u32, Pending>,
-    /// Messages that the connection holds, with the file and the bytes of it in each.
+    /// Messages in the connection, with their entry and payload bytes.
     queued: HashMap<MessageId, (u32, u64)>,
-    /// Bytes of files that were delivered. Those of a file that was not taken do not count.
+    /// Excludes files that were refused.
     pub(super) delivered_bytes: u64,
-    /// Of files that the receiver does not take.
     refused_bytes: u64,
     started: Instant,
     delivered_at: Instant,
-    /// When the receiver last said anything, or got anything.
+    /// The last time that the receiver answered or acknowledged something.
     heard_at: Instant,
-    /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
+    /// Payload bytes acknowledged at the last check, and when they last grew or nothing was queued.
     acked: (u64, Time),
     check_at: Time,
-    /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
+    /// Counters at the last delivery: they are gone when the connection ends.
     counted: ConnectionStats,
     files: Vec<FileReport>,
     folders: u32,
@@ -141,7 +135,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// `timeout` is how long the receiver may take for its answers, besides the time that its disk needs.
+    /// `timeout` is for answers of the receiver, besides the time of its disk.
     pub(super) fn new(tree: Tree, outgoing: Outgoing, peer: Peer, timeout: Duration) -> Self {
         let name = match &tree.entries[..] {
             [first, rest @ ..] if rest.iter().all(|entry| !entry.named) => shown(&first.path),
@@ -177,7 +171,8 @@ impl Sending {
         }
     }
 
-    /// Does what the last poll of the endpoint has made possible. It ends once every entry has its verdict, with the connection open.
+    /// Processes events of the endpoint and items of the reader. Ends when every entry has a
+    /// verdict, leaving the connection open.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
@@ -194,11 +189,10 @@ impl Sending {
         Ok(self.check_patience()?)
     }
 
-    /// Says in the end whether everything was taken.
+    /// Returns an error if something was not sent.
     pub(super) fn outcome(&self) -> Outcome {
         let why = match self.failed().collect::<Vec<_>>()[..] {
             [] => return Ok(()),
-            // A single file's reason is all that there is to say.
             [(_, why)] if self.entries == 1 => format!("the file was not sent: {why}"),
             ref failed => format!("{} of {} files and folders were not sent", failed.len(), self.entries),
         };
@@ -234,7 +228,8 @@ impl Sending {
                 self.heard_at = now();
                 self.on_answer(Answer::decode(data))?;
             }
-            // It closes when it has given every verdict; what it has not taken of a refused file may be under way.
+            // The receiver closes after the last verdict; data of a refused file may be
+            // outstanding.
             EndpointEvent::Closed { .. } | EndpointEvent::Failed { error: ConnectionError::PeerClosed, .. }
                 if self.ended && self.pending.is_empty() =>
             {
@@ -288,7 +283,7 @@ impl Sending {
                 self.files.push(FileReport::verified(path, bytes, sum));
                 self.pending.remove(&number);
             }
-            // Its failure is noted already.
+            // Its failure has been recorded.
             (Some(Answer::Refused { .. }), Stage::Withdrawn, _) => {
                 self.pending.remove(&number);
             }
@@ -310,7 +305,7 @@ impl Sending {
         self.files.push(FileReport::failed(path, bytes, why));
     }
 
-    /// Has the next entries described, and keeps a few pieces waiting in the connection.
+    /// Requests entries, and keeps some pieces queued in the connection.
     fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Outcome {
         if !self.connected {
             return Ok(());
@@ -328,7 +323,7 @@ impl Sending {
         Ok(())
     }
 
-    /// The message that a part becomes, if any, with the file and the bytes of it.
+    /// Returns the message of an item, with its entry and payload bytes.
     fn message(&mut self, item: Item) -> Option<(Bytes, (u32, u64))> {
         match item {
             Item::Entry(number, description) => {
@@ -353,7 +348,7 @@ impl Sending {
             }
             Item::Piece { number, message } => {
                 let bytes = (message.len() - HEADER) as u64;
-                // It may have been refused in the meantime.
+                // The entry may have been refused meanwhile.
                 self.pending.contains_key(&number).then_some((message, (number, bytes)))
             }
             Item::Sum { number, bytes, sum } => {
@@ -365,7 +360,7 @@ impl Sending {
         }
     }
 
-    /// Ends the transfer when the receiver takes nothing for too long of what waits for it.
+    /// Fails if the receiver takes none of the queued data for too long.
     //= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
     fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
         if now < self.check_at {
@@ -374,7 +369,7 @@ impl Sending {
         self.check_at = now.after(CHECK_PS);
         let stats = endpoint.connection_stats(connection).unwrap_or_default();
         let acked = stats.sender.bytes_acked;
-        // With nothing in flight all was taken that it may send: the receiver's disk is slow, or who reads its output.
+        // With nothing in flight, the receiver's disk or the reader of its output is slow.
         let limit = if stats.in_flight_bytes == 0 { PAUSE } else { self.timeout };
         let (before, since) = self.acked;
         if self.queued.is_empty() || acked > before {
@@ -385,7 +380,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Ends the transfer when the receiver owes an answer for too long.
+    /// Fails if the receiver does not answer within the timeout.
     fn check_patience(&self) -> Outcome {
         let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
@@ -399,11 +394,11 @@ impl Sending {
         Ok(())
     }
 
-    /// Why the connection failed, and the likely causes.
+    /// Describes a failure and its likely causes.
     pub(super) fn failure(&self, error: ConnectionError) -> Failure {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
-        // A description is short: it fits every link.
+        // A description is short and fits any MTU.
         let has_pieces = self.queued.values().any(|&(_, bytes)| bytes > 0);
         let hint = match error {
             _ if silent && has_pieces && self.delivered_bytes == 0 => {

@@ -1,4 +1,4 @@
-//! What is to be sent: the files and folders that the user named, and all that is in the folders.
+//! The files and folders to send: those named by the user, and their contents.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,30 +15,29 @@ use crate::failure::{Failure, Outcome};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The path that the receiver is told.
+    /// The path at the receiver.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
     pub source: PathBuf,
-    /// Whether the user named it, so that a link is followed.
+    /// Whether it was named by the user: links are followed then.
     pub named: bool,
 }
 
-/// All that is to be sent, and what is not.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     pub entries: Vec<Entry>,
-    /// Symbolic links and special files in folders, which are left out: their names and what they are.
+    /// Names and types of symbolic links and special files in folders, which are not sent.
     pub skipped: Vec<(String, &'static str)>,
-    /// What should be sent and cannot be: names and reasons.
+    /// Names and reasons of entries that cannot be sent.
     pub failed: Vec<(String, String)>,
 }
 
 impl Tree {
-    /// Looks at all that `paths` name; `-` is standard input, alone.
+    /// Lists all that `paths` name; `-` alone is standard input.
     ///
     /// # Errors
-    /// 2 when one of them cannot be read or is no file or folder, or two would get one name.
+    /// 2 if a path cannot be read, is neither file nor folder, or has the name of another.
     pub fn of(paths: &[PathBuf]) -> Outcome<Self> {
         let stdin = Path::new("-");
         if let [only] = paths
@@ -65,7 +64,6 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The files that sending it opens.
     pub fn reach(&self) -> Reach<'_> {
         let on_disk = || self.entries.iter().filter(|entry| entry.kind != EntryKind::Stream);
         let files = on_disk().filter(|entry| entry.kind != EntryKind::Folder);
@@ -85,14 +83,14 @@ impl Tree {
         self.entries.iter().map(bytes).sum()
     }
 
-    /// Adds what the user named, and what is in it.
+    /// Adds a named path and its contents.
     fn add(&mut self, path: &Path, name: &OsString) -> Outcome {
         if !is_harmless(name) {
             return Err(Failure::refused(format!("{name:?}: {CONTROL}; rename it")));
         }
         let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         if metadata.is_file() {
-            // So that nothing is started for a file that cannot be read.
+            // Fails before the interface is taken over.
             std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
         } else if !metadata.is_dir() {
             return Err(Failure::refused(format!("{} is neither a file nor a folder", path.display())));
@@ -145,7 +143,8 @@ impl Tree {
 const CONTROL: &str = "control characters are in its name, which a receiver refuses";
 const TOO_LONG: &str = "its path is too long";
 
-/// What something is called at the receiver: its last name, or for `.` and the like that of the folder it is.
+/// Returns the name at the receiver: the last component, or that of the canonical path for `.` and
+/// the like.
 fn name_of(path: &Path) -> Outcome<OsString> {
     if let Some(name) = path.file_name() {
         return Ok(name.into());

@@ -1,4 +1,4 @@
-//! The order of packets within a flow: messages come in any order, packets leave a lane in that of their numbers.
+//! Restores the order of packets within flows.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use bytes::Bytes;
 
 use super::packet::{LANES, MESSAGE, PACKETS, Place};
 
-/// Packets that may wait for earlier ones. A sender of ours has 256 messages at most between the oldest that is not delivered and the newest.
+/// Limit of packets that wait for earlier ones. Our senders have at most 256 messages outstanding.
 //= docs/specs/endpoint.md#END-41 At most 8,192 packets
 const WAITING: usize = 256 * PACKETS as usize;
-/// Bytes that may wait: twice what a sender of ours has under way.
+/// Limit of waiting bytes: twice what our senders have outstanding.
 //= docs/specs/endpoint.md#END-41 and 16 MiB wait
 const WAITING_BYTES: usize = 16 << 20;
 
-/// What one side sends: the next number of each lane.
+/// The next number of each lane, for sending.
 #[derive(Debug)]
 pub struct Numbers(Box<[u32]>);
 
@@ -43,7 +43,7 @@ struct Lane {
     early: BTreeMap<u32, Bytes>,
 }
 
-/// A peer broke the rules: a number came twice, or far too early.
+/// A number came twice, or too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disorder;
 
@@ -52,7 +52,7 @@ impl Lanes {
         Self { lanes: vec![Lane::default(); usize::from(LANES)].into(), waiting: 0, waiting_bytes: 0 }
     }
 
-    /// Takes a packet, and hands `out` what its lane can go on with.
+    /// Takes a packet, and passes those that are in order to `out`.
     //= docs/specs/endpoint.md#END-41 packets leave it in their order
     pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
         let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;
@@ -64,7 +64,7 @@ impl Lanes {
             }
             self.waiting += 1;
             self.waiting_bytes += packet.len();
-            // A short one does not keep its whole message in memory.
+            // A short packet must not keep its whole message in memory.
             let packet = if packet.len() < MESSAGE / 2 { Bytes::copy_from_slice(&packet) } else { packet };
             lane.early.insert(place.number, packet);
             return Ok(());

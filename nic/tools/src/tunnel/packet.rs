@@ -1,4 +1,4 @@
-//! What a message of a tunnel is: packets, each with its place in its flow and its `virtio_net_hdr`. From peers all of it is hostile.
+//! Messages of a tunnel: packets with their lane, number and `virtio_net_hdr`. Input is untrusted.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -6,35 +6,33 @@ use std::net::IpAddr;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use spray_nic::net::Tun;
 
-/// Bytes before each packet's `virtio_net_hdr`: its lane, its number there, and the length of both.
+/// Bytes before each packet: lane, number, and length including `virtio_net_hdr`.
 const HEADER: usize = 10;
-/// The longest packet with its `virtio_net_hdr`: IPv4 and IPv6 without jumbograms.
+/// The longest IPv4 or IPv6 packet without jumbograms, with `virtio_net_hdr`.
 pub const PACKET: usize = Tun::HEADER + 65_575;
-/// The longest message: one such packet.
 pub const MESSAGE: usize = MAGIC.len() + HEADER + PACKET;
-/// Most packets of a message.
+/// Limit of packets in a message.
 //= docs/specs/endpoint.md#END-40 at most 32 packets
 pub const PACKETS: u32 = 32;
-/// A message of several packets is no longer than this: one that is lost holds up no more than these.
+/// Limit of a message of several packets, which bounds the data that a loss delays.
 const PACKED: usize = 16 << 10;
-/// Lanes that packets of a tunnel keep their order in. Flows that share one wait for each other, which is no harm but for time.
+/// Packets of a lane stay in order. Flows in one lane may delay each other.
 pub const LANES: u16 = 1024;
 
-/// Packets in a tunnel, and the version of this layout.
+/// Type and version.
 const MAGIC: [u8; 2] = [b'T', 2];
-/// The packet's checksum is still to be made: `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is still to be computed.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Of `VIRTIO_NET_HDR_GSO_...`: what the segments will be, and that of TCP with ECN.
+/// `VIRTIO_NET_HDR_GSO_*`.
 const SEGMENTS_NONE: u8 = 0;
 const SEGMENTS_TCP4: u8 = 1;
 const SEGMENTS_TCP6: u8 = 4;
 const SEGMENTS_UDP: u8 = 5;
 const SEGMENTS_ECN: u8 = 0x80;
 
-/// Fewest bytes of a TCP segment: Linux's own sends no fewer (`tcp_min_snd_mss`), and with fewer the headers would be most of what the
-/// kernel makes of a packet.
+/// As in Linux (`tcp_min_snd_mss`): with shorter segments, headers would dominate.
 const MIN_TCP_SEGMENT: usize = 48;
-/// Most segments of a UDP packet, as Linux takes from its own sockets.
+/// As in Linux, for its own sockets.
 const MAX_UDP_SEGMENTS: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,8 +44,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The lane in which its packets keep their order, by a hash with a secret, so that flows cannot be chosen to share
-    /// the lane of another.
+    /// Maps a flow to a lane by a secret hash, so that a sender cannot choose to share another's
+    /// lane.
     //= docs/specs/endpoint.md#END-40 by a hash with a secret
     pub fn lane(&self, hash: &impl BuildHasher) -> u16 {
         (hash.hash_one(self) % u64::from(LANES)) as u16
@@ -60,7 +58,6 @@ pub struct Place {
     pub number: u32,
 }
 
-/// A message that is being filled with packets.
 #[derive(Debug, Default)]
 pub struct Packer {
     bytes: BytesMut,
@@ -72,12 +69,12 @@ impl Packer {
         self.bytes.len()
     }
 
-    /// Whether a packet of so many bytes, with its `virtio_net_hdr`, still goes into the message.
+    /// Whether a packet of `bytes` bytes, with `virtio_net_hdr`, still fits into the message.
     pub fn fits(&self, bytes: usize) -> bool {
         self.packets == 0 || self.packets < PACKETS && self.len() + HEADER + bytes <= PACKED
     }
 
-    /// Adds a packet. Takes off its header what is of this machine alone: that its checksum was checked here.
+    /// Adds a packet, and clears flags of `virtio_net_hdr` that are valid on this machine only.
     //= docs/specs/endpoint.md#END-40 a message of a tunnel
     pub fn add(&mut self, place: Place, packet: &[u8]) {
         if self.packets == 0 {
@@ -95,7 +92,7 @@ impl Packer {
         }
     }
 
-    /// The message, where there are packets for one.
+    /// Returns the message, if it has packets.
     pub fn take(&mut self) -> Option<Bytes> {
         (std::mem::take(&mut self.packets) > 0).then(|| self.bytes.split().freeze())
     }
@@ -105,11 +102,11 @@ impl Packer {
     }
 }
 
-/// A message is none of a tunnel, or a packet of it none that a kernel should get.
+/// A message that violates the format, or a packet that is unsafe for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// The packets of a message, each with its place, its `virtio_net_hdr` and its flow; [`Malformed`] is the last where there is one.
+/// Decodes the packets of a message, with `virtio_net_hdr`, up to the first malformed one.
 //= docs/specs/endpoint.md#END-42 both fit the packet
 pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes, Flow), Malformed>> {
     let is_ours = message.len() <= MESSAGE && message.starts_with(&MAGIC);
@@ -135,7 +132,7 @@ fn next(message: &mut Bytes) -> Option<(Place, Bytes, Flow)> {
     Some((place, packet, flow))
 }
 
-/// Whether the header promises no more than the packet has, and the kernel makes no more of it than is usual.
+/// Whether `virtio_net_hdr` matches the packet, and the kernel makes no unusual segments of it.
 //= docs/specs/endpoint.md#END-42 a segment of TCP has 48 bytes at least
 fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     let word = |at: usize| usize::from(u16::from_le_bytes([offload[at], offload[at + 1]]));
@@ -160,7 +157,7 @@ fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     segments_fit && checksum_fits && header_bytes <= packet.len()
 }
 
-/// The flow of an IP packet. Fragments have no ports.
+/// Returns the flow of an IP packet. Fragments have no ports.
 //= docs/specs/endpoint.md#END-40 a fragment has no ports
 pub fn flow(packet: &[u8]) -> Option<Flow> {
     const TCP: u8 = 6;
