@@ -67,7 +67,7 @@ fn an_end_that_is_started_again_is_found_again_and_ctrl_c_leaves_nothing() {
     assert!(pair.run_in(0, || Command::new("ip").args(lead).status()).unwrap().unwrap().success());
     let stray = || UdpSocket::bind(("0.0.0.0", 0))?.send_to(&[0], (outer.as_str(), 9));
     pair.run_in(0, stray).unwrap().unwrap();
-    near = near.until("come into the tunnel, and are dropped");
+    near = near.until("and dropped: see `ip route");
     for (side, running) in [&mut near, &mut far].into_iter().enumerate() {
         kill(Pid::from_raw(running.0.id() as i32), Signal::SIGINT).unwrap();
         assert_eq!(running.end().code(), Some(130), "{}", running.said());

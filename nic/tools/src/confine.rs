@@ -29,18 +29,15 @@ pub fn confine(reach: &Reach<'_>) -> Outcome {
     let bound = files::bound(reach)?;
     match bound {
         Bound::Fully => {}
-        Bound::Partly => note!("spray: warning: {OLD_LANDLOCK}"),
+        Bound::Partly => note!("spray: warning: Landlock before Linux 6.2 does not prevent truncating files elsewhere"),
         Bound::Not => note!("spray: warning: {NO_LANDLOCK}"),
     }
     rights::give_up(reach, bound)?;
     if let Err(error) = calls::allow_only(reach.writes()) {
-        note!(
-            "spray: warning: this kernel does not filter system calls (seccomp: {error}); capabilities are given up all the same"
-        );
+        note!("spray: warning: this kernel does not filter system calls (seccomp: {error})");
     }
     Ok(())
 }
 
-const NO_LANDLOCK: &str = "this kernel does not bound what files a process reaches (Landlock, from Linux 5.19 on; `lsm=` of the \
-    kernel's command line must name it): a flaw in spray would reach all that this user may";
-const OLD_LANDLOCK: &str = "this kernel's Landlock is older than that of Linux 6.2: a flaw in spray could empty files of this user outside of the folder";
+const NO_LANDLOCK: &str = "this kernel does not restrict file access (Landlock, Linux 5.19 or later, named in `lsm=`): \
+    a vulnerability of spray would expose all files of this user";

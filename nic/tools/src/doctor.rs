@@ -48,9 +48,7 @@ pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     let statuses: Vec<Status> = groups.iter().flat_map(|group| &group.checks).map(|check| check.status).collect();
     match statuses.iter().filter(|status| **status == Status::Fail).count() {
         0 => Ok(()),
-        failed => {
-            Err(Failure::failed(format!("{failed} of {} checks failed; the remedies stand below them", statuses.len())))
-        }
+        failed => Err(Failure::failed(format!("{failed} of {} checks failed; see their remedies", statuses.len()))),
     }
 }
 

@@ -149,9 +149,7 @@ impl Report {
             Some(often) if often < 0.01 => format!("less evenly than a uniform hash would (p {often:.1e})"),
             Some(often) => format!("as evenly as a uniform hash would (p {often:.2})"),
         };
-        format!(
-            "{paths} paths; values fall on them {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean"
-        )
+        format!("{paths} paths, {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean")
     }
 }
 

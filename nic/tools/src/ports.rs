@@ -14,15 +14,10 @@ pub fn clash(ports: Ports) -> Option<[String; 2]> {
     let range = ephemeral(&range)?;
     let (first, last) = (ports.first(), ports.first() + Ports::COUNT - 1);
     free(first..=last, &range, &reserved)?;
+    let (start, end) = range.into_inner();
     Some([
-        format!(
-            "UDP ports {first} to {last} are among those that the kernel gives other programs by itself, {} to {}",
-            range.start(),
-            range.end()
-        ),
-        format!(
-            "`sysctl -w net.ipv4.ip_local_reserved_ports={first}-{last}`, with those that are there, or another --port on all hosts"
-        ),
+        format!("UDP ports {first} to {last} overlap the kernel's range of ephemeral ports, {start} to {end}"),
+        format!("add {first}-{last} to `sysctl net.ipv4.ip_local_reserved_ports`, or use another --port on all hosts"),
     ])
 }
 

@@ -7,6 +7,7 @@ mod link;
 mod packet;
 pub(crate) mod remote;
 
+use std::collections::HashSet;
 use std::hash::RandomState;
 use std::sync::Once;
 
@@ -69,10 +70,8 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     session.end();
     for (at, remote) in remotes.iter().enumerate() {
         let Counted { sent, received, dropped, refused } = threads.iter().map(|tunnel| tunnel.links[at].counted).sum();
-        note!(
-            "spray: {}: {sent} packets out, {received} in; {dropped} dropped without a connection or room, {refused} refused",
-            remote.address
-        );
+        let address = remote.address;
+        note!("spray: {address}: {sent} packets out, {received} in; {dropped} dropped, {refused} refused");
     }
     outcome
 }
@@ -80,32 +79,27 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
 fn check(arguments: &args::Tunnel) -> Outcome {
     if arguments.key.is_none() && !arguments.insecure {
         return Err(Failure::refused(
-            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other machines (or their \
-             public keys to this one, with --trust). Or say --insecure: then anybody on the network may send and read",
+            "no key: create one with `spray keygen FILE` and give it to all machines with --key FILE (or --trust \
+             their public keys), or use --insecure, by which any host on the network may send and read",
         ));
     }
     let peers = &arguments.peer;
     let within = |network: &&Subnet| peers.iter().any(|peer| network.contains(peer.address));
     if let Some(Subnet { address, bits }) = arguments.address.iter().find(within) {
         return Err(Failure::refused(format!(
-            "--address {address}/{bits} is a network with the outer address of a --peer in it: packets of the tunnel would go into the tunnel; \
+            "--address {address}/{bits} contains the outer address of a --peer, so that the tunnel's packets would loop; \
              give a network that is used nowhere else, such as 10.9.0.1/24"
         )));
     }
-    let bare = peers.iter().find(|peer| peers.len() > 1 && peer.networks.is_empty());
-    if let Some(bare) = bare {
-        return Err(Failure::refused(format!(
-            "several --peer: say which addresses in the tunnel are behind each, as in --peer {}=10.9.0.2",
-            bare.address
-        )));
+    if let Some(Remote { address, .. }) = peers.iter().find(|peer| peers.len() > 1 && peer.networks.is_empty()) {
+        let message = format!("several --peer: give the networks behind each, as in --peer {address}=10.9.0.2");
+        return Err(Failure::refused(message));
     }
     //= docs/specs/endpoint.md#END-42 each key its address
-    let trust = &arguments.trust;
+    let (first, trust) = (peers[0].address, &arguments.trust);
     if peers.len() > 1 && trust.iter().any(|trusted| trusted.address.is_none()) {
-        return Err(Failure::refused(format!(
-            "several --peer: say whose each key is, as in --trust {}=KEY",
-            peers[0].address
-        )));
+        let message = format!("several --peer: give the address of each key, as in --trust {first}=KEY");
+        return Err(Failure::refused(message));
     }
     if let Some(peer) = peers.iter().find(|peer| {
         let bound = |trusted: &args::Trusted| trusted.address.is_none_or(|address| address == peer.address);
@@ -114,19 +108,13 @@ fn check(arguments: &args::Tunnel) -> Outcome {
         let address = peer.address;
         return Err(Failure::refused(format!("--peer {address} has no key: give it one by --trust {address}=KEY")));
     }
-    let first = peers[0].address;
     if let Some(other) = peers.iter().find(|peer| peer.address.is_ipv4() != first.is_ipv4()) {
         let message = format!("--peer {first} and --peer {} are not of the same IP version", other.address);
         return Err(Failure::refused(message));
     }
-    let twice = (1..peers.len()).find(|&at| peers[..at].iter().any(|peer| peer.address == peers[at].address));
-    match twice {
-        Some(at) => {
-            let address = peers[at].address;
-            Err(Failure::refused(format!(
-                "--peer {address} comes twice: give its networks in one, with commas between"
-            )))
-        }
+    let mut seen = HashSet::new();
+    match peers.iter().map(|peer| peer.address).find(|address| !seen.insert(*address)) {
+        Some(twice) => Err(Failure::refused(format!("--peer {twice} is given twice: join its networks by commas"))),
         None => Ok(()),
     }
 }
@@ -148,17 +136,13 @@ fn interface(arguments: &args::Tunnel) -> args::Interface {
 
 fn open(arguments: &args::Tunnel, threads: usize) -> Outcome<Vec<Tun>> {
     let name = &arguments.name;
-    let queues = Tun::open(name, threads).map_err(|error| {
-        Failure::refused(format!(
-            "cannot make the TUN device {name}: {error}; run as root, on a kernel with CONFIG_TUN (`modprobe tun`), and give \
-             another --name if there is one of that name"
-        ))
-    })?;
+    const HINT: &str = "run as root, on a kernel with CONFIG_TUN (`modprobe tun`), with a --name that is not in use";
+    let queues = Tun::open(name, threads)
+        .map_err(|error| Failure::refused(format!("cannot create the TUN device {name}: {error}; {HINT}")))?;
     let addresses: Vec<_> = arguments.address.iter().map(|network| (network.address, network.bits)).collect();
     let first = &queues[0];
-    first
-        .set_up(&addresses, arguments.mtu, QUEUE)
-        .map_err(|error| Failure::refused(format!("cannot set {} up: {error}", first.name())))?;
+    let set_up = first.set_up(&addresses, arguments.mtu, QUEUE);
+    set_up.map_err(|error| Failure::refused(format!("cannot set {} up: {error}", first.name())))?;
     Ok(queues)
 }
 
@@ -208,8 +192,8 @@ impl Tunnel {
                 let (to, name) = (flow.destination, self.tun.name());
                 SAID.call_once(|| {
                     note!(
-                        "spray: packets to the outer address {to} come into the tunnel, and are dropped: a route leads there by {name}; \
-                         `ip route get {to}` shows it, and `ip route add {to} dev INTERFACE` is a better one"
+                        "spray: packets to the outer address {to} are routed into {name}, and dropped: see `ip route \
+                         get {to}`, and add a better route: `ip route add {to} dev INTERFACE`"
                     );
                 });
                 continue;

@@ -55,8 +55,7 @@ fn needed(reach: &Reach<'_>, bound: Bound) -> Outcome<CapsHashSet> {
     //= docs/specs/endpoint.md#END-29 only if the kernel bounds the files
     if bound == Bound::Not {
         return Err(Failure::refused(format!(
-            "{} belongs to another user, and this kernel cannot bound root's power to it (Landlock, from Linux 5.19 on): change its \
-             owner",
+            "{} belongs to another user, and this kernel cannot restrict root to it (Landlock): change its owner",
             path.display()
         )));
     }

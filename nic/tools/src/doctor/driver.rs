@@ -42,11 +42,10 @@ fn zero_copy(subject: &Subject) -> Check {
         Some(declared) if !declared.zero_copy() => {
             Check::ok("zero-copy", "the driver declares none: the kernel copies")
         }
-        _ => trust(
-            "zero-copy",
-            drivers::zero_copy(&subject.driver.name, subject.kernel),
-            "give --copy, or another kernel",
-        ),
+        _ => {
+            let experience = drivers::zero_copy(&subject.driver.name, subject.kernel);
+            trust("zero-copy", experience, "give --copy, or another kernel")
+        }
     }
 }
 

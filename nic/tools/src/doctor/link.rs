@@ -65,23 +65,19 @@ fn state(subject: &Subject) -> Check {
     let rate = interface.link_bps.map_or("rate unknown".into(), |bps| format!("{} Gb/s", bps as f64 / 1e9));
     match (interface.up, interface.carrier) {
         (false, _) => Check::fail("link", "down", format!("`ip link set {name} up`")),
-        (true, false) => Check::fail(
-            "link",
-            "up, without a signal",
-            "put the cable in, or set the other side up; `ip link` shows LOWER_UP then",
-        ),
+        (true, false) => {
+            let remedy = "connect the cable, or set the other side up; `ip link` shows LOWER_UP then";
+            Check::fail("link", "up, without a signal", remedy)
+        }
         (true, true) => Check::ok("link", format!("up, {rate}, changed {} times", interface.carrier_changes)),
     }
 }
 
 fn addresses(subject: &Subject) -> Check {
-    let addresses: Vec<String> = subject.interface.station().addresses.iter().map(ToString::to_string).collect();
+    let station = subject.interface.station();
+    let addresses: Vec<String> = station.addresses.iter().map(ToString::to_string).collect();
     match addresses.as_slice() {
-        [] => Check::warn(
-            "addresses",
-            "none",
-            format!("`ip address add ADDRESS/BITS dev {}`", subject.interface.station().name),
-        ),
+        [] => Check::warn("addresses", "none", format!("`ip address add ADDRESS/BITS dev {}`", station.name)),
         some => Check::ok("addresses", some.join(", ")),
     }
 }
@@ -108,11 +104,8 @@ fn mtu(subject: &Subject) -> Check {
     let check = if mtu > PAGE_LIMIT {
         Check::fail("MTU", format!("{mtu}, and a frame of a page holds {PAGE_LIMIT}"), remedy)
     } else if is_default {
-        Check::warn(
-            "MTU",
-            format!("{mtu}, of {limit} with native XDP on {driver}: longer packets cost less a byte"),
-            remedy,
-        )
+        let found = format!("{mtu}, of {limit} with native XDP on {driver}: longer packets cost less a byte");
+        Check::warn("MTU", found, remedy)
     } else {
         Check::warn("MTU", format!("{mtu}: {driver} takes native XDP up to {limit} (ebpf-docs)"), remedy)
     };

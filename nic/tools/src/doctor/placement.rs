@@ -71,11 +71,8 @@ fn interrupts(subject: &Subject) -> Check {
     let found = format!("{} on CPUs {}", numbers.len(), ranges(&cpus));
     match own_cpus(subject) {
         Some((node, own)) if !cpus.is_subset(&own) => {
-            let remedy = format!(
-                "`echo CPU > /proc/irq/NUMBER/smp_affinity_list` with a CPU of {} each, for {}",
-                ranges(&own),
-                numbers.join(", ")
-            );
+            let (own, irqs) = (ranges(&own), numbers.join(", "));
+            let remedy = format!("`echo CPU > /proc/irq/IRQ/smp_affinity_list` with a CPU of {own}, for IRQs {irqs}");
             Check::warn("interrupts", format!("{found}, not all at node {node} as the NIC is"), remedy)
         }
         _ => Check::ok("interrupts", found),
@@ -83,25 +80,21 @@ fn interrupts(subject: &Subject) -> Check {
 }
 
 fn balancing() -> Check {
-    if processes().any(|(_, name)| name == "irqbalance") {
-        return Check::warn(
-            "irqbalance",
-            "runs, and moves interrupts onto the cores of the command",
-            "`systemctl stop irqbalance`, or IRQBALANCE_BANNED_CPULIST in its settings",
-        );
+    if !processes().any(|(_, name)| name == "irqbalance") {
+        return Check::ok("irqbalance", "does not run");
     }
-    Check::ok("irqbalance", "does not run")
+    let remedy = "`systemctl stop irqbalance`, or IRQBALANCE_BANNED_CPULIST in its settings";
+    Check::warn("irqbalance", "runs, and moves interrupts onto the cores of the command", remedy)
 }
 
 fn iommu(subject: &Subject) -> Check {
     match subject.device_file("iommu_group/type").as_deref() {
         None => Check::ok("IOMMU", "none between the device and memory"),
         Some("identity") => Check::ok("IOMMU", "passes addresses through"),
-        Some(kind) => Check::warn(
-            "IOMMU",
-            format!("{kind}: every buffer is mapped, which costs a part of the rate"),
-            "`iommu=pt` on the kernel's command line, where devices are trusted",
-        ),
+        Some(kind) => {
+            let remedy = "`iommu=pt` on the kernel's command line, where devices are trusted";
+            Check::warn("IOMMU", format!("{kind}: every buffer is mapped, which reduces the rate"), remedy)
+        }
     }
 }
 
@@ -116,12 +109,9 @@ fn polling(subject: &Subject) -> Check {
     if (defer.as_str(), timeout.as_str()) == ("0", "0") {
         return Check::ok("busy polling", format!("{found}: interrupts come at once"));
     }
-    let name = subject.name();
-    Check::warn(
-        "busy polling",
-        format!("{found}: without a socket that polls, as of a command with --busy-poll, frames only come later"),
-        format!("`for f in {}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll", FILES.join(" ")),
-    )
+    let (name, files) = (subject.name(), FILES.join(" "));
+    let remedy = format!("`for f in {files}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll");
+    Check::warn("busy polling", format!("{found}: without a socket that polls, frames only arrive later"), remedy)
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

@@ -38,13 +38,7 @@ fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
         .and_then(|mut steer| steer.attach(before.index).map(|_| steer));
     let steer = match attached {
         Ok(steer) => steer,
-        Err(error) => {
-            return vec![Check::fail(
-                "attach",
-                error.to_string(),
-                "run as root; the lines above may tell what the driver minds",
-            )];
-        }
+        Err(error) => return vec![Check::fail("attach", error.to_string(), "run as root; see also the lines above")],
     };
     let mut checks = vec![attach(steer.refusal(), subject)];
     wait_for_carrier(before);
@@ -58,11 +52,10 @@ fn attach(refusal: Option<&str>, subject: &Subject) -> Check {
     let also = if subject.driver.name == "veth" { " (of a veth, the other side's counts)" } else { "" };
     match refusal {
         None => Check::ok("attach", "native: the program runs in the driver"),
-        Some(why) => Check::warn(
-            "attach",
-            format!("generic: frames take the kernel's slow path, since the driver refuses the program: {why}"),
-            format!("drivers mind long MTUs{also}, many queues and LRO: see above"),
-        ),
+        Some(why) => {
+            let remedy = format!("common reasons are a long MTU{also}, many queues and LRO: see above");
+            Check::warn("attach", format!("generic (slow), since the driver refuses the program: {why}"), remedy)
+        }
     }
 }
 
@@ -110,13 +103,9 @@ fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>)
     let Some(echo) = echo else { return Ok(()) };
     echo.run(&mut device).map_err(|why| {
         drop(device);
-        let awake =
-            open(&XskConfig { need_wakeup: false, ..asked }).is_ok_and(|mut device| echo.run(&mut device).is_ok());
-        Trouble::Failed(if awake {
-            format!("{why}; all did without the option that lets the driver sleep")
-        } else {
-            why
-        })
+        let awake = open(&XskConfig { need_wakeup: false, ..asked });
+        let works = awake.is_ok_and(|mut device| echo.run(&mut device).is_ok());
+        Trouble::Failed(if works { format!("{why}; all did without XDP_USE_NEED_WAKEUP") } else { why })
     })
 }
 
@@ -143,20 +132,17 @@ fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: 
         return Check::ok(check, format!("{all} of {all} queues bind and send{answers}"));
     }
     match check {
-        "copy" => {
-            Check::fail(check, failed.join("\n"), "every driver can do this: the lines above may tell what is wrong")
-        }
+        "copy" => Check::fail(check, failed.join("\n"), "every driver can do this: see the lines above for the reason"),
         _ => Check::warn(check, failed.join("\n"), "give --copy to spray's commands"),
     }
 }
 
 fn no_mode(check: &'static str, subject: &Subject) -> Check {
     match subject.declared {
-        Some(declared) if declared.zero_copy() => Check::warn(
-            check,
-            "the driver declares it, and refuses every queue",
-            "see MTU, queues and rings above, and `dmesg`; --copy does without",
-        ),
+        Some(declared) if declared.zero_copy() => {
+            let remedy = "see MTU, queues and rings above, and `dmesg`; --copy does without";
+            Check::warn(check, "the driver declares it, and refuses every queue", remedy)
+        }
         _ => Check::ok(check, "the driver has none: the kernel copies"),
     }
 }
@@ -167,13 +153,10 @@ fn resets(before: &Interface) -> Check {
     let now = Interface::find(&before.name).map_or(before.carrier_changes, |now| now.carrier_changes);
     match now.saturating_sub(before.carrier_changes) {
         0 => Check::ok("link resets", "none while sockets came and went"),
-        changes => Check::warn(
-            "link resets",
-            format!(
-                "the link changed {changes} times while sockets came and went: what is sent then is lost (ipgen#46)"
-            ),
-            "begin with the receiver, and let a switch's port come up at once (portfast)",
-        ),
+        changes => {
+            let found = format!("the link changed {changes} times meanwhile, losing frames (ipgen#46)");
+            Check::warn("link resets", found, "start the receiver first, and enable portfast on the switch's port")
+        }
     }
 }
 

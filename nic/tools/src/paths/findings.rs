@@ -94,20 +94,15 @@ fn finding(kind: Kind, ports: &[u16], text: String) -> Finding {
 fn far_end(survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Option<Finding> {
     match survey.by {
         None if let Some(occupied) = occupied => Some(finding(Kind::InUse, &[], occupied.into())),
-        None => Some(finding(
-            Kind::NoAnswer,
-            &[],
-            format!(
-                "{to} answers no value: is `spray recv` or `spray serve` running there? With keys, give --key or --peer"
-            ),
-        )),
-        Some(Reply::Kernel) => Some(finding(
-            Kind::NoEndpoint,
-            &[],
-            format!(
-                "only the kernel of {to} answers, at a limited rate: for losses, start `spray recv` or `spray serve` there"
-            ),
-        )),
+        None => {
+            let text = format!("{to} does not answer: is `spray serve` running there? With keys, give --key or --peer");
+            Some(finding(Kind::NoAnswer, &[], text))
+        }
+        Some(Reply::Kernel) => {
+            let text =
+                format!("only the kernel of {to} answers, at a limited rate: to see losses, run `spray serve` there");
+            Some(finding(Kind::NoEndpoint, &[], text))
+        }
         Some(_) => None,
     }
 }
@@ -143,12 +138,10 @@ fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
             Some(last) if analysis.passing(hops - 1, Some(last)) == 0 => {
                 (Kind::DeadPath, format!("the path via {last} (hop {hops}) is dead behind it"))
             }
-            Some(last) if farthest > 0 && hops + 1 >= farthest => (
-                Kind::WayBack,
-                format!(
-                    "lost behind {last} (hop {hops}), the last router: at {to}, or on the way back by the same port"
-                ),
-            ),
+            Some(last) if farthest > 0 && hops + 1 >= farthest => {
+                let place = format!("lost behind {last} (hop {hops}), the last router: at {to}, or on the way back");
+                (Kind::WayBack, place)
+            }
             Some(last) => {
                 let place = format!("lost behind {last} (hop {hops}), which passes others: a dead path, or a filter");
                 (Kind::DeadPath, place)
@@ -185,15 +178,10 @@ fn slow(analysis: &Analysis) -> Vec<Finding> {
         analysis.values.iter().filter(|value| analysis.paths.get(value.path).is_some_and(|path| !is_slow(path)));
     let rest: Vec<&Value> = others.filter(|value| slow(value.rtt.rtt_p50_us, value.answered).is_some()).collect();
     let most = rest.iter().filter_map(|value| value.rtt.rtt_p50_us).fold(0.0, f64::max);
-    let ports = ports(&rest);
-    let text = format!(
-        "{} of {}: round trips up to {}, of others on the same paths {}, so the way back may be slow: {}",
-        count(ports.len()),
-        analysis.values.len(),
-        milliseconds(most),
-        milliseconds(fast),
-        ranges(&ports)
-    );
+    let (ports, all) = (ports(&rest), analysis.values.len());
+    let (values, most, fast, ranges) = (count(ports.len()), milliseconds(most), milliseconds(fast), ranges(&ports));
+    let text =
+        format!("{values} of {all} take up to {most}, others on the same paths {fast} (slow return path?): {ranges}");
     found.extend((!ports.is_empty()).then(|| finding(Kind::Slow, &ports, text)));
     found
 }
@@ -217,15 +205,10 @@ fn spread(analysis: &Analysis) -> Option<Finding> {
     let seen = || analysis.paths.iter().filter(|path| matches!(path.state, State::Arrives | State::Unknown));
     if let Some(even) = analysis.evenness {
         let busiest = seen().max_by_key(|path| path.ports.len())?;
-        let text = || {
-            format!(
-                "values fall unevenly on paths: {} of them on the path via {}, {:.1} times the mean",
-                busiest.ports.len(),
-                analysis.via(busiest),
-                even.max_over_mean
-            )
-        };
-        return even.probability.filter(|often| *often < RARELY).map(|_| finding(Kind::Uneven, &busiest.ports, text()));
+        even.probability.filter(|often| *often < RARELY)?;
+        let (values, via, times) = (busiest.ports.len(), analysis.via(busiest), even.max_over_mean);
+        let text = format!("uneven spread: {values} values are on the path via {via}, {times:.1} times the mean");
+        return Some(finding(Kind::Uneven, &busiest.ports, text));
     }
     let only = seen().next().filter(|path| path.ports.len() > 1)?;
     let routers = only.hops.split_last().map_or(&[][..], |(_, routers)| routers);
@@ -243,10 +226,10 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
         survey.levels.iter().enumerate().flat_map(|(hop, level)| level.unsteady.iter().map(move |case| (hop, case)));
     let (hop, (value, before, now)) = cases.next()?;
     let port = analysis.values.get(*value)?.port;
+    let hop = hop + 1;
     let text = format!(
-        "packets of one value take several ways (value {port} passed {before} and then {now} at hop {}): switches choose for each \
-         packet, or routes changed",
-        hop + 1
+        "packets of one value take several paths (value {port} passed {before}, then {now} at hop {hop}): switches spray \
+         packets, or routes changed"
     );
     Some(finding(Kind::Unsteady, &[], text))
 }
@@ -254,11 +237,10 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
 fn limited(analysis: &Analysis) -> Option<Finding> {
     let limited: Vec<&super::analyse::Hop> = analysis.hops.iter().filter(|hop| hop.limited).collect();
     let hops = limited.iter().map(|hop| hop.hop.to_string()).collect::<Vec<_>>().join(", ");
-    let assumed = limited.iter().map(|hop| hop.assumed).max().filter(|most| *most > 0);
-    let assumed =
-        assumed.map_or(String::new(), |most| format!("; up to {most} values are assumed to pass the only router seen"));
-    let text = format!(
-        "routers at hop {hops} limit their answers (Linux: net.ipv4.icmp_ratelimit), which is no loss{assumed}"
-    );
+    let assumed = match limited.iter().map(|hop| hop.assumed).max() {
+        None | Some(0) => String::new(),
+        Some(most) => format!("; up to {most} values are assumed to pass the only router seen"),
+    };
+    let text = format!("routers at hop {hops} limit ICMP (Linux: net.ipv4.icmp_ratelimit), which is no loss{assumed}");
     (!limited.is_empty()).then(|| finding(Kind::Limited, &[], text))
 }

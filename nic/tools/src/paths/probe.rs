@@ -130,12 +130,9 @@ impl Prober {
             }
         }
         if let (true, Some(error)) = (lanes.is_empty(), why) {
-            return Err(Failure::refused(format!(
-                "cannot send from UDP ports {} to {} of {}: {error}. Where other programs have them (`ss -uapn` names them): give others with --ports",
-                ports.first().unwrap_or(&0),
-                ports.last().unwrap_or(&0),
-                route.from
-            )));
+            let ([first, .., last] | [first @ last]) = ports else { return Err(Failure::refused(error)) };
+            let why = format!("cannot send from UDP ports {first} to {last} of {}: {error}", route.from);
+            return Err(Failure::refused(format!("{why}; if they are in use (`ss -uapn`), give others with --ports")));
         }
         let receiving = (0..Ports::COUNT as u8).map(|shard| Ok((UdpSocket::bind(at(route.ports.at(shard)))?, shard)));
         let receiving = receiving

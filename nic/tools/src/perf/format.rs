@@ -95,33 +95,20 @@ pub struct Figures {
 impl Figures {
     pub fn encode(self) -> Bytes {
         let Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us } = self;
-        let numbers = [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us];
-        [FIGURES].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+        encode(FIGURES, [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us])
     }
 
     fn decode(message: &[u8]) -> Option<Self> {
-        let mut numbers = message.get(1..).filter(|numbers| numbers.len() == size_of::<Self>())?;
-        let mut next = || numbers.try_get_u64().ok();
-        Some(Self {
-            elapsed_us: next()?,
-            received_bytes: next()?,
-            sent_bytes: next()?,
-            packets_sent: next()?,
-            retransmits: next()?,
-            user_us: next()?,
-            system_us: next()?,
-        })
+        let [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us] = decode(message)?;
+        Some(Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us })
     }
 
     pub fn line(self) -> String {
         let Self { elapsed_us, received_bytes, sent_bytes, retransmits, packets_sent, .. } = self;
         let seconds = elapsed_us as f64 / 1e6;
-        format!(
-            "{seconds:.1} s, received {received_bytes} bytes ({:.2} Gb/s), sent {sent_bytes} ({:.2} Gb/s; {retransmits} of {packets_sent} \
-             packets again)",
-            gbps(received_bytes, seconds),
-            gbps(sent_bytes, seconds)
-        )
+        let [up, down] =
+            [received_bytes, sent_bytes].map(|bytes| format!("{bytes} bytes ({:.2} Gb/s", gbps(bytes, seconds)));
+        format!("{seconds:.1} s, received {up}), sent {down}; {retransmits} of {packets_sent} packets retransmitted)")
     }
 
     /// The sum of two connections of one server: CPU times are of the whole process.
@@ -154,7 +141,7 @@ impl Message {
             REQUEST => Request::decode(message).map(Self::Request),
             DATA => Some(Self::Data),
             PING => Some(Self::Ping),
-            END => Omitted::decode(message).map(Self::End),
+            END => decode(message).map(|[sent, received]| Self::End(Omitted { sent, received })),
             FIGURES => Figures::decode(message).map(Self::Figures),
             _ => None,
         }
@@ -170,15 +157,16 @@ pub fn ping(bytes: u32) -> Bytes {
 }
 
 pub fn end(omitted: Omitted) -> Bytes {
-    let numbers = [omitted.sent, omitted.received];
-    [END].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+    encode(END, [omitted.sent, omitted.received])
 }
 
-impl Omitted {
-    fn decode(message: &[u8]) -> Option<Self> {
-        let mut numbers = message.get(1..).filter(|numbers| numbers.len() == size_of::<Self>())?;
-        Some(Self { sent: numbers.try_get_u64().ok()?, received: numbers.try_get_u64().ok()? })
-    }
+fn encode<const N: usize>(kind: u8, numbers: [u64; N]) -> Bytes {
+    [kind].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+}
+
+fn decode<const N: usize>(message: &[u8]) -> Option<[u64; N]> {
+    let numbers = message.get(1..)?.as_chunks();
+    <[[u8; 8]; N]>::try_from(numbers.0).ok().filter(|_| numbers.1.is_empty()).map(|all| all.map(u64::from_be_bytes))
 }
 
 fn filled(kind: u8, bytes: u32) -> Bytes {

@@ -151,15 +151,15 @@ impl Interval {
         let Self { start, end, .. } = self;
         let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);
         let omitted = if self.omitted { "  (omitted)" } else { "" };
-        let count = |count: Option<u64>| count.map_or_else(|| "-".into(), |count| count.to_string());
-        let real = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
-        let marked = self.marked_share.map_or_else(|| "-".into(), |share| format!("{:.1} %", 100.0 * share));
-        format!(
-            "{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {:>10}  {marked:>6}  {:>10}  {:>6}  {:>9}{omitted}",
-            count(self.retransmits),
-            real(self.rtt_p50_us),
-            real(self.rtt_p99_us),
-            count(self.reordered)
-        )
+        let [again, reordered] =
+            [self.retransmits, self.reordered].map(|count| or_dash(count.map(|it| it.to_string())));
+        let [p50, p99] = [self.rtt_p50_us, self.rtt_p99_us].map(|us| or_dash(us.map(|us| format!("{us:.1}"))));
+        let marked = or_dash(self.marked_share.map(|share| format!("{:.1} %", 100.0 * share)));
+        let columns = format!("{again:>10}  {marked:>6}  {p50:>10}  {p99:>6}  {reordered:>9}");
+        format!("{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {columns}{omitted}")
     }
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
 }

@@ -188,11 +188,8 @@ impl Session {
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
         self.astray_line().inspect(|line| note!("spray: {line}"));
-        let fragmented = matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented());
-        if fragmented {
-            note!(
-                "spray: warning: the path takes shorter packets than were sent, which went in fragments: give less --payload"
-            );
+        if matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented()) {
+            note!("spray: warning: packets exceeded the path MTU and were sent in fragments: give less --payload");
         }
     }
 
@@ -203,7 +200,7 @@ impl Session {
         let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
         let DeviceStats { rx, handed_over, .. } = stats;
         (rules > 0 && handed_over > rx / 100).then(|| {
-            format!("{handed_over} of {rx} frames came by another thread's queue: the NIC does not keep to its {rules} rules")
+            format!("{handed_over} of {rx} frames arrived on another thread's queue, despite {rules} NIC rules")
         })
     }
 
@@ -234,8 +231,8 @@ impl Outage {
         let name = &self.interface;
         if endpoint.is_device_gone() {
             return Err(Failure::failed(format!(
-                "interface {name} was removed, or somebody has detached spray's XDP program from it: `ip link show {name}` tells which; \
-                 start anew once it is there and free"
+                "interface {name} was removed, or spray's XDP program was detached from it (`ip link show {name}`); \
+                 start again once it is there and free"
             )));
         }
         if !endpoint.is_device_failing() {
@@ -266,18 +263,12 @@ fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interfac
     let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
     entries.into_iter().fold(failure, |failure, (neighbour, mac)| {
         let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
-        failure.and(format!(
-            "frames went to {mac}, by a permanent neighbour entry: if {neighbour} has another Ethernet address, `ip neigh del {neighbour} dev \
-             {interface}`"
-        ))
+        let delete = format!("`ip neigh del {neighbour} dev {interface}`");
+        failure.and(format!("frames went to {mac}, by a permanent neighbour entry: if that is wrong, {delete}"))
     })
 }
 
 pub fn strays_line(strays: u64) -> Option<String> {
-    (strays > 0).then(|| {
-        format!(
-            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, where it is given, or have the NIC put UDP \
-             ports 61440 to 61503 (or the 64 from --port on) on that queue"
-        )
-    })
+    const REMEDY: &str = "leave out --queue, or have the NIC steer the 64 UDP ports from --port (61440) on to it";
+    (strays > 0).then(|| format!("{strays} frames arrived on queues without a socket and were lost: {REMEDY}"))
 }

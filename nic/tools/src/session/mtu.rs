@@ -35,9 +35,7 @@ impl Watch {
 
     fn what(&self) -> String {
         let Self { interface, at_start, last, .. } = self;
-        format!(
-            "the MTU of {interface} is {last} now and was {at_start} at the start: packets that are longer may be lost; `ip link set \
-             {interface} mtu {at_start}`, or begin anew"
-        )
+        let change = format!("the MTU of {interface} has decreased from {at_start} to {last}");
+        format!("{change}: longer packets may be lost; `ip link set {interface} mtu {at_start}`, or start again")
     }
 }

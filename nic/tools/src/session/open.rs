@@ -98,15 +98,13 @@ fn udp(
     let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
     let polls = *busy_poll == BusyPoll::On;
     if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
-        return Err(Failure::refused(
-            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll and --peer-mac",
-        ));
+        const XDP_ONLY: &str = "--queue, --copy, --zero-copy, --busy-poll and --peer-mac";
+        return Err(Failure::refused(format!("--device udp goes without {XDP_ONLY}")));
     }
     let mut sockets = sockets(arguments, peer)?;
     if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
-        return Err(Failure::refused(format!(
-            "{local} is a link-local address, which goes with --device xdp only: use another"
-        )));
+        let message = format!("{local} is a link-local address, which goes with --device xdp only: use another");
+        return Err(Failure::refused(message));
     }
     sockets.ports = steered.ports;
     sockets.evs = path.or("transport.evs", path.transport.evs(&path.transport.balancer[0].into()), sockets.evs);

@@ -64,11 +64,10 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
     if payload_bytes > room {
         let needed = mtu + payload_bytes - room;
-        let whose = interface.unwrap_or("the path");
+        let small =
+            format!("the MTU of {} is too small for {payload_bytes} bytes of payload", interface.unwrap_or("the path"));
         let how = interface.map_or(String::new(), |name| format!(" (`ip link set {name} mtu {needed}`)"));
-        return Err(Failure::refused(format!(
-            "the MTU of {whose} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed}{how}, or less --payload"
-        )));
+        return Err(Failure::refused(format!("{small}: it is {mtu}, needed is {needed}{how}, or less --payload")));
     }
     let mut config = match path.rtt_us {
         Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),

@@ -10,6 +10,7 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say;
 
+/// Creates a key file and prints its public key.
 pub fn keygen(arguments: &args::Keygen) -> Outcome {
     let path = arguments.file.display();
     let key = PrivateKey::generate().map_err(Failure::failed)?;
@@ -34,8 +35,8 @@ pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
     }
     let Some(path) = &arguments.key else {
         return Err(Failure::refused(
-            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other side \
-             (or its public key to this one, with --peer). Or say --insecure: then anybody on the network may send and read",
+            "no key: create one with `spray keygen FILE` and give it to both sides with --key FILE (or each the other's \
+             public key, with --peer), or use --insecure, by which any host on the network may send and read",
         ));
     };
     let read = |path| PrivateKey::read(path).map_err(Failure::refused);

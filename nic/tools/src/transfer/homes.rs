@@ -16,8 +16,8 @@ pub fn check_unnamed() -> Outcome {
         return Ok(());
     }
     Err(Failure::refused(
-        "this folder is `/` or somebody's home, where a sender's files could be taken for settings (`.bashrc`): go to another one, or \
-         name it: --out .",
+        "this folder is `/` or a user's home, where a sender's files could be read as settings (`.bashrc`): change to \
+         another one, or name it: --out .",
     ))
 }
 

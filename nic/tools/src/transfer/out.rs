@@ -105,11 +105,11 @@ impl Out {
         let folder = self.folder.path.display();
         match &self.place {
             Place::Folder => format!("files go into the folder {folder}"),
-            Place::File(name) => format!(
-                "one file is taken, as {} (an existing folder as --out takes several)",
-                self.folder.path.join(name).display()
-            ),
-            Place::Stdout => "one file is taken, to standard output".into(),
+            Place::File(name) => {
+                let path = self.folder.path.join(name);
+                format!("one file is accepted, as {} (an existing folder accepts several)", path.display())
+            }
+            Place::Stdout => "one file is accepted, to standard output".into(),
         }
     }
 

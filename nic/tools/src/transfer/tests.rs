@@ -412,5 +412,5 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     }
     assert_eq!(check(41.0, LinkState::Down), None);
     assert!(check(46.1, LinkState::Down).unwrap().contains("eth7 has been down for 5 s"));
-    assert!(check(47.0, LinkState::Removed).unwrap().starts_with("interface eth7 was removed, or somebody has"));
+    assert!(check(47.0, LinkState::Removed).unwrap().starts_with("interface eth7 was removed, or spray's XDP program"));
 }

@@ -55,9 +55,7 @@ impl Tree {
             let name = name_of(path)?;
             if !names.insert(name.clone()) {
                 let shown = name.display();
-                return Err(Failure::refused(format!(
-                    "two of the paths would both be {shown} at the receiver; rename one"
-                )));
+                return Err(Failure::refused(format!("two of the paths would be {shown} at the receiver; rename one")));
             }
             tree.add(path, &name)?;
         }
