@@ -50,7 +50,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
         config.flow.max_data_bytes = GRANT_BYTES;
     };
     let mut session = Session::open(&interface(arguments), Some(remotes[0].address), &path, THREADS, adjust)?;
-    let own = session.config().address;
+    let own = session.first().endpoint.config().address;
     if let Some(same) = remotes.iter().find(|peer| peer.address == own) {
         return Err(Failure::refused(format!("--peer {} is this machine itself", same.address)));
     }
@@ -62,7 +62,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("spray: listening on {} as {own}{whose}; packets go by {}", session.device_name(), queues[0].name());
+    note!("spray: listening on {} as {own}{whose}; packets go by {}", session.name, queues[0].name());
     let tunnel = |(shard, queue)| Tunnel::new(shard, queue, remotes, &session);
     let mut threads: Vec<_> = queues.into_iter().enumerate().map(tunnel).collect();
     let steps = threads.iter_mut().map(|tunnel| |endpoint: &mut _, now| tunnel.step(endpoint, now));
@@ -162,7 +162,7 @@ struct Tunnel {
 impl Tunnel {
     fn new(shard: usize, tun: Tun, remotes: &[Remote], session: &Session) -> Self {
         let (links, inbound) = (remotes.iter().cloned().map(Gateway::new).collect(), Inbound::new(session.shards()));
-        let (resolver, buffer) = (session.resolver(), vec![0; PACKET].into());
+        let (resolver, buffer) = (session.first().resolver(), vec![0; PACKET].into());
         Self { shard, tun, links, inbound, resolver, buffer, hash: RandomState::new() }
     }
 

@@ -10,19 +10,9 @@ use spray_nic::net::ethtool::{Ethtool, HashFields, UdpFlow};
 #[serde(rename_all = "snake_case")]
 pub(super) enum Setting {
     Mtu(u32),
-    Feature {
-        name: String,
-        on: bool,
-    },
-    Rings {
-        rx: u32,
-        tx: u32,
-    },
-    /// The fields by which RSS chooses the queue of a UDP packet.
-    HashFields {
-        flow: String,
-        fields: u64,
-    },
+    Feature { name: String, on: bool },
+    Rings { rx: u32, tx: u32 },
+    HashFields { flow: String, fields: u64 },
 }
 
 impl Setting {

@@ -94,7 +94,7 @@ fn undo(subject: &Subject) -> Outcome<Vec<Check>> {
         }
         checks.push(done("", &setting.to_string(), outcome));
     }
-    let path = memory.path().display().to_string();
+    let path = memory.path.display().to_string();
     memory.forget_but(left).map_err(|error| Failure::failed(format!("{path}: {error}")))?;
     probe::wait_for_carrier(&subject.interface);
     Ok(checks)
@@ -107,7 +107,7 @@ fn memory(subject: &Subject) -> Outcome<Memory> {
 }
 
 fn failed_at(memory: &Memory, error: &io::Error) -> Failure {
-    let path = memory.path().display();
+    let path = memory.path.display();
     Failure::refused(format!("{path}: {error}; run as root. Nothing is changed that could not be restored"))
 }
 

@@ -15,7 +15,7 @@ const FOLDER: &str = "/run/spray/doctor";
 
 #[derive(Debug)]
 pub(super) struct Memory {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     kept: Kept,
 }
 
@@ -48,10 +48,6 @@ impl Memory {
 
     pub(super) fn before(&self) -> &[Setting] {
         &self.kept.before
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Saves a value before it is changed. Only the first value of a setting is kept.
@@ -110,7 +106,7 @@ mod tests {
         open(1).forget_but(vec![feature("a", true)]).unwrap();
         assert_eq!(open(1).before(), [feature("a", true)]);
         open(1).forget_but(Vec::new()).unwrap();
-        assert!(open(1).before().is_empty() && !memory.path().exists());
+        assert!(open(1).before().is_empty() && !memory.path.exists());
     }
 
     #[test]

@@ -11,7 +11,8 @@ pub(super) struct Board {
     /// By thread, the counters at the start of the measured time.
     bases: Box<[Mutex<Look>]>,
     ready: AtomicUsize,
-    over: AtomicBool,
+    /// Whether the measured time is over.
+    pub(super) over: AtomicBool,
     done: AtomicUsize,
 }
 
@@ -33,14 +34,6 @@ impl Board {
 
     pub(super) fn are_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire) >= self.looks.len()
-    }
-
-    pub(super) fn say_over(&self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
     }
 
     pub(super) fn say_done(&self) {

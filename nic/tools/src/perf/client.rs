@@ -1,6 +1,7 @@
 //! `spray perf`: measures with a `spray serve`.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -176,7 +177,7 @@ impl<'a> Client<'a> {
         if first {
             self.look_in_time(endpoint, now);
         }
-        if if first { is_over } else { self.board.is_over() } {
+        if if first { is_over } else { self.board.over.load(Ordering::Relaxed) } {
             self.stop(now);
         }
         Ok(())
@@ -364,7 +365,7 @@ impl<'a> Client<'a> {
 
     fn stop(&mut self, now: Time) {
         self.over_at = Some(now);
-        self.board.say_over();
+        self.board.over.store(true, Ordering::Relaxed);
         self.connections.values_mut().filter_map(|lane| lane.pump.as_mut()).for_each(Pump::stop);
     }
 

@@ -61,7 +61,7 @@ pub struct Asides {
 
 /// One direction of an interval. The fields are those of `--json`, with iperf3's names where it has
 /// them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Interval {
     pub start: f64,
     pub end: f64,
@@ -105,22 +105,8 @@ impl Interval {
     fn new(sender: bool, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
         let seconds = |at: Time| at.since(begun_at) as f64 / PS_PER_S as f64;
         let (start, end) = (seconds(from.at), seconds(to.at));
-        Self {
-            start,
-            end,
-            seconds: end - start,
-            bytes,
-            bits_per_second: gbps(bytes, end - start) * 1e9,
-            omitted: false,
-            sender,
-            retransmits: None,
-            packets: None,
-            retransmit_percent: None,
-            marked_share: None,
-            rtt_p50_us: None,
-            rtt_p99_us: None,
-            reordered: None,
-        }
+        let (seconds, bits_per_second) = (end - start, gbps(bytes, end - start) * 1e9);
+        Self { start, end, seconds, bytes, bits_per_second, sender, ..Self::default() }
     }
 
     fn up(begun_at: Time, from: &Look, to: &Look) -> Self {

@@ -16,7 +16,7 @@ const PERIODS_PS: [u64; 2] = [PS_PER_S / 200, PS_PER_S / 4];
 const QUEUED: usize = 512;
 
 /// Sends the same message repeatedly, optionally limited to a rate.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pump {
     message: Bytes,
     queued: usize,
@@ -34,18 +34,8 @@ pub struct Pump {
 impl Pump {
     pub fn new(request: &Request, now: Time, for_ps: u64) -> Self {
         let Request { bytes, rate_bps, most, .. } = *request;
-        Self {
-            message: data(bytes),
-            queued: 0,
-            delivered: [0; 2],
-            period_at: now,
-            period_ps: PERIODS_PS[0],
-            rate_bps,
-            since: now,
-            until: now.after(for_ps),
-            sent: 0,
-            most,
-        }
+        let (message, until, period_ps) = (data(bytes), now.after(for_ps), PERIODS_PS[0]);
+        Self { message, period_at: now, period_ps, rate_bps, since: now, until, most, ..Self::default() }
     }
 
     /// Queues messages as room, rate and time allow. The last one may be shorter.

@@ -53,7 +53,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
+    note!("listening on {} as {}{whose}", session.name, session.first().endpoint.config().address);
     let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
     let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));

@@ -8,7 +8,7 @@ use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, DeviceStats, Nic};
-use spray_nic::net::{PermanentNeighbours, Resolver};
+use spray_nic::net::PermanentNeighbours;
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
 
@@ -31,7 +31,7 @@ use crate::stop::Stop;
 pub struct Session {
     /// At least one.
     seats: Vec<Seat>,
-    name: String,
+    pub name: String,
     next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
@@ -74,10 +74,6 @@ impl Session {
         Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
-    pub fn config(&self) -> &EndpointConfig {
-        self.first().endpoint.config()
-    }
-
     /// The peer at an address, by `--peer-mac` or the kernel's next hop.
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
         match self.next_hop {
@@ -87,17 +83,8 @@ impl Session {
         }
     }
 
-    pub fn device_name(&self) -> &str {
-        &self.name
-    }
-
     pub fn taken(&self) -> Taken {
         Taken::of(self.first().endpoint.device())
-    }
-
-    /// `None` if the user gave a next hop, or the device resolves them.
-    pub fn resolver(&self) -> Option<Resolver> {
-        self.first().resolver()
     }
 
     pub fn outlast_outages(&mut self) {
@@ -204,7 +191,8 @@ impl Session {
         })
     }
 
-    fn first(&self) -> &Host<Nic> {
+    /// The first shard.
+    pub fn first(&self) -> &Host<Nic> {
         &self.seats[0].host
     }
 

@@ -11,12 +11,10 @@ use spray_nic::xdp::AttachMode;
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Taken {
+    /// AF_XDP sockets on an interface.
     Xdp(Interface),
-    Udp {
-        name: &'static str,
-        /// One for each entropy value.
-        sockets: u16,
-    },
+    /// One socket for each entropy value.
+    Udp { name: &'static str, sockets: u16 },
 }
 
 impl Taken {

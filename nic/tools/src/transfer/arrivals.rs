@@ -21,7 +21,7 @@ use crate::progress::now;
 #[derive(Debug)]
 pub struct Arrivals {
     /// Identifies this transfer within the process.
-    transfer: u32,
+    pub transfer: u32,
     /// The number of the next entry to begin.
     next: u32,
     /// With a single file as `--out`, only this entry is accepted.
@@ -33,7 +33,7 @@ pub struct Arrivals {
     opener: Sender<Job>,
     answer: Sender<Begun>,
     begun: Receiver<Begun>,
-    files: BTreeMap<u32, Incoming>,
+    pub files: BTreeMap<u32, Incoming>,
     /// The number of entries, from [`Said::End`].
     entries: Option<u32>,
     /// Whether the connection has ended.
@@ -65,33 +65,25 @@ impl Tally {
 
 impl Arrivals {
     pub fn new(transfer: u32, opener: &Opener) -> Self {
-        let tally = Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, last: None };
-        let (early, files) = (BTreeMap::new(), BTreeMap::new());
         let ((owner, back), (answer, begun)) = (channel(), channel());
-        let (beginning, opener) = (BTreeMap::new(), opener.jobs());
-        let (next, first_file, entries, left, broken, lent) = (0, None, None, false, false, 0);
         Self {
             transfer,
-            next,
-            first_file,
-            early,
-            beginning,
-            opener,
+            next: 0,
+            first_file: None,
+            early: BTreeMap::new(),
+            beginning: BTreeMap::new(),
+            opener: opener.jobs(),
             answer,
             begun,
-            files,
-            entries,
-            left,
-            broken,
+            files: BTreeMap::new(),
+            entries: None,
+            left: false,
+            broken: false,
             owner,
             back,
-            lent,
-            tally,
+            lent: 0,
+            tally: Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, last: None },
         }
-    }
-
-    pub fn transfer(&self) -> u32 {
-        self.transfer
     }
 
     /// Takes a message, which [`Self::finished`] returns later, and appends immediate answers.
@@ -101,11 +93,8 @@ impl Arrivals {
     pub fn on_message(&mut self, message: Bytes, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
         self.lent += 1;
         let message = Lent::new(message, &self.owner);
-        let said = Said::decode(message.message()).ok_or_else(|| {
-            Refusal::new(
-                "a message was not understood, or describes no harmless file; does it run the same version of spray?",
-            )
-        })?;
+        const INVALID: &str = "a message is invalid, or has a forbidden path; does it run the same version of spray?";
+        let said = Said::decode(&message.message).ok_or(Refusal(INVALID.into()))?;
         let number = match said {
             Said::Entry(number, description) => return self.on_entry(number, description),
             Said::End(entries) if self.entries.is_none() => {
@@ -129,11 +118,8 @@ impl Arrivals {
             return early.push(message);
         }
         let Some(file) = self.files.get_mut(&number) else { return };
-        let taken = match Said::decode(message.message()) {
-            Some(Said::Piece { index, data, .. }) => {
-                let bytes = data.len();
-                file.place(index, message.with_piece(bytes))
-            }
+        let taken = match Said::decode(&message.message) {
+            Some(Said::Piece { index, .. }) => file.place(index, message),
             Some(Said::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
             Some(Said::Withdrawn(_)) => {
                 let name = shown(&file.description.path);
@@ -252,10 +238,6 @@ impl Arrivals {
             return None;
         }
         self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
-    }
-
-    pub fn arriving(&self) -> impl Iterator<Item = &Incoming> {
-        self.files.values()
     }
 
     /// Takes an entry. An early one waits for those before it, so that a folder precedes its

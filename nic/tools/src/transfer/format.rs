@@ -43,12 +43,10 @@ pub struct Description {
     pub mode: u16,
 }
 
+/// The length of a stream is unknown until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    File {
-        bytes: u64,
-    },
-    /// A file whose length is unknown until its end.
+    File { bytes: u64 },
     Stream,
     Folder,
 }
@@ -82,51 +80,27 @@ pub fn is_harmless(path: &OsStr) -> bool {
         && !path.to_string_lossy().chars().any(char::is_control)
 }
 
-/// A message of the sender.
+/// A message of the sender. `Sum` follows the last piece of a file; `Withdrawn` is a file that could not
+/// be read to its end; `End` has the number of entries.
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
     Entry(u32, Description),
-    Piece {
-        number: u32,
-        index: u64,
-        data: &'a [u8],
-    },
-    /// Follows the last piece: length and SHA-256 of the file.
-    Sum {
-        number: u32,
-        bytes: u64,
-        sum: Sum,
-    },
-    /// The sender could not read the file to its end.
+    Piece { number: u32, index: u64, data: &'a [u8] },
+    Sum { number: u32, bytes: u64, sum: Sum },
     Withdrawn(u32),
-    /// The total number of entries.
     End(u32),
 }
 
-/// A message of the receiver.
+/// A message of the receiver. `Ready`: the pieces of the file may be sent. `Verified`: the file is on disk
+/// under its name, and this is the SHA-256 of the written content. `Ended`: no entry is accepted any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The receiver accepts the file: its pieces may be sent.
-    Ready {
-        number: u32,
-    },
-    /// The file is on disk under its name; the SHA-256 is of the written content.
-    Verified {
-        number: u32,
-        sum: Sum,
-    },
-    Made {
-        number: u32,
-    },
-    Refused {
-        number: u32,
-        reason: String,
-    },
-    /// The receiver accepts no further entries.
-    Ended {
-        reason: String,
-    },
+    Ready { number: u32 },
+    Verified { number: u32, sum: Sum },
+    Made { number: u32 },
+    Refused { number: u32, reason: String },
+    Ended { reason: String },
 }
 
 const FILE: u8 = b'f';

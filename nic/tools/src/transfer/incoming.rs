@@ -30,14 +30,14 @@ impl Incoming {
     pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
         let goal = out.goal(&description, transfer)?;
         goal.check()?;
-        let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
+        let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder.path.display()));
         let partial = match out.is_stdout() {
             true => out.unnamed().ok_or_else(|| Refusal::new(ONE_FILE))?,
-            false => Partial::create(out.folder(), description.mode).map_err(unwritable)?,
+            false => Partial::create(&out.folder, description.mode).map_err(unwritable)?,
         };
         let bytes = description.bytes();
         bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
-        let keeper = Keeper::start(partial, goal, out.waker().clone())
+        let keeper = Keeper::start(partial, goal, out.waker.clone())
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (beyond, short, has_sum) = (BTreeSet::new(), None, false);
         Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, keeper })
@@ -129,6 +129,7 @@ mod tests {
     use sha2::{Digest, Sha256};
     use spray_test_support::Folder;
 
+    use super::super::format::Said;
     use super::super::out::ONE_TRANSFER;
     use super::*;
 
@@ -152,10 +153,9 @@ mod tests {
         incoming.take_sum(content.len() as u64, Sha256::digest(content).into())
     }
 
-    /// A message that is all piece.
     fn piece(data: &[u8]) -> Lent {
         let (owner, _) = std::sync::mpsc::channel();
-        Lent::new(data.to_vec().into(), &owner)
+        Lent::new(Said::Piece { number: 0, index: 0, data }.encode().into(), &owner)
     }
 
     fn ending(incoming: &mut Incoming) -> Ending {

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::format::{PIECE_BYTES, Sum, hex};
+use super::format::{HEADER, PIECE_BYTES, Sum, hex};
 use super::out::Goal;
 use super::partial::Partial;
 use super::refusal::Refusal;
@@ -26,50 +26,29 @@ pub struct Kept {
 
 pub type Ending = Result<Kept, Refusal>;
 
+/// Writes of all pieces below `Hash::until` precede it. `Sum` is from the sender.
 #[derive(Debug)]
 pub enum Order {
-    Write {
-        index: u64,
-        piece: Lent,
-    },
-    /// Writes of all pieces below this offset have been ordered.
-    Hash {
-        until: u64,
-    },
-    /// The SHA-256 and length from the sender.
-    Sum {
-        sum: Sum,
-        bytes: u64,
-    },
+    Write { index: u64, piece: Lent },
+    Hash { until: u64 },
+    Sum { sum: Sum, bytes: u64 },
 }
 
 /// A received message, returned to its owner on drop, on any thread.
 #[derive(Debug)]
 pub struct Lent {
-    message: Bytes,
-    /// The offset of the piece in the message.
-    start: usize,
+    pub message: Bytes,
     owner: Sender<Bytes>,
 }
 
 impl Lent {
     pub fn new(message: Bytes, owner: &Sender<Bytes>) -> Self {
-        Self { message, start: 0, owner: owner.clone() }
+        Self { message, owner: owner.clone() }
     }
 
-    pub fn message(&self) -> &[u8] {
-        &self.message
-    }
-
-    /// Marks the last `bytes` bytes as a piece.
-    #[must_use]
-    pub fn with_piece(mut self, bytes: usize) -> Self {
-        self.start = self.message.len().saturating_sub(bytes);
-        self
-    }
-
+    /// The content of a message that is a piece.
     pub fn piece(&self) -> &[u8] {
-        self.message.get(self.start..).unwrap_or_default()
+        self.message.get(HEADER..).unwrap_or_default()
     }
 }
 
@@ -173,7 +152,7 @@ impl Work {
 
     /// Writes a piece, and hashes it if it is the next in order.
     fn write(&mut self, at: u64, data: &[u8]) -> std::io::Result<()> {
-        self.partial.file().write_all_at(data, at)?;
+        self.partial.file.write_all_at(data, at)?;
         if at == self.hashed { self.take_next(data) } else { Ok(()) }
     }
 
@@ -184,7 +163,7 @@ impl Work {
         let mut buffer = vec![0; CHUNK.min(until.saturating_sub(self.hashed)) as usize];
         while self.hashed < until && !stopped.load(Ordering::Relaxed) {
             let chunk = &mut buffer[..CHUNK.min(until - self.hashed) as usize];
-            self.partial.file().read_exact_at(chunk, self.hashed)?;
+            self.partial.file.read_exact_at(chunk, self.hashed)?;
             self.take_next(chunk)?;
         }
         Ok(())

@@ -61,7 +61,7 @@ fn run(out: &Out, todo: &Receiver<Job>) {
                 };
                 // The transfer may have been given up.
                 let _ = answer.send((number, begun));
-                out.waker().wake();
+                out.waker.wake();
             }
             Job::GiveUp(file) => drop(file),
         }

@@ -18,13 +18,13 @@ use crate::session::Wake;
 #[derive(Clone, Debug)]
 pub struct Out {
     place: Place,
-    folder: Arc<Folder>,
+    pub folder: Arc<Folder>,
     /// Without `--keep`: the number of the transfer that stored something first.
     taken: Option<Arc<Mutex<Option<u32>>>>,
     /// For standard output: the unnamed file that buffers out-of-order data.
     unnamed: Option<Arc<Mutex<Option<File>>>>,
     /// Wakes the thread that polls for results.
-    waker: Wake,
+    pub waker: Wake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,18 +71,6 @@ impl Out {
             Place::Folder | Place::File(_) => None,
         };
         Ok(Self { place, folder, taken: (!keep).then(Arc::default), unnamed, waker: Wake::default() })
-    }
-
-    pub fn waking(self, waker: Wake) -> Self {
-        Self { waker, ..self }
-    }
-
-    pub fn waker(&self) -> &Wake {
-        &self.waker
-    }
-
-    pub fn folder(&self) -> &Arc<Folder> {
-        &self.folder
     }
 
     //= docs/specs/endpoint.md#END-29 the folder that its user chose

@@ -34,7 +34,7 @@ pub enum Item {
     Sum { number: u32, bytes: u64, sum: Sum },
 }
 
-enum Order {
+pub enum Order {
     Open,
     Read(u32),
     Close(u32),
@@ -77,14 +77,6 @@ impl Outgoing {
         Ok(Self { orders, parts, dropped })
     }
 
-    pub fn open(&self) {
-        self.order(Order::Open);
-    }
-
-    pub fn read(&self, number: u32) {
-        self.order(Order::Read(number));
-    }
-
     pub fn drop_file(&self, number: u32) {
         lock(&self.dropped).insert(number);
         self.order(Order::Close(number));
@@ -94,7 +86,7 @@ impl Outgoing {
         self.parts.try_recv().ok()
     }
 
-    fn order(&self, order: Order) {
+    pub fn order(&self, order: Order) {
         // A thread that has ended has reported the reason.
         let _ = self.orders.send(order);
     }
@@ -279,9 +271,9 @@ mod tests {
     /// The pieces of the only file, and its end.
     fn parts(content: Vec<u8>, kind: EntryKind) -> (Vec<Vec<u8>>, Item) {
         let outgoing = start(content, kind);
-        outgoing.open();
+        outgoing.order(Order::Open);
         assert!(matches!(next(&outgoing), Item::Entry(0, _)));
-        outgoing.read(0);
+        outgoing.order(Order::Read(0));
         let mut pieces = Vec::new();
         loop {
             match next(&outgoing) {
@@ -348,13 +340,13 @@ mod tests {
             .collect();
         let outgoing = Outgoing::start_with(entries.into_iter(), Wake::default()).unwrap();
         for number in 0..20 {
-            outgoing.open();
+            outgoing.order(Order::Open);
             assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
         }
         // Those that are to be read, too.
-        (0..10).for_each(|number| outgoing.read(number));
+        (0..10).for_each(|number| outgoing.order(Order::Read(number)));
         (0..20).for_each(|number| outgoing.drop_file(number));
-        outgoing.open();
+        outgoing.order(Order::Open);
         let mut read = 0;
         while !matches!(next(&outgoing), Item::End(20)) {
             read += 1;
@@ -376,13 +368,13 @@ mod tests {
         std::fs::write(folder.path().join("there"), "four").unwrap();
         std::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
         let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into(), Wake::default()).unwrap();
-        outgoing.open();
+        outgoing.order(Order::Open);
         for path in ["gone", "link"] {
             assert!(matches!(next(&outgoing), Item::Failed(failed, _) if failed == path));
         }
         let described = Description { path: "there".into(), kind: EntryKind::File { bytes: 4 }, mode: 0o644 };
         assert_eq!(next(&outgoing), Item::Entry(0, described));
-        outgoing.open();
+        outgoing.order(Order::Open);
         assert_eq!(next(&outgoing), Item::End(1));
     }
 }

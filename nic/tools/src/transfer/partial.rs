@@ -20,7 +20,7 @@ use super::refusal::Refusal;
 /// A partial file, removed on drop unless it was renamed.
 #[derive(Debug)]
 pub struct Partial {
-    file: File,
+    pub file: File,
     /// `None` if the file system has no locks: nothing is considered stale then.
     _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
@@ -62,10 +62,6 @@ impl Partial {
         let folder = self.folder.path.display();
         let why = format!("the file has {bytes} bytes, and the file system of {folder} has room for {room}");
         Err(Refusal(format!("{why}; make room there, and send it again")))
-    }
-
-    pub fn file(&self) -> &File {
-        &self.file
     }
 
     /// Restricts the permissions to `mode`, syncs the content, renames the file to `to_name` in
@@ -163,7 +159,7 @@ mod tests {
         let dir = Temporary::new();
         let target = dir.path().join("x");
         let [first, second] = [(); 2].map(|()| create(&dir));
-        first.file().write_all_at(b"1", 0).unwrap();
+        first.file.write_all_at(b"1", 0).unwrap();
         give_name(first, false).unwrap();
         assert_eq!(give_name(second, false).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&target).unwrap(), b"1");
@@ -193,7 +189,7 @@ mod tests {
         let root = Arc::new(Folder::open(dir.path()).unwrap());
         for mode in [0o755, 0o7755] {
             let partial = Partial::create(&root, mode).unwrap();
-            partial.file().set_permissions(Permissions::from_mode(0o7755)).unwrap();
+            partial.file.set_permissions(Permissions::from_mode(0o7755)).unwrap();
             let name = format!("{mode:o}");
             partial.give_name(&root, OsStr::new(&name), mode, false).unwrap();
             let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();

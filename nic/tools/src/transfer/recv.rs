@@ -64,20 +64,20 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         session.outlast_outages();
     }
     let stop = Stop::on_signals()?;
-    let stale = if out.is_stdout() { 0 } else { remove_stale(&out.folder().path) };
+    let stale = if out.is_stdout() { 0 } else { remove_stale(&out.folder.path) };
     if stale > 0 {
-        note!("spray: removed {stale} unfinished files of killed receivers from {}", out.folder().path.display());
+        note!("spray: removed {stale} unfinished files of killed receivers from {}", out.folder.path.display());
     }
     session.confine(&out.reach())?;
     let limits = Limits::new(arguments.interface.timeout);
     let receiver = |shard| -> Outcome<Receiving> {
-        let out = out.clone().waking(session.waker(shard));
+        let out = Out { waker: session.waker(shard), ..out.clone() };
         let receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr())?;
         Ok(Receiving { interface: Some(session.taken()), ..receiving })
     };
     let mut receivers = (0..session.shards()).map(receiver).collect::<Outcome<Vec<_>>>()?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
-    let (name, address) = (session.device_name(), session.config().address);
+    let (name, address) = (session.name.clone(), session.first().endpoint.config().address);
     receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}; {}", out.what()));
     let steps = receivers.iter_mut().map(|receiving| |endpoint: &mut _, now| receiving.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
@@ -152,7 +152,7 @@ impl Receiving {
             self.check_at = now.after(CHECK_PS);
             self.check_patience(endpoint, now);
         }
-        if self.transfers.values().any(|transfer| transfer.arrivals.arriving().next().is_some()) {
+        if self.transfers.values().any(|transfer| !transfer.arrivals.files.is_empty()) {
             let (transfers, meter) = (&self.transfers, &mut self.meter);
             self.progress.update(|| state(transfers, meter));
         }
@@ -267,7 +267,7 @@ impl Receiving {
             [(ENDED_OF_ADDRESS, &|it| it.peer == peer), (REFUSED, &is_refused), (TRANSFERS, &|it| !is_refused(it))];
         for (most, is_of) in kinds {
             let ended = self.transfers.iter().filter(|(_, it)| it.over && is_of(it));
-            let mut ended: Vec<_> = ended.map(|(&id, it)| (it.arrivals.transfer(), id)).collect();
+            let mut ended: Vec<_> = ended.map(|(&id, it)| (it.arrivals.transfer, id)).collect();
             ended.sort_unstable_by_key(|&(begun, _)| std::cmp::Reverse(begun));
             for (_, id) in ended.split_off(most.min(ended.len())) {
                 endpoint.abort(id);
@@ -293,7 +293,7 @@ impl Receiving {
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;
-        let arrivals = Arrivals::new(transfer.arrivals.transfer(), &self.opener);
+        let arrivals = Arrivals::new(transfer.arrivals.transfer, &self.opener);
         let ended = Transfer { peer, patience, arrivals, over: true };
         let answer = Answer::Ended { reason: refusal.0.clone() };
         // The connection may be gone.
@@ -319,7 +319,7 @@ impl Receiving {
     }
 
     fn on_broken(&mut self, peer: IpAddr, arrivals: &Arrivals, why: &str) {
-        self.out.release(arrivals.transfer());
+        self.out.release(arrivals.transfer);
         self.partly |= arrivals.tally.kept() > 0;
         self.progress.clear();
         let kept = match arrivals.tally.kept() {
@@ -390,7 +390,7 @@ impl Receiving {
 
     fn object(&self, peer: IpAddr, tally: &Tally, seconds: f64) -> serde_json::Value {
         let one = tally.last.as_ref().filter(|_| tally.kept() == 1);
-        let path = one.map_or_else(|| self.out.folder().path.clone(), |kept| kept.path.clone());
+        let path = one.map_or_else(|| self.out.folder.path.clone(), |kept| kept.path.clone());
         serde_json::json!({
             "from": peer,
             "path": path.to_string_lossy(),
@@ -428,7 +428,7 @@ impl Receiving {
         if let Some(transfer) = self.transfers.get_mut(&connection) {
             transfer.over = true;
             transfer.arrivals.discard();
-            self.out.release(transfer.arrivals.transfer());
+            self.out.release(transfer.arrivals.transfer);
         }
         endpoint.close(connection);
     }
@@ -475,7 +475,7 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
         }
         _ => {
             let what = format!("{} files and {} folders, {bytes} bytes,", tally.files, tally.folders);
-            let told = line(what, out.folder().path.display().to_string());
+            let told = line(what, out.folder.path.display().to_string());
             format!("{told}\neach file has the sender's SHA-256")
         }
     }
@@ -483,7 +483,7 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
 
 /// The progress line of one file, or of all together.
 fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> String {
-    let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.arriving()).collect();
+    let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.files.values()).collect();
     let name = match &files[..] {
         [file] => shown(&file.description.path),
         files => format!("{} files", files.len()),
@@ -529,7 +529,7 @@ mod tests {
                 receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
                 receiving.limit_ended(address, &mut endpoint);
             }
-            let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer()).collect();
+            let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer).collect();
             assert_eq!(numbers.len() as u32, left, "{addresses} addresses, {each} each, {kept} kept");
             assert!(numbers.iter().all(|&number| number >= addresses * each - left), "{numbers:?}");
         }

@@ -8,7 +8,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
 use super::format::{Answer, Description, EntryKind, HEADER, Said, Sum, WINDOW, shown};
 use super::meter::Meter;
-use super::outgoing::{Item, Outgoing};
+use super::outgoing::{Item, Order, Outgoing};
 use super::report::{FileReport, Measured, Report};
 use super::tree::Tree;
 use crate::args;
@@ -265,7 +265,7 @@ impl Sending {
         match (answer, pending.stage, pending.description.kind) {
             (Some(Answer::Ready { .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
                 pending.stage = Stage::Reading;
-                self.outgoing.read(number);
+                self.outgoing.order(Order::Read(number));
             }
             (Some(Answer::Made { .. }), Stage::Described, EntryKind::Folder) => {
                 self.folders += 1;
@@ -312,7 +312,7 @@ impl Sending {
         }
         while !self.ended && self.pending.len() + self.asked < WINDOW {
             self.asked += 1;
-            self.outgoing.open();
+            self.outgoing.order(Order::Open);
         }
         while (self.queued.len() as u64) < QUEUED {
             let Some(part) = self.outgoing.next() else { break };
@@ -432,7 +432,7 @@ impl Sending {
         let measured = Measured {
             seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
             counted: self.counted,
-            own_payload_bytes: session.config().flow.payload_bytes,
+            own_payload_bytes: session.first().endpoint.config().flow.payload_bytes,
             freezes: session.freezes(),
             interface: Some(session.taken()),
             strays,
