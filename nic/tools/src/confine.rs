@@ -16,12 +16,8 @@ pub use self::files::Reach;
 use crate::failure::Outcome;
 use crate::note;
 
-/// Gives up everything but `reach` and open sockets. Prints a warning about what the kernel does
-/// not support.
-///
-/// # Errors
-/// 2 if capabilities cannot be given up, or one is needed for files of other users and Landlock is
-/// missing.
+/// Gives up everything but `reach` and open sockets. Fails with 2 if capabilities cannot be given
+/// up, or Landlock is missing and one is needed for files of other users.
 //= docs/specs/endpoint.md#END-29 before it starts a thread
 pub fn confine(reach: &Reach<'_>) -> Outcome {
     rights::no_new_privileges()?;

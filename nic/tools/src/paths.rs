@@ -70,7 +70,7 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     Ok(())
 }
 
-/// Names the XDP program on the interface of this address: it may take the answers.
+/// Names the XDP program on the interface of this address, which may take the answers.
 fn occupied(from: IpAddr) -> Option<String> {
     let has = |found: &InterfaceAddress| {
         let address = found.address.as_ref();

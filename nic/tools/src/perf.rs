@@ -17,7 +17,7 @@ use spray_nic::EndpointConfig;
 pub use self::client::perf;
 pub use self::serve::serve;
 
-/// Maximum length of a message.
+/// Of a message.
 pub const MOST_BYTES: u32 = 16 << 20;
 
 fn adjust(config: &mut EndpointConfig) {

@@ -27,11 +27,11 @@ use crate::note;
 use crate::session::{PathOptions, Session, Step};
 use crate::stop::Stop;
 
-/// Queue length of the TUN device, in packets.
+/// In packets.
 const QUEUE: u32 = 128;
-/// Packets read between two polls of the endpoint.
+/// Packets between two polls of the endpoint.
 const BATCH: usize = 32;
-/// Limit of a peer's outstanding bytes in a connection.
+/// Outstanding bytes of a peer in a connection.
 const GRANT_BYTES: u64 = 8 << 20;
 
 /// Carries packets between the TUN device and other machines, until Ctrl-C.
@@ -146,16 +146,14 @@ fn open(arguments: &args::Tunnel, threads: usize) -> Outcome<Vec<Tun>> {
     Ok(queues)
 }
 
-/// A thread of a tunnel: a queue of the TUN device, and connections to all machines.
 struct Tunnel {
     shard: usize,
     tun: Tun,
     links: Vec<Gateway>,
     inbound: Inbound,
-    /// Resolves next hops, if the device does not.
+    /// If the device does not resolve next hops.
     resolver: Option<Resolver>,
     buffer: Box<[u8]>,
-    /// Maps flows to lanes.
     hash: RandomState,
 }
 
@@ -180,12 +178,10 @@ impl Tunnel {
         Ok(read.map_err(|error| Failure::failed(format!("the TUN device {} is gone: {error}", self.tun.name())))?)
     }
 
-    /// Reads packets from the TUN device and sends them.
     fn read<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> std::io::Result<()> {
         for _ in 0..BATCH {
             let Some(bytes) = self.tun.read(&mut self.buffer)? else { break };
-            // The kernel also sends neighbour discovery and multicast, which have no destination
-            // here.
+            // The kernel also sends neighbour discovery and multicast.
             let Some(flow) = self.buffer.get(Tun::HEADER..bytes).and_then(packet::flow) else { continue };
             if self.links.iter().any(|link| link.remote.address == flow.destination) {
                 static SAID: Once = Once::new();

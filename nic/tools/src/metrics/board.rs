@@ -20,8 +20,8 @@ pub struct Metric {
     pub is_counter: bool,
     /// Labels and values.
     pub values: Vec<(Labels, f64)>,
-    /// Buckets of a histogram: upper bounds, the last one `f64::MAX`, and counts. Its only value is
-    /// then the sum of the samples.
+    /// Of a histogram: upper bounds, the last one `f64::MAX`, and counts. Its only value is the
+    /// sum.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -62,7 +62,6 @@ impl Metric {
     }
 }
 
-/// The sections of all threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board(Arc<Mutex<Vec<Vec<Metric>>>>);
 
@@ -91,7 +90,6 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Merges all sections. Values with the same name and labels add up.
     fn sum(&self) -> Vec<Metric> {
         let parts = self.parts();
         let Some((first, others)) = parts.split_first() else { return Vec::new() };
@@ -143,7 +141,6 @@ fn write(encoder: &mut MetricEncoder<'_>, is_counter: bool, value: f64) -> Resul
     if is_counter { encoder.encode_counter::<NoLabelSet, _, u64>(&value, None) } else { encoder.encode_gauge(&value) }
 }
 
-/// Escapes a label's value, which the encoder does not.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -13,15 +13,14 @@ use tokio::task::AbortHandle;
 use super::board::Board;
 use crate::failure::{Failure, Outcome};
 
-/// Limit of concurrent connections. The oldest is closed: requests are short, so it is the slowest.
+/// Beyond this limit the oldest is closed, which is the slowest, since requests are short.
 pub(super) const CONNECTIONS: usize = 16;
-/// Limits of a request's header.
 const MOST_BYTES: usize = 8192;
 const MOST_FIELDS: usize = 64;
 /// Timeout of a connection. In tests it must not be the reason that a connection ends.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 1 });
 
-/// A server that holds its port until it is started.
+/// Holds its port until it is started.
 #[derive(Debug)]
 pub(super) struct Server {
     address: SocketAddr,
@@ -29,10 +28,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Binds the port.
-    ///
-    /// # Errors
-    /// 2 if it is in use, or the address is not of this machine.
+    /// Binds the port. Fails with 2 if it is in use, or the address is not of this machine.
     pub(super) fn open(address: SocketAddr, board: Board) -> Outcome<Self> {
         let refused = |error: std::io::Error| {
             let is_down = matches!(error.kind(), ErrorKind::NetworkUnreachable | ErrorKind::AddrNotAvailable);
@@ -63,10 +59,6 @@ impl Server {
         self.address
     }
 
-    /// Starts the server thread, which runs until the process ends.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
     pub(super) fn start(&mut self) -> Outcome {
         let Some((runtime, listener, board)) = self.work.take() else { return Ok(()) };
         let serve = move || runtime.block_on(serve(listener, board));
@@ -94,7 +86,6 @@ async fn serve(listener: TcpListener, board: Board) {
     }
 }
 
-/// Answers one request.
 async fn talk(mut stream: TcpStream, board: Board) -> io::Result<()> {
     let mut head = Vec::new();
     let answer = loop {

@@ -1,4 +1,4 @@
-//! The metrics of an endpoint: frames, counters of connections, round-trip times, freezes.
+//! The metrics of an endpoint.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,7 @@ use spray_nic::device::{Device, DeviceStats};
 use super::{Labels, Metric, Section};
 use crate::session::Freezes;
 
-/// Interval of updates.
 const EVERY: Duration = Duration::from_millis(200);
-/// Limit of connections with metrics of their own.
 const CONNECTIONS: usize = 64;
 
 #[derive(Debug, Default)]
@@ -26,8 +24,7 @@ impl Session {
         Self { part, next: None }
     }
 
-    /// Updates the metrics at intervals. `strays` returns the frames lost on queues without a
-    /// socket.
+    /// `strays` returns the frames lost on queues without a socket.
     pub fn update<D: Device>(
         &mut self,
         endpoint: &Endpoint<D>,
@@ -59,14 +56,13 @@ fn all<D: Device>(endpoint: &Endpoint<D>, freezes: &Freezes, strays: u64) -> Vec
     all
 }
 
-/// Round-trip times of all connections, in octaves from 8 us to 34 s.
+/// In octaves from 8 us to 34 s.
 fn round_trips(rtts: &RttHistogram) -> Metric {
     let seconds = |ps: u64| if ps == u64::MAX { f64::MAX } else { ps as f64 / 1e12 };
     let buckets = rtts.octaves(1 << 23, 22).map(|(most_ps, count)| (seconds(most_ps), count));
     Metric::histogram("rtt_seconds", "Round-trip times of all connections", rtts.sum_ps() / 1e12, buckets.collect())
 }
 
-/// Adds a value for each word of one label.
 fn labelled<const N: usize>(metric: Metric, label: &'static str, values: [(&'static str, u64); N]) -> Metric {
     let add =
         |metric: Metric, (word, value): (&'static str, u64)| metric.with(vec![(label, word.into())], value as f64);
@@ -82,7 +78,6 @@ fn total(side: &str, Counter { name, about, value }: Counter) -> Metric {
     Metric::counter(name, about.trim_end_matches('.')).with(Labels::new(), value)
 }
 
-/// Frames by kind, and discarded frames by cause.
 fn frames<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
     let mut frames = Metric::counter("frames", "Frames that were sent, and frames that arrived and parsed");
     let mut events = Metric::counter("endpoint_events", "Frames refused and other events, by name as in EndpointStats");

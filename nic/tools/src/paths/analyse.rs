@@ -13,19 +13,16 @@ pub struct Analysis {
     pub values: Vec<Value>,
     pub hops: Vec<Hop>,
     pub paths: Vec<Path>,
-    /// Of the values that arrive, or of all if the far end does not answer; `None` for a single
-    /// path.
+    /// Of values that arrive, or of all if the far end is silent; `None` for a single path.
     pub evenness: Option<Evenness>,
 }
 
-/// An entropy value.
 #[derive(Debug, Serialize)]
 pub struct Value {
     pub port: u16,
     /// Index in [`Analysis::paths`].
     pub path: usize,
     pub state: State,
-    /// The address that answered at each hop.
     pub hops: Vec<Option<IpAddr>>,
     pub sent: u32,
     pub answered: u32,
@@ -39,11 +36,9 @@ pub enum State {
     Arrives,
     Refused,
     Lost,
-    /// The far end answers no value.
     Unknown,
 }
 
-/// Round-trip times to the far end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rtt {
     pub rtt_min_us: Option<f64>,
@@ -55,10 +50,10 @@ pub struct Rtt {
 pub struct Hop {
     pub hop: usize,
     pub routers: Vec<Router>,
-    /// The number of values without an answer here.
+    /// Without an answer here.
     pub silent: usize,
     pub limited: bool,
-    /// Values assumed to pass the only router, without an answer of their own.
+    /// Assumed to pass the only router, without an answer of their own.
     pub assumed: usize,
 }
 
@@ -85,8 +80,7 @@ pub struct Evenness {
     pub paths: usize,
     pub jain: f64,
     pub max_over_mean: f64,
-    /// The probability that a uniform hash is as uneven (chi-square test); `None` for too few
-    /// values.
+    /// That a uniform hash is as uneven (chi-square test); `None` for too few values.
     pub probability: Option<f64>,
 }
 
@@ -103,7 +97,6 @@ fn us(time: Duration) -> f64 {
 }
 
 impl Path {
-    /// The fraction of probes lost.
     pub fn loss(&self) -> f64 {
         1.0 - f64::from(self.answered) / f64::from(self.sent.max(1))
     }
@@ -122,14 +115,13 @@ impl Analysis {
         self.paths.iter().filter(move |path| path.state == state)
     }
 
-    /// The number of arriving values whose hop `at`, from 0, is `address`.
+    /// The number of arriving values that pass `address` at hop `at`, from 0.
     pub fn passing(&self, at: usize, address: Option<IpAddr>) -> usize {
         let passes = |value: &&Value| value.state == State::Arrives && value.hops.get(at) == Some(&address);
         self.values.iter().filter(passes).count()
     }
 
-    /// The addresses that tell a path from the others of its state; all of them if it is the only
-    /// one.
+    /// The addresses that are not on all paths of the same state; all if there are none.
     pub fn via(&self, path: &Path) -> String {
         let is_common = |address: &IpAddr| self.of(path.state).all(|other| other.hops.contains(&Some(*address)));
         let all: Vec<IpAddr> = path.hops.iter().flatten().copied().collect();
@@ -180,8 +172,8 @@ fn fits(hops: &[Option<IpAddr>], way: &[Option<IpAddr>]) -> bool {
     hops.len() == way.len() && hops.iter().zip(way).all(|(ours, theirs)| ours.is_none() || ours == theirs)
 }
 
-/// The path of each value. Linux answers with the address of the return path, so the last router
-/// may have several addresses: behind the same routers they are taken as one.
+/// The path of each value. Linux routers answer with the address of the return path, so the
+/// addresses of the last router behind the same routers are taken as one.
 fn ways(values: &[Value]) -> Vec<Vec<Option<IpAddr>>> {
     let mut last: BTreeMap<Vec<Option<IpAddr>>, IpAddr> = BTreeMap::new();
     let way = |value: &Value| {
@@ -203,7 +195,7 @@ fn address(reply: Reply, to: IpAddr) -> IpAddr {
     }
 }
 
-/// Groups values by path. A value with missing answers joins the only path that it matches.
+/// A value with missing answers joins the only path that it matches.
 fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
     let taken = ways(values);
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -261,7 +253,6 @@ impl Evenness {
     }
 
     fn of_counts(counts: &[f64]) -> Option<Self> {
-        /// Minimum mean of values per path for the test.
         const LEAST: f64 = 5.0;
         let (paths, sum) = (counts.len(), counts.iter().sum::<f64>());
         let mean = sum / paths as f64;

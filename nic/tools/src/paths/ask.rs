@@ -25,13 +25,10 @@ pub struct Answer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// An endpoint of spray at the far end.
     Endpoint,
-    /// The far end's kernel: the port is closed.
     Kernel,
-    /// A router at which the TTL expired.
     Router(IpAddr),
-    /// A host that does not forward the probe, and the reason.
+    /// The reason why a host does not forward the probe.
     Refused(IpAddr, &'static str),
 }
 
@@ -46,13 +43,10 @@ pub struct Plan {
 pub struct Survey {
     /// [`Reply::Endpoint`] or [`Reply::Kernel`], if the far end answers.
     pub by: Option<Reply>,
-    /// By value.
     pub ends: Vec<End>,
-    /// By hop.
     pub levels: Vec<Level>,
 }
 
-/// Probes of a value to the far end.
 #[derive(Clone, Debug, Default)]
 pub struct End {
     pub sent: u32,
@@ -66,38 +60,30 @@ impl End {
     }
 }
 
-/// Probes of all values to one hop.
 #[derive(Debug, Default)]
 pub struct Level {
     /// By value.
     pub answers: Vec<Option<(Reply, Duration)>>,
-    /// Whether the answers are rate-limited.
     pub limited: bool,
-    /// Values assumed to pass the only router, without an answer of their own.
+    /// Assumed to pass the only router, without an answer of their own.
     pub assumed: usize,
-    /// Values that passed two routers here: packets of one value take several paths.
+    /// Passed two routers here.
     pub unsteady: Vec<(usize, IpAddr, IpAddr)>,
 }
 
-/// The TTL of data.
 pub const FAR: u8 = spray_wire::INITIAL_TTL;
-/// Timeout of answers.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 const FAR_GAP: Duration = Duration::from_millis(1);
-/// Initial gap between probes to a hop.
 const HOP_GAP: Duration = Duration::from_millis(5);
 /// No router is known to answer less than once a second.
 const MOST_GAP: Duration = Duration::from_millis(1050);
-/// If so many values pass one router, a second one is unlikely: missed once in 256 cases.
+/// A second router is unlikely if so many values pass one: missed once in 256 cases.
 const SURE: usize = 9;
-/// The number of values that are probed again for a stable path.
 const TWICE: usize = 8;
-/// Only if answers come at least this often.
 const SOON: Duration = Duration::from_millis(250);
-/// Gives up after this number of silent hops if the far end is silent too.
+/// Gives up after these if the far end is silent, too.
 const SILENT_HOPS: usize = 3;
 
-/// Probes the far end, then every hop.
 pub fn survey(net: &mut impl Network, plan: &Plan, mut tell: impl FnMut(String)) -> Survey {
     let mut survey = far_end(net, plan, &mut tell);
     let mut active: Vec<usize> = order(plan.values);
@@ -179,8 +165,8 @@ impl Survey {
 }
 
 impl Level {
-    /// Probes until all values are answered, or nothing more comes. Where answers are rate-limited
-    /// and all pass one router, values that reach the far end (`ends`) are not probed one by one.
+    /// Probes until nothing more comes. Where answers are rate-limited and all pass one router,
+    /// values that reach the far end (`ends`) are not probed one by one.
     fn ask(net: &mut impl Network, values: &[usize], ttl: u8, ends: &[End]) -> Self {
         let is_alive = |value: usize| ends.get(value).is_some_and(End::is_alive);
         let all = values.iter().max().map_or(0, |most| most + 1).max(ends.len());
@@ -223,7 +209,7 @@ impl Level {
         is_first
     }
 
-    /// The answer of the only router here, once others are unlikely.
+    /// The answer of the only router here, if others are unlikely.
     fn sole(&self) -> Option<(Reply, Duration)> {
         let mut answers = self.answers.iter().flatten();
         let first = answers.next().filter(|(reply, _)| !matches!(reply, Reply::Refused(..)))?;
@@ -231,8 +217,7 @@ impl Level {
         (is_sole && answers.count() + 1 >= SURE).then_some(*first)
     }
 
-    /// Where there are several routers, probes some values again to see whether their path is
-    /// stable.
+    /// Probes some values again if there are several routers: is their path stable?
     fn ask_again(&mut self, net: &mut impl Network, values: &[usize], ttl: u8, gap: Duration) {
         let router = |level: &Self, value: usize| match level.answers[value] {
             Some((Reply::Router(address), _)) => Some(address),
@@ -254,7 +239,7 @@ impl Level {
     }
 }
 
-/// Sends a probe of each value and waits for the answers, or until `is_enough` accepts one.
+/// Sends a probe of each value and waits for answers, or until `is_enough` accepts one.
 fn pass(net: &mut impl Network, values: &[usize], ttl: u8, gap: Duration, mut is_enough: impl FnMut(&Answer) -> bool) {
     let (mut left, mut answers, mut next) = (values.len(), Vec::new(), net.now());
     let mut hear = |net: &mut _, until: Duration, left: &mut usize| {

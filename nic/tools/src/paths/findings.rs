@@ -13,7 +13,7 @@ use super::probe::FORBIDDEN;
 pub struct Finding {
     pub kind: Kind,
     pub text: String,
-    /// The values concerned; empty for all.
+    /// Empty for all.
     pub ports: Vec<u16>,
 }
 
@@ -21,41 +21,33 @@ pub struct Finding {
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     NoAnswer,
-    /// Another program takes the answers.
     InUse,
-    /// The kernel answers, but no endpoint.
     NoEndpoint,
     OnePath,
     SilentRouters,
-    /// A path, or one of several behind a router, loses everything, or a filter drops these values.
+    /// A dead path, one of several behind a router, or a filter of these values.
     DeadPath,
     Refused,
-    /// The answers are lost on the way back.
+    /// The answers are lost.
     WayBack,
     Slow,
     Lossy,
     Uneven,
-    /// Packets of one value take several paths.
     Unsteady,
-    /// A router limits the rate of its answers.
     Limited,
 }
 
-/// A value or path is slow if its round trip exceeds that of the fast ones by this factor
+/// Slow is what exceeds the fast values by this factor
 const SLOW_TIMES: f64 = 2.0;
-/// and by this many microseconds: less may be the machine's own delay.
+/// and this number of microseconds: less may be the machine's own delay.
 const SLOW_US: f64 = 300.0;
-/// Minimum number of round trips.
 const SOME: u32 = 3;
-/// A path is lossy above this fraction
 const LOSSY: f64 = 0.01;
-/// and number of lost probes.
 const LOST: u32 = 2;
 /// Significance level of the test for evenness.
 const RARELY: f64 = 0.01;
 
-/// Returns all findings, the most serious first. `occupied` describes the program on this side's
-/// interface.
+/// The most serious first. `occupied` describes the program on this side's interface.
 pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Vec<Finding> {
     let mut all: Vec<Finding> = far_end(survey, to, occupied).into_iter().collect();
     all.extend(refused(analysis, survey));
@@ -125,7 +117,6 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     by.iter().map(text).collect()
 }
 
-/// Values that never arrive, by the last router that answers them.
 fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
     let mut by_last: BTreeMap<(usize, Option<IpAddr>), Vec<&Value>> = BTreeMap::new();
     for value in analysis.values.iter().filter(|value| value.state == State::Lost) {
@@ -158,7 +149,7 @@ fn ports(values: &[&Value]) -> Vec<u16> {
     values.iter().map(|value| value.port).collect()
 }
 
-/// What takes much longer than the fastest quarter of values: paths, and single values of others.
+/// Compared with the fastest quarter of values: slow paths, and slow values of others.
 fn slow(analysis: &Analysis) -> Vec<Finding> {
     let mut all: Vec<f64> = analysis.values.iter().filter_map(|value| value.rtt.rtt_p50_us).collect();
     all.sort_by(f64::total_cmp);

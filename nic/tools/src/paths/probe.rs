@@ -36,15 +36,12 @@ pub struct Route {
 pub struct Prober {
     route: Route,
     begun: Instant,
-    /// By value.
     lanes: Vec<Lane>,
-    /// Receives the answers of endpoints.
     answers: UdpSocket,
-    /// The index of its port.
     shard: u8,
-    /// The value, TTL and send time by probe number; no time once answered.
+    /// Value, TTL and send time by probe number; no time once answered.
     sent: Vec<(usize, u8, Option<Duration>)>,
-    /// Proves that an answer's sender has received the probe.
+    /// Proves that the sender of an answer has received the probe.
     cookie: u64,
     stop: Stop,
 }
@@ -52,17 +49,14 @@ pub struct Prober {
 struct Lane {
     socket: UdpSocket,
     port: u16,
-    /// The number of its last probe.
     last: usize,
 }
 
-/// Maximum length of a probe with all headers.
 const SPACE: usize = 256;
 /// Offset of the connection number in a Connect.
 const NUMBER: usize = 20;
 
 impl Route {
-    /// Finds the source address, unless `from` gives it.
     pub fn find(to: IpAddr, from: Option<IpAddr>, ports: Ports, key: Option<PublicKey>) -> Outcome<Self> {
         let from = match from {
             Some(from) if from.is_ipv4() != to.is_ipv4() => {
@@ -119,7 +113,7 @@ impl Route {
 }
 
 impl Prober {
-    /// Opens a socket for each port. Also returns the ports that are in use.
+    /// Also returns the ports that are in use.
     pub fn open(route: Route, ports: &[u16], cookie: u64, stop: Stop) -> Outcome<(Self, Vec<u16>)> {
         let at = |port| SocketAddr::new(route.from, port);
         let (mut lanes, mut taken, mut why) = (Vec::with_capacity(ports.len()), Vec::new(), None);
@@ -150,7 +144,7 @@ impl Prober {
         self.lanes.iter().map(|lane| lane.port).collect()
     }
 
-    /// The answer to probe `number`, unless it was answered before.
+    /// `None` if it was answered before.
     fn answered(&mut self, number: usize, reply: Reply) -> Option<Answer> {
         let now = self.now();
         let (value, ttl, at) = self.sent.get_mut(number)?;
@@ -250,13 +244,11 @@ pub struct Told {
     /// Type and code, and whether it is ICMPv6.
     pub kind: (u8, u8, bool),
     pub by: IpAddr,
-    /// The destination of the datagram.
     pub to: Option<IpAddr>,
     /// The quoted UDP payload, often empty.
     quoted: Vec<u8>,
 }
 
-/// Reads the next ICMP error from a socket's error queue.
 pub fn told(socket: &UdpSocket) -> Option<Told> {
     loop {
         let mut quoted = [0; SPACE];
@@ -286,7 +278,6 @@ pub fn told(socket: &UdpSocket) -> Option<Told> {
 }
 
 impl Told {
-    /// The number of the quoted probe.
     fn number(&self, cookie: u64) -> Option<usize> {
         let number = self.quoted.get(NUMBER..)?.first_chunk()?;
         let quoted = self.quoted.get(NUMBER + 4..)?.first_chunk()?;

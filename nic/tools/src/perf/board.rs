@@ -8,10 +8,8 @@ use super::interval::Look;
 #[derive(Debug)]
 pub(super) struct Board {
     looks: Box<[Mutex<Look>]>,
-    /// By thread, the counters at the start of the measured time.
     bases: Box<[Mutex<Look>]>,
     ready: AtomicUsize,
-    /// Whether the measured time is over.
     pub(super) over: AtomicBool,
     done: AtomicUsize,
 }
@@ -52,12 +50,11 @@ impl Board {
         *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
     }
 
-    /// The sum of `first`, of the first thread, and of the latest of the others.
+    /// `first` is of the first thread.
     pub(super) fn sum(&self, first: Look) -> Look {
         with_others(first, &self.looks)
     }
 
-    /// The sum of the counters at the start of the measured time.
     pub(super) fn base(&self, first: Look) -> Look {
         with_others(first, &self.bases).seen_at(first.at)
     }

@@ -42,7 +42,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     outcome
 }
 
-/// Measures, and stores the results up to a failure in `document`.
+/// `document` has the results up to a failure.
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
@@ -77,7 +77,6 @@ pub(super) struct Client<'a> {
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     begun_at: Option<Time>,
-    /// Counters at the start of the measured time.
     base: Look,
     cpu: Cpu,
     counts: bool,
@@ -85,9 +84,8 @@ pub(super) struct Client<'a> {
     /// The last counters, at the time when payload last moved.
     moved: Look,
     asides: Asides,
-    /// When sending stopped.
     over_at: Option<Time>,
-    /// The final counters: everything is acknowledged, or all figures of the server are here.
+    /// The final counters.
     closed: Option<Look>,
     /// Why a connection ended before the server's figures.
     lost: Option<String>,
@@ -96,23 +94,20 @@ pub(super) struct Client<'a> {
 
 struct Lane {
     request: Request,
-    /// The message that contains it.
     asked: Option<MessageId>,
     omitted: Omitted,
-    /// Whether the server's figures are requested.
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
     pinged_at: Time,
-    /// Pings that are not acknowledged.
     pings: u32,
     /// Whether the server's figures have come, or will not come.
     is_done: bool,
 }
 
-/// Interval of updates of the board, in picoseconds.
+/// In picoseconds.
 const COUNT_PS: u64 = 2_000_000_000;
-/// Timeout of the server's figures, after the last data.
+/// After the last data.
 const FIGURES_PS: u64 = 5 * PS_PER_S;
 
 impl<'a> Client<'a> {
@@ -284,7 +279,7 @@ impl<'a> Client<'a> {
         self.connections.values().all(|lane| lane.is_open)
     }
 
-    /// Updates the board at intervals. Returns whether the requested number of bytes was sent.
+    /// Returns whether the requested number of bytes was sent.
     fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
         if now < self.counted_at.after(COUNT_PS) || self.closed.is_some() {
             return false;
@@ -369,7 +364,6 @@ impl<'a> Client<'a> {
         self.connections.values_mut().filter_map(|lane| lane.pump.as_mut()).for_each(Pump::stop);
     }
 
-    /// Requests the server's figures on connections whose payload is all acknowledged.
     fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
@@ -381,7 +375,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Ends the connections once the server's figures are here or time out.
     fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
         self.ask(endpoint);
         let is_late = now >= over_at.max(self.moved.at).after(FIGURES_PS);
@@ -412,7 +405,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Why the server's figures of a connection are missing.
     fn missing(&self, is_late: bool) -> Option<String> {
         let server = self.peer.address;
         let silent = || format!("{server} sent no figures of what arrived within {} s", FIGURES_PS / PS_PER_S);
@@ -420,14 +412,12 @@ impl<'a> Client<'a> {
         self.lost.clone().or_else(|| (is_late && waits).then(silent))
     }
 
-    /// Sums up to the last progress, after a failure.
     pub(super) fn break_off(&mut self) {
         if self.begun_at.is_some() && self.thread == 0 {
             self.total(self.board.sum(self.moved));
         }
     }
 
-    /// Adds the last interval and computes the totals.
     fn total(&mut self, look: Look) {
         if look.at > self.last.at {
             self.look(look);

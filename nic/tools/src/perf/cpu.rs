@@ -4,7 +4,6 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
 
-/// CPU time of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     pub user_us: u64,
@@ -12,7 +11,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Since the process began; zeros if unavailable.
+    /// Zeros if unavailable.
     pub fn now() -> Self {
         getrusage(UsageWho::RUSAGE_SELF).map_or(Self::default(), |usage| Self {
             user_us: usage.user_time().num_microseconds() as u64,

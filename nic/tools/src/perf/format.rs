@@ -1,24 +1,22 @@
-//! Messages between client and server. The first byte is the message type.
+//! Messages between client and server. The first byte is the type.
 
 use bytes::{Buf, Bytes};
 
 use super::MOST_BYTES;
 use crate::transfer::gbps;
 
-/// The first message of a connection: version and fields of [`Request`].
+/// The first message: version and fields of [`Request`].
 const REQUEST: u8 = 1;
-/// Payload of arbitrary content.
 const DATA: u8 = 2;
-/// Echoed by the server.
 const PING: u8 = 3;
-/// The measurement has ended: fields of [`Omitted`]. The server answers with its figures.
+/// Fields of [`Omitted`]. The server answers with its figures.
 const END: u8 = 4;
 /// Fields of [`Figures`].
 const FIGURES: u8 = 5;
 const VERSION: u8 = 4;
 /// Type, version, direction, three numbers of 4 bytes and two of 8.
 const REQUEST_BYTES: usize = 31;
-/// More than a day plus the maximum omitted time.
+/// More than a day and the maximum omitted time.
 const MOST_SECONDS: u32 = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +24,14 @@ pub enum What {
     Up,
     Down,
     Both,
-    /// Messages are echoed, one at a time.
     Latency,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
-    /// Size of a message from the server.
     pub bytes: u32,
     pub seconds: u32,
-    /// Seconds that are not measured.
     pub omit: u32,
     /// 0 for no limit.
     pub rate_bps: u64,
@@ -73,14 +68,14 @@ impl Request {
     }
 }
 
-/// Payload acknowledged to and received by the client before the measured time.
+/// Payload before the measured time, as the client has counted it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
     pub sent: u64,
     pub received: u64,
 }
 
-/// Counters of the server since the omitted time, without the messages of this protocol.
+/// Counters of the server since the omitted time, without protocol messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub elapsed_us: u64,
@@ -111,7 +106,7 @@ impl Figures {
         format!("{seconds:.1} s, received {up}), sent {down}; {retransmits} of {packets_sent} packets retransmitted)")
     }
 
-    /// The sum of two connections of one server: CPU times are of the whole process.
+    /// CPU times are of the whole process.
     pub fn plus(self, other: Self) -> Self {
         Self {
             elapsed_us: self.elapsed_us.max(other.elapsed_us),
@@ -135,7 +130,6 @@ pub enum Message {
 }
 
 impl Message {
-    /// `None` if malformed.
     pub fn decode(message: &[u8]) -> Option<Self> {
         match *message.first()? {
             REQUEST => Request::decode(message).map(Self::Request),

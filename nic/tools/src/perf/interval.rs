@@ -9,7 +9,6 @@ use spray_nic::{ConnectionId, Endpoint, Time};
 use super::format::What;
 use crate::transfer::gbps;
 
-/// Counters of all connections at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
     pub at: Time,
@@ -20,7 +19,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Reads the counters less `asides`, and the largest round-trip times of `connections`.
+    /// Subtracts `asides`; round-trip times are the largest of `connections`.
     pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], asides: Asides, at: Time) -> Self {
         let (mut sender, mut receiver) = endpoint.totals();
         sender.bytes_acked -= asides.acked;
@@ -33,7 +32,6 @@ impl Look {
         Self { at, sender, receiver, rtt_p50_us, rtt_p99_us }
     }
 
-    /// Payload bytes of both directions.
     pub fn bytes(&self) -> u64 {
         self.sender.bytes_acked + self.receiver.bytes
     }
@@ -52,15 +50,13 @@ impl Look {
     }
 }
 
-/// Bytes of protocol messages, which are not payload of the measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asides {
     pub acked: u64,
     pub received: u64,
 }
 
-/// One direction of an interval. The fields are those of `--json`, with iperf3's names where it has
-/// them.
+/// One direction. The fields are those of `--json`, by iperf3's names where it has them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Interval {
     pub start: f64,
@@ -68,11 +64,10 @@ pub struct Interval {
     pub seconds: f64,
     pub bytes: u64,
     pub bits_per_second: f64,
-    /// Excluded from the totals.
     pub omitted: bool,
-    /// Whether this side sends (`up`).
+    /// This side sends (`up`).
     pub sender: bool,
-    /// Up only: retransmitted packets, all packets, and the percentage.
+    /// Up only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +90,7 @@ pub struct Interval {
 pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
 
 impl Interval {
-    /// The directions of `what` between two times, which count from `begun_at`.
+    /// Times count from `begun_at`.
     pub fn between(what: What, begun_at: Time, from: &Look, to: &Look) -> Vec<Self> {
         let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_at, from, to));
         let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_at, from, to));
@@ -127,7 +122,6 @@ impl Interval {
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }
 
-    /// Up only.
     pub fn sent_again(&self) -> Option<String> {
         let (again, packets, percent) = (self.retransmits?, self.packets?, self.retransmit_percent?);
         Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))

@@ -22,9 +22,7 @@ pub(super) struct Measured {
     pub intervals: Vec<Value>,
     pub total: Vec<Interval>,
     pub round_trips: Histogram<u64>,
-    /// Percent of a core: total, user, system.
     pub cpu: [f64; 3],
-    /// The sum of the connections that have answered.
     pub server: Option<Figures>,
 }
 
@@ -51,7 +49,6 @@ impl Measured {
         self.server = Some(self.server.map_or(figures, |sum| sum.plus(figures)));
     }
 
-    /// Stores and prints an interval.
     pub(super) fn take(&mut self, ways: &[Interval]) {
         if ways.is_empty() {
             return;
@@ -113,7 +110,7 @@ impl Measured {
         json!({ "start": self.start(server), "intervals": self.intervals, "end": self.end() })
     }
 
-    /// Prints the totals, if a connection has opened, and returns all results as JSON.
+    /// Prints the totals, if a connection has opened. Returns all results as JSON.
     pub(super) fn report(&self, server: &str, interface: &impl Serialize) -> Value {
         let mut object = self.json(server);
         object["interface"] = json!(interface);
@@ -141,7 +138,7 @@ impl Measured {
         object
     }
 
-    /// The payload counted by both sides, without retransmissions and protocol messages.
+    /// Without retransmissions and protocol messages.
     fn payload(&self) -> Vec<String> {
         let line = |own: &Interval| {
             let server = self.server.map(|server| if own.sender { server.received_bytes } else { server.sent_bytes });
@@ -170,7 +167,6 @@ fn in_words(us: &Value) -> String {
     named.chain(ends).collect::<Vec<_>>().join(", ")
 }
 
-/// The server's counters of one direction.
 fn theirs(server: Figures, client_sends: bool) -> Value {
     let seconds = server.elapsed_us as f64 / 1e6;
     let bytes = if client_sends { server.received_bytes } else { server.sent_bytes };

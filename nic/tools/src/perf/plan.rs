@@ -5,23 +5,21 @@ use spray_core::link::PS_PER_S;
 use super::format::{Request, What};
 use crate::args;
 
-/// The server may send longer than the client measures, since its clock starts later.
+/// The server's clock starts later.
 const SPARE_S: u32 = 5;
 /// Limit of a measurement by the number of bytes.
 pub const LONGEST_S: u32 = 86_400;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Of each connection, except for its limit of bytes.
     pub request: Request,
     pub parallel: u32,
-    /// Additional connections that send without being measured.
+    /// Additional connections that are not measured.
     pub load: u32,
     pub time_ps: u64,
     pub omit_ps: u64,
     pub interval_ps: u64,
-    /// Limit for each direction, over all connections.
+    /// For each direction, over all connections.
     pub number: Option<u64>,
-    /// Whether JSON is printed as it comes.
     pub streams: bool,
 }
 
@@ -62,13 +60,12 @@ impl Plan {
         Request { most: self.number.map_or(u64::MAX, share), ..self.request }
     }
 
-    /// The directions of payload.
     pub(super) fn ways(&self) -> What {
         if self.request.what == What::Latency && self.load > 0 { What::Up } else { self.request.what }
     }
 }
 
-/// The default message size: with a rate, what it sends in 10 ms.
+/// With a rate, what it sends in 10 ms.
 fn usual_bytes(what: What, rate_bps: u64) -> u32 {
     match rate_bps {
         _ if what == What::Latency => 64,

@@ -7,20 +7,19 @@ use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::format::{Request, data};
 
-/// Limit of queued bytes, in addition to two messages.
+/// In addition to two messages.
 const QUEUED_BYTES: usize = 16 << 20;
-/// Bounds of the period. At most twice what was delivered in the last two periods, of two round
-/// trips each, is queued, so that little is left at the end.
+/// At most twice what was delivered in the last two periods is queued, so that little is left at
+/// the end. A period is two round trips, within these bounds.
 const PERIODS_PS: [u64; 2] = [PS_PER_S / 200, PS_PER_S / 4];
 /// A connection takes 1,024.
 const QUEUED: usize = 512;
 
-/// Sends the same message repeatedly, optionally limited to a rate.
 #[derive(Debug, Default)]
 pub struct Pump {
     message: Bytes,
     queued: usize,
-    /// Messages delivered in this period and the previous one.
+    /// In this period and the previous one.
     delivered: [usize; 2],
     period_at: Time,
     period_ps: u64,
@@ -38,7 +37,7 @@ impl Pump {
         Self { message, period_at: now, period_ps, rate_bps, since: now, until, most, ..Self::default() }
     }
 
-    /// Queues messages as room, rate and time allow. The last one may be shorter.
+    /// The last message may be shorter.
     pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         if now >= self.period_at.after(self.period_ps) {
             let rtt_ps = endpoint.connection_stats(connection).map_or(0, |stats| stats.rtt_p99_ps);
@@ -70,7 +69,6 @@ impl Pump {
         self.delivered[0] += 1;
     }
 
-    /// Whether data is left and the rate allows it now.
     fn is_due(&self, now: Time) -> bool {
         let allowed = u128::from(self.rate_bps) * u128::from(now.since(self.since));
         let sent = u128::from(self.sent) * 8 * u128::from(PS_PER_S);

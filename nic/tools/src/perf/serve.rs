@@ -28,10 +28,9 @@ use crate::{note, say};
 /// Timeout of the request, and later of progress in either direction.
 const PATIENCE_PS: u64 = 10 * PS_PER_S;
 const CHECK_PS: u64 = PS_PER_S;
-/// Limit of echoed bytes outstanding to one client.
 const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 
-/// Concurrent clients of a thread.
+/// In a thread.
 //= docs/specs/endpoint.md#END-27 holds 64 connections
 const CLIENTS: usize = 64;
 
@@ -62,7 +61,6 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     outcome
 }
 
-/// Clients of all threads.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     one_off: bool,
@@ -75,28 +73,26 @@ pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
     served: Arc<Served>,
     check_at: Time,
-    /// Whether there was no client at the last check: one may measure several times.
+    /// At the last check: a client may measure several times.
     was_left: bool,
 }
 
 #[derive(Debug)]
 struct Client {
     peer: IpAddr,
-    /// Counters when it connected, or after the omitted time. Data may precede a lost request.
+    /// When it connected, or after the omitted time. Data may precede a lost request.
     begun: Counted,
     omits_until: Option<Time>,
     pump: Option<Pump>,
     asked: bool,
-    /// Set when it has finished its measurement.
     ended: Option<Omitted>,
     answered: bool,
     asides: Asides,
-    /// Lengths of echoed messages that are not delivered.
     pings: HashMap<MessageId, usize>,
     /// Bytes of both directions, and when they last grew.
     moved: (u64, Time),
     pace: Pace,
-    /// It was preempted; its connection is about to end.
+    /// Preempted: its connection is about to end.
     leaves: bool,
 }
 
@@ -116,7 +112,6 @@ impl Counted {
         Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
     }
 
-    /// The difference to a later time, less what was omitted.
     fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
         let sender = self.sender.until(&later.sender);
         let Omitted { sent, received } =
@@ -164,7 +159,6 @@ impl Server {
         Ok(())
     }
 
-    /// Aborts connections of clients that request nothing or make no progress.
     fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         for (&connection, client) in &mut self.clients {
             let stats = endpoint.connection_stats(connection).unwrap_or_default();
@@ -180,7 +174,6 @@ impl Server {
         }
     }
 
-    /// Accepts a connection, which may preempt another.
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         self.clients.insert(new, Client::new(peer, now));
         let others = self.clients.iter().filter(|(id, client)| **id != new && !client.leaves);
@@ -258,7 +251,7 @@ impl Client {
         }
     }
 
-    /// Takes a message; `None` if it violates the protocol.
+    /// `None` if it violates the protocol.
     fn take<D: Device>(
         &mut self,
         message: &[u8],
@@ -295,7 +288,6 @@ impl Client {
         self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended)
     }
 
-    /// Sends the figures once the client has finished and all payload is acknowledged.
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
         if self.ended.is_some() && !self.answered && is_drained {
@@ -307,7 +299,7 @@ impl Client {
         }
     }
 
-    /// Echoes a message; `None` if too much is outstanding.
+    /// `None` if too much is outstanding.
     fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
         if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
             return None;
@@ -317,7 +309,6 @@ impl Client {
         Some(())
     }
 
-    /// Reports the result of a client.
     fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
         let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
         say!("{peer}: {}", figures.line());

@@ -1,5 +1,3 @@
-//! A host on a real network, with the threads of its shards.
-
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZero;
@@ -29,13 +27,11 @@ use crate::stop::Stop;
 
 /// A host on a real network. Dropping it closes the sockets and detaches the XDP program.
 pub struct Session {
-    /// At least one.
     seats: Vec<Seat>,
     pub name: String,
     next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
-    /// Permanent neighbour entries in use, and their interface.
     permanent: (PermanentNeighbours, String),
     refused: refused::Watch,
     metrics: Metrics,
@@ -43,12 +39,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes over the interface, with up to `most` shards, one for each queue, and no more than
-    /// CPUs.
-    ///
-    /// # Errors
-    /// When it is missing, down, in use or without a fitting address, its MTU is too small, or
-    /// rights or keys are missing.
+    /// Takes over the interface, with up to `most` shards: no more than queues or CPUs.
     pub fn open(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
@@ -74,7 +65,6 @@ impl Session {
         Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
-    /// The peer at an address, by `--peer-mac` or the kernel's next hop.
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
         match self.next_hop {
             Some(args::Mac(mac)) => Ok(Peer { address, mac }),
@@ -102,7 +92,6 @@ impl Session {
         self.seats.len()
     }
 
-    /// Adds a descriptor that wakes a shard when it is readable.
     pub fn wake(&mut self, shard: usize, waker: RawFd) {
         self.seats[shard].wakers.push(waker);
     }
@@ -111,14 +100,13 @@ impl Session {
         self.seats[shard].wake.clone()
     }
 
-    /// Polls the endpoint and calls `step` after each poll, until a step or the user ends the
-    /// command.
+    /// Calls `step` after each poll, until a step or the user ends the command.
     pub fn run(&mut self, stop: &Stop, step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step + Send) -> Outcome {
         self.run_all(stop, vec![step])
     }
 
-    /// As [`run`](Self::run), with a step for each shard, on the shard's thread; the first is the
-    /// calling one. All end with the first that does.
+    /// With a step for each shard, on its thread; the first is the calling one. All end with the
+    /// first.
     pub fn run_all<S>(&mut self, stop: &Stop, steps: Vec<S>) -> Outcome
     where
         S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,
@@ -160,8 +148,7 @@ impl Session {
         self.seats.iter().map(|seat| seat.freezes).sum()
     }
 
-    /// Closes all connections once their data is delivered or `limit` has passed, and ends the
-    /// capture.
+    /// Waits for deliveries up to `limit`, closes the connections, and ends the capture.
     pub fn close(&mut self, limit: Duration) {
         for seat in &mut self.seats {
             seat.host.close(limit);
@@ -169,7 +156,6 @@ impl Session {
         self.end_capture();
     }
 
-    /// Aborts all connections, ends the capture, and prints warnings about lost frames.
     pub fn end(&mut self) {
         self.seats.iter_mut().for_each(|seat| seat.host.abort());
         self.end_capture();
@@ -180,8 +166,7 @@ impl Session {
         }
     }
 
-    /// Reports frames that NIC rules did not steer to their queue, beyond those that came before
-    /// the rules.
+    /// Reports frames that NIC rules did not steer, beyond those before the rules.
     fn astray_line(&self) -> Option<String> {
         let rules = self.first().endpoint.device().xdp().map_or(0, |interface| interface.taken_over().rules);
         let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
@@ -191,7 +176,6 @@ impl Session {
         })
     }
 
-    /// The first shard.
     pub fn first(&self) -> &Host<Nic> {
         &self.seats[0].host
     }
@@ -201,10 +185,8 @@ impl Session {
     }
 }
 
-/// How long the interface has been down. Short outages are tolerated.
 pub(crate) struct Outage {
     interface: String,
-    /// `None`: without limit.
     limit: Option<Duration>,
     since: Option<Instant>,
 }
@@ -214,7 +196,6 @@ impl Outage {
         Self { interface: interface.into(), limit: Some(limit), since: None }
     }
 
-    /// Fails if the interface was removed, or is down for longer than the limit.
     pub(crate) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Outcome {
         let name = &self.interface;
         if endpoint.is_device_gone() {
@@ -234,8 +215,7 @@ impl Outage {
     }
 }
 
-/// The permanent neighbour entries in use. For UDP sockets, the peer's is looked up before
-/// privileges are given up.
+/// For UDP sockets, the peer's is looked up before privileges are given up.
 fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNeighbours, String) {
     let followed = || (host.permanent_neighbours().unwrap_or_default(), name.into());
     match (peer, host.endpoint.device()) {
@@ -246,7 +226,6 @@ fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNe
     }
 }
 
-/// Adds the permanent neighbour entries to a failure, since they may be wrong.
 fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interface: &str) -> Failure {
     let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
     entries.into_iter().fold(failure, |failure, (neighbour, mac)| {

@@ -13,13 +13,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// `mtu` is `None` if it is not monitored.
     pub(super) fn new(interface: &str, mtu: Option<Mtu>) -> Self {
         let at_start = mtu.as_ref().map_or(0, Mtu::bytes);
         Self { interface: interface.into(), mtu, at_start, last: at_start }
     }
 
-    /// Warns when the MTU has decreased.
     pub(super) fn check(&mut self) {
         let Some(now) = self.mtu.as_ref().map(Mtu::bytes).filter(|now| *now != self.last) else { return };
         self.last = now;
@@ -28,7 +26,6 @@ impl Watch {
         }
     }
 
-    /// Adds a decreased MTU to a failure.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         if self.last < self.at_start && failure.is_failed() { failure.and(self.what()) } else { failure }
     }

@@ -1,5 +1,3 @@
-//! Opens the device that the command line requests, and configures its endpoint.
-
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -21,15 +19,14 @@ use crate::{note, ports};
 /// Capacity of the event log between two steps. Retransmissions are events, too.
 const EVENTS: usize = 4096;
 
-/// Limit of open files, besides the sockets of `--device udp`: 16 transfers with 16 files each,
-/// sockets of queues, and others.
+/// 16 transfers with 16 files each, sockets of queues, and others; not those of `--device udp`.
 const FILES: u64 = 384;
 
 pub fn name(way: &Way) -> String {
     way.interface.clone().unwrap_or_else(|| "UDP".into())
 }
 
-/// Opens the device, with up to `most` shards; UDP sockets have one.
+/// UDP sockets have one shard.
 pub fn hosts(
     arguments: &args::Interface,
     peer: Option<IpAddr>,
@@ -56,7 +53,6 @@ pub fn hosts(
     debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
 }
 
-/// Adds alternatives to a failure to take over the interface.
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let error = error.into();
     if let TakeOverError::Net(NetError::Unfit { .. }) = error {
@@ -113,7 +109,7 @@ fn udp(
     Ok((sockets, endpoint(config, arguments, path, keys, &room)?))
 }
 
-/// The address and MTU: those of the interface, or of the route.
+/// Of the interface, or of the route.
 fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConfig> {
     let from = arguments.steered.from;
     let of = |name: &str| {
@@ -136,7 +132,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     }
 }
 
-/// The interface that is up, if there is only one besides loopback.
+/// If there is only one besides loopback.
 fn only_interface() -> Option<String> {
     let leads =
         |flags: InterfaceFlags| flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK);

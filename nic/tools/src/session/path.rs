@@ -17,7 +17,6 @@ use crate::transfer::format::MESSAGE_BYTES;
 /// Properties of the path that the kernel does not know.
 pub struct PathOptions {
     pub transport: Transport,
-    /// Settings from the command line.
     pub given: Document,
     /// Initial guesses, until the connection has measured the path.
     pub gbps: Option<f64>,
@@ -50,15 +49,13 @@ impl PathOptions {
     }
 }
 
-/// The limit of packets.
 #[derive(Debug, Default)]
 pub(super) struct Room<'a> {
-    /// `None` if the MTU is that of a route.
     pub interface: Option<&'a str>,
     pub mtu: u32,
 }
 
-/// Applies the settings of the command line. By default, packets fill the MTU.
+/// By default, packets fill the MTU.
 pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
     let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
@@ -79,8 +76,8 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
     Ok(config)
 }
 
-/// The settings of a connection that measures its path. Of the user's statements about the path,
-/// only the rate of `fixed-rate` and the first timeout remain.
+/// Of the user's statements about the path, only the rate of `fixed-rate` and the first timeout
+/// remain: the rest is measured.
 //= docs/specs/calibration.md#CAL-5 guesses
 fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;

@@ -13,7 +13,7 @@ use crate::paths::probe::{Told, told};
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Prints the first ICMP error from the path to the peer, until a connection opens.
+/// Prints the first ICMP error from the path, until a connection opens.
 pub(super) struct Watch {
     peer: Option<IpAddr>,
     /// For XDP, whose sockets have no error queue; `None` without the privilege.
@@ -69,7 +69,6 @@ impl Watch {
         }
     }
 
-    /// Adds the ICMP error to a failure.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         match &self.first {
             Some(refusal) if failure.is_failed() => failure.and(what(refusal)),

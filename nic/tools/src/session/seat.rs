@@ -1,4 +1,4 @@
-//! A shard of a session's host and the work of its thread: counters, metrics, capture.
+//! A shard of a session's host and the work of its thread.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -34,9 +34,7 @@ pub(super) struct Seat {
     pub(super) host: Host<Nic>,
     pub(super) freezes: Freezes,
     metrics: metrics::session::Session,
-    /// Descriptors that wake the thread when readable.
     pub(super) wakers: Vec<RawFd>,
-    /// Wakes the thread from other threads.
     pub(super) wake: Wake,
 }
 
@@ -51,8 +49,7 @@ impl Seat {
         Ok(Self { host, freezes: Freezes::default(), metrics, wakers, wake })
     }
 
-    /// Polls the endpoint and calls `step` after each poll, until it or another shard ends the
-    /// command.
+    /// Polls until `step` or another shard ends the command.
     pub(super) fn run(&mut self, over: &Over, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
         let Self { host, freezes, metrics, wakers, wake } = self;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
@@ -76,7 +73,7 @@ impl Seat {
     }
 }
 
-/// Wakes a thread; the default wakes none.
+/// The default wakes no thread.
 #[derive(Clone, Debug, Default)]
 pub struct Wake(Option<Arc<Waker>>);
 
@@ -90,7 +87,6 @@ impl Wake {
     }
 }
 
-/// Whether the command is over, with the outcome of the first shard that ended it.
 #[derive(Default)]
 pub(super) struct Over {
     is: AtomicBool,
@@ -102,7 +98,7 @@ impl Over {
         self.is.load(Ordering::Relaxed)
     }
 
-    /// Ends the command; only the first outcome counts.
+    /// Only the first outcome counts.
     pub(super) fn end(&self, outcome: Outcome) {
         if let Ok(mut place) = self.outcome.lock() {
             place.get_or_insert(outcome);
@@ -115,7 +111,6 @@ impl Over {
     }
 }
 
-/// Frames lost on queues without a socket.
 pub(super) fn strays(endpoint: &Endpoint<Nic>) -> u64 {
     endpoint.device().xdp().map_or(0, XskInterface::strays)
 }

@@ -11,9 +11,7 @@ use spray_nic::xdp::AttachMode;
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Taken {
-    /// AF_XDP sockets on an interface.
     Xdp(Interface),
-    /// One socket for each entropy value.
     Udp { name: &'static str, sockets: u16 },
 }
 
@@ -43,12 +41,10 @@ pub struct Interface {
     /// The driver's error if it refused the native mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// The name of the driver and its longest MTU with native XDP.
+    /// With native XDP.
     #[serde(skip)]
     longest: Option<(String, u32)>,
-    /// Otherwise the kernel copies.
     zero_copy: bool,
-    /// Why zero-copy was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     distrust: Option<String>,
     /// `Some(true)` for busy polling with interrupts off.
@@ -56,9 +52,8 @@ pub struct Interface {
     busy_polls_alone: Option<bool>,
     queues: usize,
     threads: usize,
-    /// NIC rules that steer frames to their queue.
     rules: usize,
-    /// Why the NIC has no rules, if its driver supports them.
+    /// If its driver supports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules_refused: Option<String>,
 }

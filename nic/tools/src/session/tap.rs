@@ -12,14 +12,13 @@ use crate::captures::{Captures, Watching};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 
-/// Records frames of an endpoint; clones share one capture.
 #[derive(Clone, Debug)]
 pub struct Tap {
     watch: Shared,
     begun: Instant,
 }
 
-/// Begins a capture if requested. The file is opened before privileges are given up.
+/// The file is opened before privileges are given up.
 pub fn begin(captures: &Captures, interface: &str) -> Outcome<Option<Watching>> {
     let Some(file) = captures.file("") else { return Ok(None) };
     Captures::prepare(&file)?;

@@ -24,11 +24,8 @@ pub fn keygen(arguments: &args::Keygen) -> Outcome {
     say::object(&serde_json::json!({ "public_key": public.to_string() }))
 }
 
-/// Reads the keys; `None` for `--insecure`.
-///
-/// # Errors
-/// 2 if there is neither key nor `--insecure`, or a file is unreadable, invalid or readable by
-/// others.
+/// `None` for `--insecure`. Fails with 2 if there is neither key nor `--insecure`, or a file is
+/// unreadable, invalid or readable by others.
 pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
     if arguments.insecure {
         return Ok(None);

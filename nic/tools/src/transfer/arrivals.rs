@@ -1,5 +1,4 @@
-//! The entries that arrive on one connection, from the first message to the last verdict.
-//! Independent of the endpoint: messages in, answers out.
+//! The entries that arrive on one connection: messages in, answers out, without the endpoint.
 
 #[cfg(test)]
 mod tests;
@@ -20,26 +19,21 @@ use crate::progress::now;
 
 #[derive(Debug)]
 pub struct Arrivals {
-    /// Identifies this transfer within the process.
     pub transfer: u32,
-    /// The number of the next entry to begin.
     next: u32,
     /// With a single file as `--out`, only this entry is accepted.
     first_file: Option<u32>,
-    /// Entries that arrived before an earlier one.
     early: BTreeMap<u32, Description>,
-    /// Entries that the opener has not begun yet, with their messages so far.
+    /// Entries that the opener has not begun, with their messages so far.
     beginning: BTreeMap<u32, Vec<Lent>>,
     opener: Sender<Job>,
     answer: Sender<Begun>,
     begun: Receiver<Begun>,
     pub files: BTreeMap<u32, Incoming>,
-    /// The number of entries, from [`Said::End`].
     entries: Option<u32>,
-    /// Whether the connection has ended.
     left: bool,
     broken: bool,
-    /// Returns messages that the file threads have finished with; `lent` counts those outstanding.
+    /// Messages return by `owner`, which file threads have; `lent` counts those outstanding.
     owner: Sender<Bytes>,
     back: Receiver<Bytes>,
     lent: usize,
@@ -52,7 +46,6 @@ pub struct Tally {
     pub files: u32,
     pub folders: u32,
     pub refused: u32,
-    /// Bytes of verified files.
     pub bytes: u64,
     pub last: Option<Kept>,
 }
@@ -86,10 +79,8 @@ impl Arrivals {
         }
     }
 
-    /// Takes a message, which [`Self::finished`] returns later, and appends immediate answers.
-    ///
-    /// # Errors
-    /// An invalid message, which ends the transfer. The refusal of one entry is an answer.
+    /// Takes a message, which [`Self::finished`] returns later, and appends immediate answers. An
+    /// error ends the transfer; the refusal of one entry is an answer.
     pub fn on_message(&mut self, message: Bytes, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
         self.lent += 1;
         let message = Lent::new(message, &self.owner);
@@ -111,8 +102,7 @@ impl Arrivals {
         Ok(())
     }
 
-    /// Takes a message about a file, or queues it until the file has begun. Messages of refused
-    /// files are dropped.
+    /// Takes a message about a file, or queues it until the file has begun.
     fn take(&mut self, number: u32, message: Lent, answers: &mut Vec<Answer>) {
         if let Some(early) = self.beginning.get_mut(&number) {
             return early.push(message);
@@ -139,7 +129,6 @@ impl Arrivals {
         files.into_iter().for_each(|file| drop(self.opener.send(Job::GiveUp(file))));
     }
 
-    /// Takes results of the opener and of the file threads.
     pub fn poll(&mut self, answers: &mut Vec<Answer>) {
         while let Ok((number, begun)) = self.begun.try_recv() {
             match (begun, self.beginning.remove(&number)) {
@@ -181,14 +170,13 @@ impl Arrivals {
         Some(message)
     }
 
-    /// Whether every entry has a verdict.
     pub fn is_complete(&self) -> bool {
         let is_all = self.entries.is_some_and(|entries| self.next >= entries) && self.early.is_empty();
         is_all && !self.is_busy() && !self.broken
     }
 
-    /// Handles the end of the connection: returns the incomplete files, and lets complete ones
-    /// finish. Entries that have not begun yet are decided later.
+    /// Returns the incomplete files when the connection has ended; complete files are still
+    /// finished, and entries that have not begun are decided later.
     pub fn leave(&mut self) -> Vec<Incoming> {
         self.left = true;
         self.broken |= !self.early.is_empty();
@@ -219,7 +207,6 @@ impl Arrivals {
         lost
     }
 
-    /// Gives up everything, on the opener's thread.
     pub fn discard(&mut self) {
         self.broken = true;
         self.beginning.clear();
@@ -227,7 +214,6 @@ impl Arrivals {
         self.give_up(files.into_values());
     }
 
-    /// Whether files are still arriving or being written.
     pub fn is_busy(&self) -> bool {
         !self.files.is_empty() || !self.beginning.is_empty()
     }
@@ -240,8 +226,7 @@ impl Arrivals {
         self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
     }
 
-    /// Takes an entry. An early one waits for those before it, so that a folder precedes its
-    /// content.
+    /// Takes an entry. An early one waits, so that a folder precedes its content.
     //= docs/specs/endpoint.md#END-21 in the order of their numbers
     fn on_entry(&mut self, number: u32, description: Description) -> Result<(), Refusal> {
         //= docs/specs/endpoint.md#END-21 At most 16 entries

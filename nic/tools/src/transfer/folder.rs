@@ -1,5 +1,4 @@
-//! The folder that files are received in. Paths below it are resolved name by name from its
-//! descriptor, without following symbolic links.
+//! The folder that files are received in. Paths below it are resolved without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,13 +22,11 @@ pub struct Folder {
 const FLAGS: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 impl Folder {
-    /// Opens a folder that the user chose, following links.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { fd: open(path, FLAGS, Mode::empty())?, path: path.into() })
     }
 
-    /// Returns the folder `path` below this one, creating what is missing. Only the last gets
-    /// `mode` (less the umask).
+    /// Returns the folder `path` below this one. Creates what is missing, the last with `mode`.
     //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
     pub fn below(&self, path: &Path, mode: u16) -> io::Result<Self> {
         let mut folder = Self { fd: self.fd.try_clone()?, path: self.path.clone() };
@@ -56,7 +53,7 @@ impl Folder {
         }
     }
 
-    /// Returns the status of an entry itself, without following a link.
+    /// Does not follow a link.
     pub fn look(&self, name: &OsStr) -> io::Result<Option<FileStat>> {
         match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -65,7 +62,7 @@ impl Folder {
         }
     }
 
-    /// Opens or creates a file, without following a link.
+    /// Does not follow a link.
     pub fn file(&self, name: &OsStr, flags: OFlag, mode: u16) -> io::Result<File> {
         // `O_NONBLOCK`: opening a pipe must not block.
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
@@ -89,13 +86,12 @@ impl Folder {
         }
     }
 
-    /// Bytes available on its file system; `None` if unknown.
+    /// Available bytes of its file system; `None` if unknown.
     pub fn room(&self) -> Option<u64> {
         let there = fstatvfs(&self.fd).ok().filter(|there| there.blocks() > 0)?;
         Some(there.blocks_available().saturating_mul(there.fragment_size()))
     }
 
-    /// Flushes the directory entries to disk.
     pub fn sync(&self) -> io::Result<()> {
         match nix::unistd::fsync(&self.fd).map_err(io::Error::from) {
             // The file system does not support it.

@@ -10,9 +10,9 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Bytes of a piece. Each piece is one message.
+/// Each piece is one message.
 pub const PIECE_BYTES: u64 = 1 << 20;
-/// Limit of entries without a verdict. The receiver has an open file and a thread for each.
+/// Limit of entries without a verdict.
 //= docs/specs/endpoint.md#END-21 At most 16 entries
 pub const WINDOW: usize = 16;
 pub const HEADER: usize = 16;
@@ -22,7 +22,7 @@ pub const MESSAGE_BYTES: u64 = HEADER as u64 + PIECE_BYTES;
 const MAX_NAME: usize = 255;
 /// In bytes, on Linux.
 const MAX_PATH: usize = 4096;
-/// Maximum number of path components, each of which may be a folder to create.
+/// Each may be a folder to create.
 //= docs/specs/endpoint.md#END-22 64 of them at most
 const MAX_NAMES: usize = 64;
 /// In bytes.
@@ -33,11 +33,9 @@ const MODE: u16 = 0o777;
 
 pub type Sum = [u8; 32];
 
-/// A file or a folder, as described by the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Relative to the receiver's folder, components separated by `/`. Not necessarily UTF-8;
-    /// without control characters.
+    /// Relative to the receiver's folder, without control characters; not necessarily UTF-8.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
@@ -80,8 +78,8 @@ pub fn is_harmless(path: &OsStr) -> bool {
         && !path.to_string_lossy().chars().any(char::is_control)
 }
 
-/// A message of the sender. `Sum` follows the last piece of a file; `Withdrawn` is a file that could not
-/// be read to its end; `End` has the number of entries.
+/// `Sum` follows the last piece. `Withdrawn`: the file could not be read to its end. `End`: the
+/// number of entries.
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said<'a> {
@@ -92,8 +90,8 @@ pub enum Said<'a> {
     End(u32),
 }
 
-/// A message of the receiver. `Ready`: the pieces of the file may be sent. `Verified`: the file is on disk
-/// under its name, and this is the SHA-256 of the written content. `Ended`: no entry is accepted any more.
+/// `Ready`: pieces may be sent. `Verified`: the file is on disk under its name, and its written
+/// content has this SHA-256. `Ended`: no further entry is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Ready { number: u32 },
@@ -120,7 +118,6 @@ fn header(kind: u8, number: u32, value: u64) -> Vec<u8> {
     [MAGIC, &[kind], &number.to_be_bytes(), &value.to_be_bytes()].concat()
 }
 
-/// Returns the message type, its two numbers and the content.
 fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     let (head, content) = message.split_first_chunk::<HEADER>()?;
     let (magic, rest) = head.split_at(MAGIC.len());
@@ -129,7 +126,6 @@ fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     (magic == MAGIC).then_some((rest[0], number, value, content))
 }
 
-/// Returns the header of a piece, with capacity for its data.
 pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
     let mut message = Vec::with_capacity(HEADER + capacity as usize);
     message.extend(header(PIECE, number, index));

@@ -1,5 +1,4 @@
-//! An arriving file. It is written next to its final name, and renamed once its SHA-256 is verified
-//! and it is on disk. All disk access is on the thread of its [`Keeper`].
+//! An arriving file: written next to its final name, and renamed once it is verified and on disk.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,6 @@ pub struct Incoming {
     pub description: Description,
     /// The number of pieces before the first missing one.
     prefix: u64,
-    /// Pieces that arrived after the first missing one.
     beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
     /// Known from the description, or at the end of a stream.
@@ -83,12 +81,10 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether all data and the SHA-256 have arrived.
     pub fn is_whole(&self) -> bool {
         self.has_sum && Some(self.arrived_bytes) == self.bytes
     }
 
-    /// What the sender still has to send of this file.
     pub fn awaited(&self) -> Option<Awaited> {
         let is_stream = self.description.kind == EntryKind::Stream;
         (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
@@ -104,7 +100,6 @@ impl Incoming {
         self.ending()?.ok()
     }
 
-    /// Orders the hashing of contiguous pieces.
     fn advance(&mut self) {
         let before = self.prefix;
         while self.beyond.remove(&self.prefix) {

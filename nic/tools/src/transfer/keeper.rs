@@ -1,5 +1,4 @@
-//! The thread of an arriving file: it writes and hashes the pieces, then syncs and renames the
-//! file.
+//! The thread of an arriving file, which writes, hashes, syncs and renames it.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -17,7 +16,6 @@ use super::partial::Partial;
 use super::refusal::Refusal;
 use crate::session::Wake;
 
-/// A completed file and the SHA-256 of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub path: PathBuf,
@@ -46,7 +44,6 @@ impl Lent {
         Self { message, owner: owner.clone() }
     }
 
-    /// The content of a message that is a piece.
     pub fn piece(&self) -> &[u8] {
         self.message.get(HEADER..).unwrap_or_default()
     }
@@ -122,7 +119,7 @@ struct Work {
 }
 
 impl Work {
-    /// Runs until the file is complete or has failed; returns `None` if it was stopped.
+    /// Returns `None` if it was stopped.
     fn run(mut self, orders: &Receiver<Order>, stopped: &AtomicBool) -> Option<Ending> {
         match self.take(orders, stopped) {
             Ok(theirs) => Some(self.finish(theirs?)),

@@ -6,7 +6,6 @@ use super::{gbps, megabytes};
 
 #[derive(Debug)]
 pub struct Meter {
-    /// The time and bytes of the last update.
     last: Option<(Instant, u64)>,
     /// Exponentially smoothed over [`SPAN`]; `None` before the second update.
     bytes_per_s: Option<f64>,
@@ -22,7 +21,6 @@ impl Meter {
         Self { last: None, bytes_per_s: None }
     }
 
-    /// Returns the progress line. `total` is `None` for a stream.
     pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant) -> String {
         self.look(now, done);
         let short: String = name.chars().take(NAME).collect();
@@ -55,7 +53,6 @@ impl Meter {
     }
 }
 
-/// Formats as `5 s`, `3 min 20 s` or `2 h 5 min`, rounded up.
 fn span(seconds: f64) -> String {
     match seconds.ceil() as u64 {
         seconds @ 0..60 => format!("{seconds} s"),

@@ -1,5 +1,4 @@
-//! The thread of a receiver that creates files and folders in order, so that the network thread
-//! does not wait for a disk.
+//! The thread of a receiver that creates files and folders in order.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -17,11 +16,9 @@ pub enum Job {
     GiveUp(Incoming),
 }
 
-/// The number of an entry and its file, or `None` for a folder.
 pub type Begun = (u32, Result<Option<Incoming>, Refusal>);
 
-/// The handle of the thread. Dropping it waits until all senders of jobs are gone and all jobs are
-/// done.
+/// The handle of the thread. Dropping it waits until all jobs are done.
 #[derive(Debug)]
 pub struct Opener {
     jobs: Option<Sender<Job>>,

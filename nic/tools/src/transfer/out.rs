@@ -19,35 +19,28 @@ use crate::session::Wake;
 pub struct Out {
     place: Place,
     pub folder: Arc<Folder>,
-    /// Without `--keep`: the number of the transfer that stored something first.
+    /// Without `--keep`: the transfer that stored something first.
     taken: Option<Arc<Mutex<Option<u32>>>>,
-    /// For standard output: the unnamed file that buffers out-of-order data.
+    /// For standard output: buffers out-of-order data.
     unnamed: Option<Arc<Mutex<Option<File>>>>,
-    /// Wakes the thread that polls for results.
     pub waker: Wake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Files are stored under their senders' names.
     Folder,
     /// A single file, which may replace an older one.
     File(OsString),
     Stdout,
 }
 
-/// The reason given to all but one transfer without `--keep`.
 pub const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
-/// The reason given to all but one file where a single one is accepted.
 pub const ONE_FILE: &str =
     "the receiver's --out is one file, which another file of this transfer is for; an existing folder takes several";
 
 impl Out {
-    /// `path` is a folder, the name of a single file, or `-` for standard output. With `keep`, any
-    /// number of transfers is accepted.
-    ///
-    /// # Errors
-    /// 2 if the folder does not exist, or `keep` is combined with a single file.
+    /// `path` is a folder, the name of a file, or `-`. Fails with 2 if the folder does not exist,
+    /// or `keep` is combined with a single file.
     pub fn new(path: &Path, keep: bool) -> Outcome<Self> {
         let (place, folder) = match path {
             _ if path == Path::new("-") => (Place::Stdout, std::env::temp_dir()),
@@ -78,7 +71,7 @@ impl Out {
         if self.is_stdout() { Reach::Open } else { Reach::Write(&self.folder.path) }
     }
 
-    /// Takes the unnamed file for standard output; `None` if another file has it.
+    /// `None` if another file has it.
     pub fn unnamed(&self) -> Option<Partial> {
         let file = self.unnamed.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(Partial::unnamed(file, &self.folder))
@@ -88,7 +81,6 @@ impl Out {
         self.place == Place::Stdout
     }
 
-    /// Describes the destination to the user.
     pub fn what(&self) -> String {
         let folder = self.folder.path.display();
         match &self.place {
@@ -105,7 +97,6 @@ impl Out {
         self.place != Place::Folder
     }
 
-    /// Returns the final destination of a file.
     pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
         let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
         let (folder, name, replaces) = match &self.place {
@@ -144,7 +135,6 @@ impl Out {
         }
     }
 
-    /// Returns the parent folder of a path below this one, and the last component.
     fn place_of<'a>(&self, path: &'a OsStr) -> Result<(Folder, &'a OsStr), Refusal> {
         let path = Path::new(path);
         let name = path.file_name().ok_or_else(|| Refusal::new("it has no name"))?;
@@ -160,7 +150,6 @@ fn unmade(error: &std::io::Error) -> Refusal {
     Refusal(format!("cannot make the folder: {error}"))
 }
 
-/// Exclusive access to the destination, where it is limited.
 #[derive(Debug)]
 pub struct Claim {
     taken: Option<Arc<Mutex<Option<u32>>>>,

@@ -1,5 +1,4 @@
-//! The thread that opens, reads and hashes files to send, so that the network thread does not wait
-//! for a disk.
+//! The thread that opens, reads and hashes files to send.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -50,7 +49,7 @@ pub type Source = Box<dyn Read>;
 pub struct Outgoing {
     orders: Sender<Order>,
     parts: Receiver<Item>,
-    /// Files that were dropped and that the thread has not closed yet.
+    /// Dropped files that the thread has not closed yet.
     dropped: Arc<Mutex<HashSet<u32>>>,
 }
 
@@ -64,7 +63,6 @@ impl Outgoing {
         Self::start_with(opened, waker)
     }
 
-    /// As [`Self::start`], with entries that are already opened.
     pub fn start_with(
         entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
         waker: Wake,
@@ -96,7 +94,7 @@ fn lock(dropped: &Mutex<HashSet<u32>>) -> MutexGuard<'_, HashSet<u32>> {
     dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens an entry, which may have changed since it was listed.
+/// The entry may have changed since it was listed.
 fn open(entry: Entry) -> io::Result<(Description, Source)> {
     let Entry { path, kind, mode, source, named } = entry;
     let (kind, source): (_, Source) = match kind {
@@ -116,8 +114,8 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
     Ok((Description { path, kind, mode }, source))
 }
 
-/// Returns the length and content. Short files are read at once, since `/proc` and `/sys` state
-/// wrong lengths; content longer than a piece is then sent as a stream.
+/// Short files are read at once, as `/proc` and `/sys` state wrong lengths. Longer content than a
+/// piece is then sent as a stream.
 fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     if stated > PIECE_BYTES {
         return Ok((EntryKind::File { bytes: stated }, Box::new(file)));
@@ -135,7 +133,6 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
 struct Reader<I> {
     entries: I,
     opened: u32,
-    /// Open files by number, with their lengths where known.
     files: HashMap<u32, (Option<u64>, Source)>,
     parts: SyncSender<Item>,
     waker: Wake,
@@ -194,7 +191,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         Ok(())
     }
 
-    /// Reads and sends the pieces of a file. Returns its length, or `None` if it was dropped.
+    /// Returns the file's length, or `None` if it was dropped.
     fn pieces(
         &self,
         number: u32,
@@ -218,7 +215,6 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
             if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
                 return Ok(None);
             }
-            // The partial piece of a stream is its last.
             if length < expected {
                 break;
             }
@@ -230,7 +226,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
         lock(&self.dropped).contains(&number)
     }
 
-    /// Returns whether the receiver of the channel still exists.
+    /// Returns whether the transfer still exists.
     fn say(&self, part: Item) -> bool {
         let is_heard = self.parts.send(part).is_ok();
         self.waker.wake();

@@ -1,6 +1,5 @@
-//! An incomplete file, named `.spray-PID-N.partial` in the destination folder.
-//!
-//! Its writer holds a lock on it. It is stale if that process is gone and nobody holds the lock.
+//! An incomplete file, `.spray-PID-N.partial` in the destination folder. Its writer holds a lock on
+//! it; it is stale if that process is gone and nobody holds the lock.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -17,11 +16,11 @@ use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use super::folder::Folder;
 use super::refusal::Refusal;
 
-/// A partial file, removed on drop unless it was renamed.
+/// Removed on drop unless it was renamed.
 #[derive(Debug)]
 pub struct Partial {
     pub file: File,
-    /// `None` if the file system has no locks: nothing is considered stale then.
+    /// `None` if the file system has no locks: nothing is stale then.
     _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
     /// `None` once renamed, and for unnamed files.
@@ -29,18 +28,16 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Creates a partial file with permissions `mode`, less the umask.
     pub fn create(folder: &Arc<Folder>, mode: u16) -> io::Result<Self> {
         const OWNER: u16 = 0o600;
-        /// Opened for reading too, since the SHA-256 is of what the file contains.
+        /// The SHA-256 is of what the file contains.
         const FLAGS: OFlag = OFlag::O_RDWR.union(OFlag::O_CREAT).union(OFlag::O_EXCL);
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         loop {
             let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
             let name = OsString::from(format!(".spray-{}-{unique}.partial", std::process::id()));
             match folder.file(&name, FLAGS, mode & 0o777 | OWNER) {
-                // Left by a killed process with this PID, or used on another machine or in another
-                // container.
+                // Left by a killed process with this PID, or of another machine or container.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => {
                     let file = file?;
@@ -54,8 +51,7 @@ impl Partial {
         Self { file, _lock: None, folder: Arc::clone(folder), name: None }
     }
 
-    /// Refuses a file that is longer than the free space. Later writes of others may still use it
-    /// up.
+    /// Refuses a file longer than the free space, which others may still use up.
     //= docs/specs/endpoint.md#END-28 than the file system has room for
     pub fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let Some(room) = self.folder.room().filter(|room| bytes > *room) else { return Ok(()) };
@@ -65,10 +61,7 @@ impl Partial {
     }
 
     /// Restricts the permissions to `mode`, syncs the content, renames the file to `to_name` in
-    /// `to`, and syncs that folder.
-    ///
-    /// # Errors
-    /// `AlreadyExists` if that name exists and `replaces` is false; checked atomically.
+    /// `to`, and syncs that folder. `AlreadyExists` is checked atomically unless `replaces`.
     pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
         //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
@@ -120,17 +113,14 @@ fn is_stale(path: &Path) -> bool {
     is_left && opened().is_ok_and(is_free)
 }
 
-/// Locks the file; `None` if it is locked elsewhere.
 fn lock(file: &File) -> Option<Flock<File>> {
     Flock::lock(file.try_clone().ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Whether `name` has the form of a partial file.
 pub fn is_partial(name: &OsStr) -> bool {
     writer(name).is_some()
 }
 
-/// The PID in the name of a partial file.
 fn writer(name: &OsStr) -> Option<u32> {
     let (pid, unique) = name.to_str()?.strip_prefix(".spray-")?.strip_suffix(".partial")?.split_once('-')?;
     unique.parse::<u32>().ok()?;

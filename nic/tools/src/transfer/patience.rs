@@ -6,7 +6,6 @@ use spray_nic::Time;
 use super::refusal::Refusal;
 use crate::places::Pace;
 
-/// Timeouts of all transfers of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub first_ps: u64,
@@ -29,7 +28,7 @@ const STREAM_PS: u64 = 3600 * PS_PER_S;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
     Bytes,
-    /// More of a stream, which may not have been written yet.
+    /// Possibly not written yet.
     Stream,
 }
 
@@ -37,11 +36,9 @@ pub enum Awaited {
 pub struct Patience {
     limits: Limits,
     pub has_spoken: bool,
-    /// Payload bytes received at the last check, and when they last changed or the receiver was
-    /// busy.
+    /// Payload bytes, and when they last grew or the receiver was busy.
     bytes: u64,
     bytes_at: Time,
-    /// When the last message came or the receiver was busy.
     message_at: Time,
     pub pace: Pace,
 }
@@ -55,8 +52,7 @@ impl Patience {
         (self.has_spoken, self.message_at) = (true, now);
     }
 
-    /// Checks the timeouts. `bytes` is the total received; `awaited` is `None` if the receiver is
-    /// busy.
+    /// `bytes` is the total received; `awaited` is `None` if the receiver is busy.
     pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
             (self.bytes, self.bytes_at) = (bytes, now);
@@ -78,8 +74,8 @@ impl Patience {
         within(unsaid_ps, MESSAGE_PS.saturating_add(more_ps), "no whole message arrived")
     }
 
-    /// Time since the last bytes, if the sender may be preempted: nothing was received yet, or
-    /// nothing within the timeout, pauses of streams included.
+    /// Time since the last bytes, if the sender may be preempted: it has sent nothing yet, or
+    /// nothing within the timeout (streams included).
     //= docs/specs/endpoint.md#END-27 owes something
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);

@@ -40,7 +40,7 @@ const REFUSED: usize = 8;
 const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + HALF_OPEN) as u32;
 /// Limit of refused files that are reported to the user, by transfer.
 const TOLD: u32 = 64;
-/// Interval of timeout checks, in picoseconds.
+/// In picoseconds.
 const CHECK_PS: u64 = 100_000_000_000;
 /// Receives one transfer, or any number with `--keep`.
 ///
@@ -71,7 +71,8 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     session.confine(&out.reach())?;
     let limits = Limits::new(arguments.interface.timeout);
     let receiver = |shard| -> Outcome<Receiving> {
-        let out = Out { waker: session.waker(shard), ..out.clone() };
+        let mut out = out.clone();
+        out.waker = session.waker(shard);
         let receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr())?;
         Ok(Receiving { interface: Some(session.taken()), ..receiving })
     };
@@ -90,7 +91,6 @@ struct Transfer {
     peer: IpAddr,
     arrivals: Arrivals,
     patience: Patience,
-    /// All entries have verdicts, or the transfer is refused.
     over: bool,
 }
 
@@ -102,18 +102,15 @@ pub(super) struct Receiving {
     transfers: HashMap<ConnectionId, Transfer>,
     /// Transfers whose connection has ended while files are being completed.
     orphans: Vec<(IpAddr, Arrivals)>,
-    /// The number of transfers so far.
     begun: u32,
     /// Without `keep`: the outcome of the first transfer that stored something.
     taken: Option<Outcome>,
-    /// Whether an incomplete transfer has stored files.
     partly: bool,
     /// Since when all senders of accepted transfers have their verdicts.
     done_since: Option<Instant>,
     check_at: Time,
     progress: Progress,
     meter: Meter,
-    /// For `--json`.
     interface: Option<Taken>,
     /// Declared last, since it ends after all transfers.
     opener: Opener,
@@ -141,7 +138,6 @@ impl Receiving {
         })
     }
 
-    /// Processes events of the endpoint and results of the disk threads.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let mut ended = false;
         while let Some(event) = endpoint.next_event() {
@@ -159,7 +155,7 @@ impl Receiving {
         if self.keep { Ok(()) } else { self.check_end(ended, endpoint) }
     }
 
-    /// Ends the command; a file may have completed at the last moment.
+    /// Files may have completed at the last moment.
     fn end(mut self, outcome: Outcome) -> Outcome {
         self.progress.clear();
         let open = std::mem::take(&mut self.transfers).into_values().filter(|transfer| !transfer.over);
@@ -212,14 +208,12 @@ impl Receiving {
         }
     }
 
-    /// Handles the end of a connection. Returns whether the transfer ended too: complete files are
-    /// finished without the sender.
+    /// Returns whether the transfer ended, too: complete files are finished without the sender.
     fn on_end(&mut self, connection: ConnectionId, why: &str) -> bool {
         let Some(transfer) = self.transfers.remove(&connection) else { return false };
         if transfer.over { transfer.patience.has_spoken } else { self.on_gone(transfer, why) }
     }
 
-    /// Accepts a connection, which may preempt another.
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
         self.begun += 1;
@@ -257,8 +251,8 @@ impl Receiving {
         }
     }
 
-    /// Removes the oldest finished connections beyond the limits: of this address, of those
-    /// refused, and of those waiting for their verdicts.
+    /// Removes the oldest finished connections beyond the limits: of this address, refused, and
+    /// waiting for verdicts.
     //= docs/specs/endpoint.md#END-27 the oldest gives way
     fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
         type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;
@@ -276,7 +270,6 @@ impl Receiving {
         }
     }
 
-    /// Ends transfers that have timed out.
     fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let mut tired = Vec::new();
         for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
@@ -289,7 +282,7 @@ impl Receiving {
         }
     }
 
-    /// Ends a transfer with a reason for its sender. Complete files stay.
+    /// Complete files stay.
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
         let Transfer { peer, patience, .. } = transfer;
@@ -303,7 +296,7 @@ impl Receiving {
         self.transfers.insert(connection, ended);
     }
 
-    /// Handles the end of an active transfer; returns as [`Receiving::on_end`].
+    /// Returns as [`Receiving::on_end`].
     fn on_gone(&mut self, transfer: Transfer, why: &str) -> bool {
         let Transfer { peer, mut arrivals, .. } = transfer;
         self.progress.clear();
@@ -329,7 +322,7 @@ impl Receiving {
         note!("spray: the transfer from {peer} failed: {why}; {kept}");
     }
 
-    /// Processes completed and failed files. Returns whether a transfer has ended.
+    /// Returns whether a transfer has ended.
     fn poll_files<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> bool {
         for connection in self.transfers.keys().copied().collect::<Vec<_>>() {
             let mut answers = Vec::new();
@@ -405,7 +398,6 @@ impl Receiving {
         })
     }
 
-    /// Sends answers and reports refusals to the user.
     fn answer<D: Device>(&mut self, connection: ConnectionId, answers: &[Answer], endpoint: &mut Endpoint<D>) {
         let refused = self.transfers.get(&connection).map_or(0, |transfer| transfer.arrivals.tally.refused);
         for answer in answers {
@@ -422,7 +414,6 @@ impl Receiving {
         }
     }
 
-    /// Refuses a transfer and closes its connection.
     fn refuse<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         self.answer(connection, &[Answer::Ended { reason: refusal.0.clone() }], endpoint);
         if let Some(transfer) = self.transfers.get_mut(&connection) {
@@ -433,8 +424,7 @@ impl Receiving {
         endpoint.close(connection);
     }
 
-    /// Without `--keep`: ends after the first transfer that stored something, or when the last one
-    /// failed.
+    /// Without `--keep`, ends after the first transfer that stored something, or the last failure.
     fn check_end<D: Device>(&mut self, ended: bool, endpoint: &mut Endpoint<D>) -> Step {
         if self.taken.is_none() {
             let is_over = ended && self.transfers.is_empty() && self.orphans.is_empty();
@@ -481,7 +471,6 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
     }
 }
 
-/// The progress line of one file, or of all together.
 fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> String {
     let files: Vec<&Incoming> = transfers.values().flat_map(|transfer| transfer.arrivals.files.values()).collect();
     let name = match &files[..] {

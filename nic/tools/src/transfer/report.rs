@@ -13,7 +13,7 @@ use super::gbps;
 use crate::session::{Freezes, Taken, strays_line};
 
 pub struct Measured {
-    /// From the connection's start to the last acknowledgement.
+    /// Up to the last acknowledgement.
     pub seconds: f64,
     pub counted: ConnectionStats,
     /// The payload size that the sender's own MTU allows.
@@ -25,7 +25,6 @@ pub struct Measured {
     pub sent_bytes: u64,
 }
 
-/// The outcome of a file, or of a folder that failed.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// The path at the receiver, lossily converted to UTF-8.
@@ -47,7 +46,6 @@ impl FileReport {
         Self { file, bytes, verified: false, sha256: None, error: Some(error) }
     }
 
-    /// The path and reason of a failure.
     pub fn failure(&self) -> Option<(&str, &str)> {
         self.error.as_deref().map(|error| (&*self.file, error))
     }
@@ -57,15 +55,13 @@ pub struct Report {
     name: String,
     files: Vec<FileReport>,
     folders: u32,
-    /// Symbolic links and special files, which are not sent.
     skipped: usize,
     measured: Measured,
     limited_by: [(&'static str, f64); 6],
 }
 
-/// The shares of time by what limited the sender, which add up to 1.
-///
-/// `application`: the file was not read yet. `machine`: none of the others.
+/// Shares of time by what limited the sender. `application`: the file was not read yet. `machine`:
+/// none of the others.
 fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
     let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
     let [window, pacing, receiver, application, balancer] =
@@ -103,7 +99,6 @@ impl Report {
         gbps(self.measured.sent_bytes, self.measured.seconds)
     }
 
-    /// The result of `--json`; times are in microseconds.
     pub fn json(&self) -> serde_json::Value {
         let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes } = &self.measured;
         let (sender, verified) = (&counted.sender, self.verified().count());
@@ -150,7 +145,7 @@ fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
 }
 
-/// Packets declared lost by later arrivals, by count or on the same path.
+/// Declared lost by later arrivals, by count or on the same path.
 fn lost_by_gap(sender: &SenderStats) -> u64 {
     sender.sack_gaps + sender.missing
 }

@@ -18,11 +18,11 @@ use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// Messages in the connection's queue: enough to keep it busy, few enough to stay in the caches.
+/// Keeps the connection busy, and fits the caches.
 const QUEUED: u64 = 8;
 /// Assumed minimum rate of the receiver's disk.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
-/// Interval of the check for progress, in picoseconds.
+/// In picoseconds.
 const CHECK_PS: u64 = 100_000_000_000;
 /// Limit of a pause while the receiver grants nothing.
 const PAUSE: Duration = Duration::from_secs(300);
@@ -79,7 +79,6 @@ pub fn send(arguments: &args::Send) -> Outcome {
     outcome
 }
 
-/// A described entry without a verdict.
 struct Pending {
     description: Description,
     stage: Stage,
@@ -88,45 +87,38 @@ struct Pending {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The receiver has not accepted it yet.
     Described,
     Reading,
-    /// All of it is in the connection.
     Sent(Sum),
-    /// It could not be read to its end.
     Withdrawn,
 }
 
 pub(super) struct Sending {
     outgoing: Outgoing,
     peer: Peer,
-    /// Timeout of answers, besides the time of the receiver's disk.
+    /// Of answers, besides the time of the receiver's disk.
     timeout: Duration,
     connection: Option<ConnectionId>,
     connected: bool,
-    /// For the progress line.
     name: String,
-    /// The estimated number of entries, and the bytes of their files if known.
+    /// An estimate before they are opened.
     entries: usize,
     bytes: Option<u64>,
-    /// Entries requested from the reader.
     asked: usize,
-    /// Whether the reader has reached the last entry.
     ended: bool,
     pending: HashMap<u32, Pending>,
-    /// Messages in the connection, with their entry and payload bytes.
+    /// With entry and payload bytes.
     queued: HashMap<MessageId, (u32, u64)>,
     /// Excludes files that were refused.
     pub(super) delivered_bytes: u64,
     refused_bytes: u64,
     started: Instant,
     delivered_at: Instant,
-    /// The last time that the receiver answered or acknowledged something.
     heard_at: Instant,
-    /// Payload bytes acknowledged at the last check, and when they last grew or nothing was queued.
+    /// Payload bytes at the last check, and when they last grew or nothing was queued.
     acked: (u64, Time),
     check_at: Time,
-    /// Counters at the last delivery: they are gone when the connection ends.
+    /// Kept here, since they are gone when the connection ends.
     counted: ConnectionStats,
     files: Vec<FileReport>,
     folders: u32,
@@ -135,7 +127,6 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// `timeout` is for answers of the receiver, besides the time of its disk.
     pub(super) fn new(tree: Tree, outgoing: Outgoing, peer: Peer, timeout: Duration) -> Self {
         let name = match &tree.entries[..] {
             [first, rest @ ..] if rest.iter().all(|entry| !entry.named) => shown(&first.path),
@@ -171,8 +162,7 @@ impl Sending {
         }
     }
 
-    /// Processes events of the endpoint and items of the reader. Ends when every entry has a
-    /// verdict, leaving the connection open.
+    /// Ends when every entry has a verdict, with the connection open.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
@@ -189,7 +179,6 @@ impl Sending {
         Ok(self.check_patience()?)
     }
 
-    /// Returns an error if something was not sent.
     pub(super) fn outcome(&self) -> Outcome {
         let why = match self.failed().collect::<Vec<_>>()[..] {
             [] => return Ok(()),
@@ -305,7 +294,6 @@ impl Sending {
         self.files.push(FileReport::failed(path, bytes, why));
     }
 
-    /// Requests entries, and keeps some pieces queued in the connection.
     fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Outcome {
         if !self.connected {
             return Ok(());
@@ -323,7 +311,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Returns the message of an item, with its entry and payload bytes.
+    /// With its entry and payload bytes.
     fn message(&mut self, item: Item) -> Option<(Bytes, (u32, u64))> {
         match item {
             Item::Entry(number, description) => {
@@ -380,7 +368,6 @@ impl Sending {
         Ok(())
     }
 
-    /// Fails if the receiver does not answer within the timeout.
     fn check_patience(&self) -> Outcome {
         let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
@@ -394,7 +381,6 @@ impl Sending {
         Ok(())
     }
 
-    /// Describes a failure and its likely causes.
     pub(super) fn failure(&self, error: ConnectionError) -> Failure {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);

@@ -15,29 +15,26 @@ use crate::failure::{Failure, Outcome};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The path at the receiver.
+    /// At the receiver.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
     pub source: PathBuf,
-    /// Whether it was named by the user: links are followed then.
+    /// Links are followed then.
     pub named: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     pub entries: Vec<Entry>,
-    /// Names and types of symbolic links and special files in folders, which are not sent.
+    /// Symbolic links and special files in folders, which are not sent.
     pub skipped: Vec<(String, &'static str)>,
-    /// Names and reasons of entries that cannot be sent.
     pub failed: Vec<(String, String)>,
 }
 
 impl Tree {
-    /// Lists all that `paths` name; `-` alone is standard input.
-    ///
-    /// # Errors
-    /// 2 if a path cannot be read, is neither file nor folder, or has the name of another.
+    /// `-` alone is standard input. Fails with 2 if a path cannot be read, is neither file nor
+    /// folder, or has the name of another.
     pub fn of(paths: &[PathBuf]) -> Outcome<Self> {
         let stdin = Path::new("-");
         if let [only] = paths
@@ -81,7 +78,6 @@ impl Tree {
         self.entries.iter().map(bytes).sum()
     }
 
-    /// Adds a named path and its contents.
     fn add(&mut self, path: &Path, name: &OsString) -> Outcome {
         if !is_harmless(name) {
             return Err(Failure::refused(format!("{name:?}: {CONTROL}; rename it")));
@@ -141,8 +137,7 @@ impl Tree {
 const CONTROL: &str = "control characters are in its name, which a receiver refuses";
 const TOO_LONG: &str = "its path is too long";
 
-/// Returns the name at the receiver: the last component, or that of the canonical path for `.` and
-/// the like.
+/// The last component, or that of the canonical path for `.` and the like.
 fn name_of(path: &Path) -> Outcome<OsString> {
     if let Some(name) = path.file_name() {
         return Ok(name.into());

@@ -15,7 +15,7 @@ const QUANTUM: i64 = 3000;
 #[derive(Debug)]
 pub struct FairQueue {
     flows: Box<[Flow]>,
-    /// Lanes in the order of turns: those that were empty before, and the others.
+    /// Lanes by turn: those that were empty before, and the others.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
     places: Vec<(Box<[u8]>, usize)>,
@@ -24,7 +24,6 @@ pub struct FairQueue {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    /// Indices in [`FairQueue::places`].
     waiting: VecDeque<u8>,
     bytes: usize,
     deficit: i64,
@@ -37,8 +36,7 @@ impl FairQueue {
         Self { flows, new: VecDeque::new(), old: VecDeque::new(), places: Vec::new(), free: Vec::new() }
     }
 
-    /// Takes the first `bytes` bytes of a buffer and leaves another one. Returns whether a packet
-    /// was dropped.
+    /// Leaves another buffer. Returns whether a packet was dropped.
     pub fn push(&mut self, lane: u16, buffer: &mut Box<[u8]>, bytes: usize) -> bool {
         let is_full = self.free.is_empty() && self.places.len() == MOST;
         if is_full {
@@ -77,8 +75,7 @@ impl FairQueue {
                 return Some((lane, &buffer[..*bytes]));
             }
             turns.pop_front();
-            // An emptied new lane gets a turn as an old one first, so that it cannot always be new
-            // (RFC 8290 §4.2).
+            // It must not always be new (RFC 8290 §4.2).
             if flow.deficit > 0 && !is_new {
                 flow.has_turn = false;
                 continue;

@@ -11,7 +11,7 @@ use super::link::Gateway;
 use super::packet;
 use super::remote::behind;
 
-/// Limit of threads, and so of connections from one machine to another.
+/// Also limits connections from one machine to another.
 //= docs/specs/endpoint.md#END-43 eight at most
 pub const THREADS: usize = 8;
 
@@ -19,7 +19,6 @@ pub const THREADS: usize = 8;
 pub struct Inbound {
     connections: HashMap<ConnectionId, From>,
     begun: u64,
-    /// Limit of connections from one machine.
     most: usize,
 }
 
@@ -35,14 +34,13 @@ impl Inbound {
         Self { connections: HashMap::new(), begun: 0, most: Self::most(threads) }
     }
 
-    /// Limit of connections from one machine for each of `threads`: its own, and as many left
-    /// behind by its predecessor.
+    /// From one machine: its own, and as many left behind by its predecessor.
     //= docs/specs/endpoint.md#END-43 twice its part
     pub fn most(threads: usize) -> usize {
         2 * THREADS.div_ceil(threads)
     }
 
-    /// Accepts a connection from machine `at`. Returns the oldest one if it has to be closed.
+    /// Returns the oldest one of machine `at` if it has to be closed.
     pub fn accept(&mut self, connection: ConnectionId, at: usize) -> Option<ConnectionId> {
         self.begun += 1;
         self.connections.insert(connection, From { at, begun: self.begun, lanes: Lanes::new() });
@@ -56,8 +54,7 @@ impl Inbound {
         self.connections.remove(&connection);
     }
 
-    /// Takes a message and passes packets that are in order, each with its lane and
-    /// `virtio_net_hdr`, to `out`.
+    /// Passes packets in order to `out`, with lane and `virtio_net_hdr`.
     pub fn receive<D: Device>(
         &mut self,
         endpoint: &mut Endpoint<D>,
@@ -70,8 +67,7 @@ impl Inbound {
         let (at, mut received, mut refused) = (*at, 0, 0);
         let is_behind = |source| behind(links.iter().map(|link| &link.remote), source) == Some(at);
         //= docs/specs/endpoint.md#END-42 its source is behind that peer
-        // A packet with a foreign source is dropped, but keeps its number. Malformed messages end
-        // the connection.
+        // A packet with a foreign source is dropped, but its number counts.
         let taken = packet::packets(message).try_for_each(|next| {
             let (place, packet, flow) = next.ok()?;
             let packet = if is_behind(flow.source) { packet } else { Bytes::new() };

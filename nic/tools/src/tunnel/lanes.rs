@@ -6,14 +6,13 @@ use bytes::Bytes;
 
 use super::packet::{LANES, MESSAGE, PACKETS, Place};
 
-/// Limit of packets that wait for earlier ones. Our senders have at most 256 messages outstanding.
+/// Our senders have at most 256 messages outstanding.
 //= docs/specs/endpoint.md#END-41 At most 8,192 packets
 const WAITING: usize = 256 * PACKETS as usize;
-/// Limit of waiting bytes: twice what our senders have outstanding.
+/// Twice what our senders have outstanding.
 //= docs/specs/endpoint.md#END-41 and 16 MiB wait
 const WAITING_BYTES: usize = 16 << 20;
 
-/// The next number of each lane, for sending.
 #[derive(Debug)]
 pub struct Numbers(Box<[u32]>);
 
@@ -52,7 +51,6 @@ impl Lanes {
         Self { lanes: vec![Lane::default(); usize::from(LANES)].into(), waiting: 0, waiting_bytes: 0 }
     }
 
-    /// Takes a packet, and passes those that are in order to `out`.
     //= docs/specs/endpoint.md#END-41 packets leave it in their order
     pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
         let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;
@@ -64,7 +62,7 @@ impl Lanes {
             }
             self.waiting += 1;
             self.waiting_bytes += packet.len();
-            // A short packet must not keep its whole message in memory.
+            // It must not keep its whole message in memory.
             let packet = if packet.len() < MESSAGE / 2 { Bytes::copy_from_slice(&packet) } else { packet };
             lane.early.insert(place.number, packet);
             return Ok(());

@@ -1,4 +1,4 @@
-//! Sends packets to one other machine, over a connection that is opened again when it ends.
+//! Sends packets to one other machine, reconnecting as necessary.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::remote::Remote;
 /// First and longest delay between attempts to connect.
 //= docs/specs/endpoint.md#END-43 after 0.1 s, doubling
 const RETRY_PS: [u64; 2] = [100_000_000_000, 2_000_000_000_000];
-/// Interval of updates of the limit, in picoseconds.
+/// In picoseconds.
 const LOOK_PS: u64 = 1_000_000_000;
 /// Queued besides what is in flight: two TCP super-packets.
 const AHEAD_BYTES: u64 = 128 << 10;
@@ -30,7 +30,6 @@ pub struct Gateway {
     pub remote: Remote,
     state: State,
     retry_ps: u64,
-    /// The last failure that was reported.
     told: Option<String>,
     numbers: Numbers,
     queue: FairQueue,
@@ -44,7 +43,6 @@ pub struct Gateway {
 }
 
 summed! {
-    /// Packets to and from a machine.
     pub struct Counted {
         pub sent: u64,
         pub received: u64,
@@ -81,7 +79,6 @@ impl Gateway {
         }
     }
 
-    /// Open or being opened.
     pub fn connection(&self) -> Option<ConnectionId> {
         match self.state {
             State::Connecting(connection) | State::Open(connection) => Some(connection),
@@ -93,14 +90,12 @@ impl Gateway {
         if let State::Open(connection) = self.state { Some(connection) } else { None }
     }
 
-    /// Whether packets have to wait for deliveries.
     fn is_full(&self) -> bool {
         let bytes = self.queued_bytes + self.packer.len() as u64;
         self.open().is_some() && (bytes >= self.room_bytes || self.queued.len() >= ROOM_MESSAGES)
     }
 
-    /// Connects when it is time, and updates the limit of queued bytes. Returns a message for the
-    /// user.
+    /// Returns a message for the user.
     pub fn poll<D: Device>(
         &mut self,
         endpoint: &mut Endpoint<D>,
@@ -141,7 +136,6 @@ impl Gateway {
         }
     }
 
-    /// Starts over with a connection that has opened.
     pub fn begin(&mut self, connection: ConnectionId) -> Option<String> {
         self.state = State::Open(connection);
         (self.retry_ps, self.told, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
@@ -152,8 +146,7 @@ impl Gateway {
         Some(format!("connected to {}", self.remote.address))
     }
 
-    /// Schedules another attempt. Returns a message for the user, unless the failure is the same
-    /// again.
+    /// Returns a message for the user, unless the failure is the same again.
     pub fn fail(&mut self, why: impl ToString, now: Time) -> Option<String> {
         let was_open = self.open().is_some();
         self.queue.clear();
@@ -166,14 +159,12 @@ impl Gateway {
         is_new.then_some(line)
     }
 
-    /// Queues the packet of `bytes` bytes (with `virtio_net_hdr`) in `buffer`, and leaves another
-    /// buffer.
+    /// Leaves another buffer.
     pub fn take(&mut self, lane: u16, buffer: &mut Box<[u8]>, bytes: usize) {
         let dropped = self.open().is_none() || self.queue.push(lane, buffer, bytes);
         self.counted.dropped += u64::from(dropped);
     }
 
-    /// Sends queued packets while the connection has room.
     pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
         while !self.is_full()
             && let Some((lane, packet)) = self.queue.pop()
@@ -195,7 +186,7 @@ impl Gateway {
                 self.queued.insert(id, bytes);
                 self.queued_bytes += u64::from(bytes);
             }
-            // The lane has a gap now: the connection is useless.
+            // The lane has a gap now.
             Err(_) => endpoint.abort(connection),
         }
     }

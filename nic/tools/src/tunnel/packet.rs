@@ -8,15 +8,14 @@ use spray_nic::net::Tun;
 
 /// Bytes before each packet: lane, number, and length including `virtio_net_hdr`.
 const HEADER: usize = 10;
-/// The longest IPv4 or IPv6 packet without jumbograms, with `virtio_net_hdr`.
+/// Without jumbograms.
 pub const PACKET: usize = Tun::HEADER + 65_575;
 pub const MESSAGE: usize = MAGIC.len() + HEADER + PACKET;
-/// Limit of packets in a message.
 //= docs/specs/endpoint.md#END-40 at most 32 packets
 pub const PACKETS: u32 = 32;
-/// Limit of a message of several packets, which bounds the data that a loss delays.
+/// Bounds the data that one loss delays.
 const PACKED: usize = 16 << 10;
-/// Packets of a lane stay in order. Flows in one lane may delay each other.
+/// Flows in one lane may delay each other.
 pub const LANES: u16 = 1024;
 
 /// Type and version.
@@ -44,8 +43,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Maps a flow to a lane by a secret hash, so that a sender cannot choose to share another's
-    /// lane.
+    /// The hash is secret, so that a sender cannot choose to share another's lane.
     //= docs/specs/endpoint.md#END-40 by a hash with a secret
     pub fn lane(&self, hash: &impl BuildHasher) -> u16 {
         (hash.hash_one(self) % u64::from(LANES)) as u16
@@ -69,12 +67,12 @@ impl Packer {
         self.bytes.len()
     }
 
-    /// Whether a packet of `bytes` bytes, with `virtio_net_hdr`, still fits into the message.
+    /// `bytes` includes `virtio_net_hdr`.
     pub fn fits(&self, bytes: usize) -> bool {
         self.packets == 0 || self.packets < PACKETS && self.len() + HEADER + bytes <= PACKED
     }
 
-    /// Adds a packet, and clears flags of `virtio_net_hdr` that are valid on this machine only.
+    /// Clears flags of `virtio_net_hdr` that are valid on this machine only.
     //= docs/specs/endpoint.md#END-40 a message of a tunnel
     pub fn add(&mut self, place: Place, packet: &[u8]) {
         if self.packets == 0 {
@@ -92,7 +90,6 @@ impl Packer {
         }
     }
 
-    /// Returns the message, if it has packets.
     pub fn take(&mut self) -> Option<Bytes> {
         (std::mem::take(&mut self.packets) > 0).then(|| self.bytes.split().freeze())
     }
@@ -106,7 +103,7 @@ impl Packer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Decodes the packets of a message, with `virtio_net_hdr`, up to the first malformed one.
+/// Ends with the first malformed packet.
 //= docs/specs/endpoint.md#END-42 both fit the packet
 pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes, Flow), Malformed>> {
     let is_ours = message.len() <= MESSAGE && message.starts_with(&MAGIC);
@@ -132,7 +129,7 @@ fn next(message: &mut Bytes) -> Option<(Place, Bytes, Flow)> {
     Some((place, packet, flow))
 }
 
-/// Whether `virtio_net_hdr` matches the packet, and the kernel makes no unusual segments of it.
+/// Whether the kernel makes no unusual segments of it.
 //= docs/specs/endpoint.md#END-42 a segment of TCP has 48 bytes at least
 fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     let word = |at: usize| usize::from(u16::from_le_bytes([offload[at], offload[at + 1]]));
@@ -157,7 +154,6 @@ fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     segments_fit && checksum_fits && header_bytes <= packet.len()
 }
 
-/// Returns the flow of an IP packet. Fragments have no ports.
 //= docs/specs/endpoint.md#END-40 a fragment has no ports
 pub fn flow(packet: &[u8]) -> Option<Flow> {
     const TCP: u8 = 6;

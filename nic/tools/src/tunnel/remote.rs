@@ -1,5 +1,3 @@
-//! Other machines and the networks behind them.
-
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -37,7 +35,7 @@ impl FromStr for Subnet {
     }
 }
 
-/// Another machine, by its address outside of the tunnel.
+/// Its address is outside of the tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     pub address: IpAddr,
@@ -68,7 +66,6 @@ impl FromStr for Remote {
     }
 }
 
-/// The index of the machine that `address` is behind.
 pub fn behind<'a>(remotes: impl Iterator<Item = &'a Remote>, address: IpAddr) -> Option<usize> {
     let fits = remotes.enumerate().filter_map(|(at, remote)| Some((remote.fits(address)?, at)));
     fits.max_by_key(|&(bits, at)| (bits, std::cmp::Reverse(at))).map(|(_, at)| at)
