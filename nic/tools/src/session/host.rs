@@ -53,7 +53,7 @@ impl Session {
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
-        let hosts = open::hosts(arguments, peer, path, keys, most, adjust)?;
+        let hosts = open::Request { arguments, peer, path, keys }.open(most, adjust)?;
         note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let refused = refused::Watch::new(peer, &hosts[0].endpoint);

@@ -26,31 +26,88 @@ pub fn name(way: &Way) -> String {
     way.interface.clone().unwrap_or_else(|| "UDP".into())
 }
 
-/// UDP sockets have one shard.
-pub fn hosts(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &PathOptions,
-    keys: Option<Keys>,
-    most: usize,
-    adjust: impl FnOnce(&mut EndpointConfig),
-) -> Outcome<Vec<Host<Nic>>> {
-    if let Some([clash, remedy]) = ports::clash(arguments.steered.ports) {
-        note!("spray: warning: {clash}: {remedy}");
+/// What the command line requests.
+pub struct Request<'a> {
+    pub arguments: &'a args::Interface,
+    pub peer: Option<IpAddr>,
+    pub path: &'a PathOptions,
+    pub keys: Option<Keys>,
+}
+
+impl Request<'_> {
+    /// Opens the device, with up to `most` shards; UDP sockets have one.
+    pub fn open(self, most: usize, adjust: impl FnOnce(&mut EndpointConfig)) -> Outcome<Vec<Host<Nic>>> {
+        let steered = &self.arguments.steered;
+        if let Some([clash, remedy]) = ports::clash(steered.ports) {
+            note!("spray: warning: {clash}: {remedy}");
+        }
+        if let (Some(from), Some(peer)) = (steered.from, self.peer)
+            && from.is_ipv4() != peer.is_ipv4()
+        {
+            return Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")));
+        }
+        check_open_files(FILES).map_err(Failure::refused)?;
+        if self.arguments.way.device == Some(Device::Udp) {
+            let (sockets, mut endpoint) = self.udp()?;
+            check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
+            adjust(&mut endpoint);
+            let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
+            return Ok(vec![host]);
+        }
+        let mut config = self.xdp()?;
+        config.shards = most;
+        adjust(&mut config.endpoint);
+        debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
     }
-    check_families(arguments.steered.from, peer)?;
-    check_open_files(FILES).map_err(Failure::refused)?;
-    if arguments.way.device == Some(Device::Udp) {
-        let (sockets, mut endpoint) = udp(arguments, peer, path, keys)?;
-        check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
-        adjust(&mut endpoint);
-        let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
-        return Ok(vec![host]);
+
+    fn xdp(self) -> Outcome<HostConfig> {
+        let Self { arguments, peer, path, .. } = self;
+        let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
+        interface.check_free().map_err(without_rights)?;
+        let address = own_address(&interface, arguments.steered.from, peer)?;
+        let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
+        let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
+        config.endpoint = self.endpoint(config.endpoint, &room)?;
+        config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
+            (true, _) => BindMode::ZeroCopy,
+            (_, true) => BindMode::Copy,
+            _ => BindMode::Auto,
+        };
+        config.sockets.busy_poll = arguments.busy_poll;
+        (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
+        Ok(config)
     }
-    let mut config = xdp(arguments, peer, path, keys)?;
-    config.shards = most;
-    adjust(&mut config.endpoint);
-    debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
+
+    fn udp(self) -> Outcome<(UdpConfig, EndpointConfig)> {
+        let Self { arguments, peer, path, .. } = self;
+        let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
+        let polls = *busy_poll == BusyPoll::On;
+        if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
+            const XDP_ONLY: &str = "--queue, --copy, --zero-copy, --busy-poll and --peer-mac";
+            return Err(Failure::refused(format!("--device udp goes without {XDP_ONLY}")));
+        }
+        let mut sockets = sockets(arguments, peer)?;
+        let is_link_local = |it: &IpAddr| matches!(it, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
+            let message = format!("{local} is a link-local address, which goes with --device xdp only: use another");
+            return Err(Failure::refused(message));
+        }
+        sockets.ports = steered.ports;
+        sockets.evs = path.or("transport.evs", path.transport.evs(&path.transport.balancer[0].into()), sockets.evs);
+        let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
+        let config = sockets.endpoint().map_err(Failure::refused)?;
+        Ok((sockets, self.endpoint(config, &room)?))
+    }
+
+    fn endpoint(self, config: EndpointConfig, room: &Room<'_>) -> Outcome<EndpointConfig> {
+        let Self { arguments, path, keys, .. } = self;
+        let config = match keys {
+            Some(keys) => config.with_keys(keys),
+            None => config,
+        };
+        let config = with_path(path, config.with_give_up(Duration::from_secs(arguments.timeout)), room)?;
+        Ok(EndpointConfig { ports: arguments.steered.ports, event_log: EVENTS, ..config })
+    }
 }
 
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
@@ -61,52 +118,6 @@ fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let has_rights = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
     let otherwise = if has_rights { "" } else { ". Without rights: --device udp, on all hosts" };
     Failure::refused(format!("{error}{otherwise}"))
-}
-
-fn xdp(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &PathOptions,
-    keys: Option<Keys>,
-) -> Outcome<HostConfig> {
-    let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
-    interface.check_free().map_err(without_rights)?;
-    let address = own_address(&interface, arguments.steered.from, peer)?;
-    let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
-    let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
-    config.endpoint = endpoint(config.endpoint, arguments, path, keys, &room)?;
-    config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
-        (true, _) => BindMode::ZeroCopy,
-        (_, true) => BindMode::Copy,
-        _ => BindMode::Auto,
-    };
-    config.sockets.busy_poll = arguments.busy_poll;
-    (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
-    Ok(config)
-}
-
-fn udp(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &PathOptions,
-    keys: Option<Keys>,
-) -> Outcome<(UdpConfig, EndpointConfig)> {
-    let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
-    let polls = *busy_poll == BusyPoll::On;
-    if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
-        const XDP_ONLY: &str = "--queue, --copy, --zero-copy, --busy-poll and --peer-mac";
-        return Err(Failure::refused(format!("--device udp goes without {XDP_ONLY}")));
-    }
-    let mut sockets = sockets(arguments, peer)?;
-    if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
-        let message = format!("{local} is a link-local address, which goes with --device xdp only: use another");
-        return Err(Failure::refused(message));
-    }
-    sockets.ports = steered.ports;
-    sockets.evs = path.or("transport.evs", path.transport.evs(&path.transport.balancer[0].into()), sockets.evs);
-    let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
-    let config = sockets.endpoint().map_err(Failure::refused)?;
-    Ok((sockets, endpoint(config, arguments, path, keys, &room)?))
 }
 
 /// Of the interface, or of the route.
@@ -141,33 +152,6 @@ fn only_interface() -> Option<String> {
     names.sort_unstable();
     names.dedup();
     (names.len() == 1).then(|| names.remove(0))
-}
-
-fn endpoint(
-    mut config: EndpointConfig,
-    arguments: &args::Interface,
-    path: &PathOptions,
-    keys: Option<Keys>,
-    room: &Room<'_>,
-) -> Outcome<EndpointConfig> {
-    if let Some(keys) = keys {
-        config = config.with_keys(keys);
-    }
-    let config = with_path(path, config.with_give_up(Duration::from_secs(arguments.timeout)), room)?;
-    Ok(EndpointConfig { ports: arguments.steered.ports, event_log: EVENTS, ..config })
-}
-
-fn check_families(from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome {
-    match (from, peer) {
-        (Some(from), Some(peer)) if from.is_ipv4() != peer.is_ipv4() => {
-            Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_link_local(address: &IpAddr) -> bool {
-    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 fn own_address(interface: &Interface, from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome<IpAddr> {

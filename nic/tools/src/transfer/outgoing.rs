@@ -181,49 +181,31 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
 
     fn read(&mut self, number: u32) -> io::Result<()> {
         let Some((stated, mut source)) = self.files.remove(&number) else { return Ok(()) };
-        let mut hasher = Sha256::new();
-        if let Some(bytes) = self.pieces(number, stated, &mut source, &mut hasher)? {
-            if stated.is_some() {
-                check_end(&mut source, bytes)?;
-            }
-            self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
-        }
-        Ok(())
-    }
-
-    /// Returns the file's length, or `None` if it was dropped.
-    fn pieces(
-        &self,
-        number: u32,
-        stated: Option<u64>,
-        source: &mut Source,
-        hasher: &mut Sha256,
-    ) -> io::Result<Option<u64>> {
-        let mut read = 0;
+        let (mut hasher, mut bytes) = (Sha256::new(), 0);
         for index in 0..stated.map_or(u64::MAX, pieces) {
-            if self.is_dropped(number) {
-                return Ok(None);
+            if lock(&self.dropped).contains(&number) {
+                return Ok(());
             }
             let expected = stated.map_or(PIECE_BYTES, |bytes| piece_bytes(bytes, index));
             let mut message = begin_piece(number, index, expected);
-            let length = source.take(expected).read_to_end(&mut message)? as u64;
+            let length = (&mut source).take(expected).read_to_end(&mut message)? as u64;
             if stated.is_some() && length < expected {
                 return Err(io::Error::other("it has become shorter"));
             }
             hasher.update(&message[HEADER..]);
-            read += length;
+            bytes += length;
             if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
-                return Ok(None);
+                return Ok(());
             }
             if length < expected {
                 break;
             }
         }
-        Ok(Some(read))
-    }
-
-    fn is_dropped(&self, number: u32) -> bool {
-        lock(&self.dropped).contains(&number)
+        if stated.is_some() {
+            check_end(&mut source, bytes)?;
+        }
+        self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
+        Ok(())
     }
 
     /// Returns whether the transfer still exists.

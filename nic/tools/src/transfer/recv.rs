@@ -217,20 +217,14 @@ impl Receiving {
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
         self.begun += 1;
-        let refused = self.make_room(new, peer, endpoint, now);
+        let refused = self.make_room(&Party::of(endpoint, new, peer), endpoint, now);
         self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
         refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
         self.limit_ended(peer, endpoint);
     }
 
     /// Preempts another transfer if necessary; returns a refusal if that is not possible.
-    fn make_room<D: Device>(
-        &mut self,
-        new: ConnectionId,
-        peer: IpAddr,
-        endpoint: &mut Endpoint<D>,
-        now: Time,
-    ) -> Option<Refusal> {
+    fn make_room<D: Device>(&mut self, new: &Party, endpoint: &mut Endpoint<D>, now: Time) -> Option<Refusal> {
         // Orphans use threads and files, too.
         let under_way = self.transfers.values().filter(|transfer| !transfer.over).count() + self.orphans.len();
         if under_way < TRANSFERS {
@@ -242,7 +236,7 @@ impl Receiving {
             pace: transfer.patience.pace,
             overdue_ps: transfer.patience.overdue_ps(now),
         });
-        match places::gives_way(&taken.collect::<Vec<_>>(), &Party::of(endpoint, new, peer)) {
+        match places::gives_way(&taken.collect::<Vec<_>>(), new) {
             Some(id) => {
                 self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint);
                 None

@@ -69,16 +69,9 @@ fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
     let waited = window + pacing + receiver + application + balancer;
     // The sender's clock began slightly before the measured time.
     let all = seconds.max(waited).max(1e-9);
-    let machine = all - waited;
-    [
-        ("window", window),
-        ("pacing", pacing),
-        ("receiver", receiver),
-        ("application", application),
-        ("balancer", balancer),
-        ("machine", machine),
-    ]
-    .map(|(name, time)| (name, time / all))
+    let names = ["window", "pacing", "receiver", "application", "balancer", "machine"];
+    let times = [window, pacing, receiver, application, balancer, all - waited];
+    std::array::from_fn(|at| (names[at], times[at] / all))
 }
 
 impl Report {
@@ -159,28 +152,16 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Measured { seconds, counted, own_payload_bytes, freezes, strays, sent_bytes, .. } = &self.measured;
         let (sender, payload_bytes) = (&counted.sender, counted.payload_bytes);
-        writeln!(
-            f,
-            "sent {sent_bytes} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {payload_bytes} byte payloads",
-            self.name,
-            self.goodput_gbps()
-        )?;
+        let SenderStats { packets_sent, retransmits, timeouts, nacks, .. } = sender;
+        let (name, goodput_gbps) = (&self.name, self.goodput_gbps());
+        write!(f, "sent {sent_bytes} bytes of {name} in {seconds:.3} s: {goodput_gbps:.2} Gb/s goodput, ")?;
+        writeln!(f, "{payload_bytes} byte payloads")?;
         if payload_bytes < *own_payload_bytes {
-            writeln!(
-                f,
-                "the receiver's MTU or --payload is smaller: {own_payload_bytes} byte payloads would fit here"
-            )?;
+            writeln!(f, "the receiver's MTU or --payload is smaller: {own_payload_bytes} bytes would fit here")?;
         }
-        writeln!(
-            f,
-            "{} packets, {} of them sent again; declared lost: {} by timeout, {} by gaps, {} trimmed; {} of these were not",
-            sender.packets_sent,
-            sender.retransmits,
-            sender.timeouts,
-            lost_by_gap(sender),
-            sender.nacks,
-            not_lost(sender),
-        )?;
+        let (gaps, spurious) = (lost_by_gap(sender), not_lost(sender));
+        write!(f, "{packets_sent} packets, {retransmits} of them sent again; declared lost: {timeouts} by timeout, ")?;
+        writeln!(f, "{gaps} by gaps, {nacks} trimmed; {spurious} of these were not")?;
         let [least, median, p99] = [counted.rtt_min_ps, counted.rtt_p50_ps, counted.rtt_p99_ps].map(us);
         writeln!(f, "round trip: least {least:.0} us, median {median:.0} us, 99 % within {p99:.0} us")?;
         let (marked, acks) = (sender.marked_acks, sender.acks);
@@ -212,10 +193,8 @@ impl fmt::Display for Report {
         }
         let (verified, folders, skipped) = (self.verified().count(), self.folders, self.skipped);
         let failed = self.files.len() - verified;
-        write!(
-            f,
-            "{verified} files and {folders} folders, SHA-256 verified by the receiver; {failed} not sent, {skipped} skipped"
-        )
+        write!(f, "{verified} files and {folders} folders, SHA-256 verified by the receiver; ")?;
+        write!(f, "{failed} not sent, {skipped} skipped")
     }
 }
 
@@ -255,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_receiver_with_a_smaller_mtu_is_named() {
-        assert!(report(1200).to_string().contains("1400 byte payloads would fit here"));
+        assert!(report(1200).to_string().contains("1400 bytes would fit here"));
         assert!(!report(1400).to_string().contains("fit here"));
     }
 

@@ -169,7 +169,7 @@ impl Sending {
             None => *self.connection.insert(endpoint.connect(now, self.peer, None).map_err(Failure::refused)?),
         };
         while let Some(event) = endpoint.poll_event() {
-            self.on_event(&event, endpoint, connection)?;
+            self.on_event(&event, endpoint)?;
         }
         self.fill(endpoint, connection)?;
         if self.ended && self.pending.is_empty() && self.queued.is_empty() {
@@ -192,18 +192,13 @@ impl Sending {
         self.files.iter().filter_map(FileReport::failure)
     }
 
-    fn on_event<D: Device>(
-        &mut self,
-        event: &EndpointEvent,
-        endpoint: &mut Endpoint<D>,
-        connection: ConnectionId,
-    ) -> Step {
+    fn on_event<D: Device>(&mut self, event: &EndpointEvent, endpoint: &Endpoint<D>) -> Step {
         match event {
             EndpointEvent::Connected { .. } => {
                 self.connected = true;
                 (self.started, self.heard_at) = (now(), now());
             }
-            EndpointEvent::Delivered { message, .. } => {
+            EndpointEvent::Delivered { connection, message, .. } => {
                 let (number, bytes) = self.queued.remove(message).unwrap_or_default();
                 let pending = self.pending.get_mut(&number);
                 if let Some(pending) = pending.filter(|pending| pending.stage != Stage::Withdrawn) {
@@ -211,7 +206,7 @@ impl Sending {
                     self.delivered_bytes += bytes;
                 }
                 (self.delivered_at, self.heard_at) = (now(), now());
-                self.counted = endpoint.connection_stats(connection).unwrap_or_default();
+                self.counted = endpoint.connection_stats(*connection).unwrap_or_default();
             }
             EndpointEvent::Received { data, .. } => {
                 self.heard_at = now();
@@ -228,9 +223,7 @@ impl Sending {
                 let message = "the receiver closed the connection before it had confirmed everything";
                 return Err(Failure::failed(message).into());
             }
-            EndpointEvent::Failed { error, .. } => {
-                return Err(self.failure(*error).into());
-            }
+            EndpointEvent::Failed { error, .. } => return Err(self.failure(*error).into()),
             _ => {}
         }
         Ok(())
@@ -239,9 +232,7 @@ impl Sending {
     fn on_answer(&mut self, answer: Option<Answer>) -> Outcome {
         const STRANGE: &str = "the receiver's answer is not understood; does it run the same version of spray?";
         let number = match answer {
-            Some(Answer::Ended { reason }) => {
-                return Err(Failure::failed(format!("the receiver refused: {reason}")));
-            }
+            Some(Answer::Ended { reason }) => return Err(Failure::failed(format!("the receiver refused: {reason}"))),
             Some(
                 Answer::Ready { number, .. }
                 | Answer::Verified { number, .. }
