@@ -32,7 +32,10 @@ impl Progress {
             return;
         }
         if self.terminal {
-            self.rewrite(text);
+            let short: String = text.chars().take(COLUMNS).collect();
+            let _ = write!(stderr(), "\r\x1b[K{short}");
+            let _ = stderr().flush();
+            self.shown = true;
         } else {
             note!("{text}");
         }
@@ -54,13 +57,6 @@ impl Progress {
             let _ = write!(stderr(), "\r\x1b[K");
             self.shown = false;
         }
-    }
-
-    fn rewrite(&mut self, text: &str) {
-        let short: String = text.chars().take(COLUMNS).collect();
-        let _ = write!(stderr(), "\r\x1b[K{short}");
-        let _ = stderr().flush();
-        self.shown = true;
     }
 }
 

@@ -40,11 +40,6 @@ impl Setting {
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
-
-    /// Whether drivers may take the link down to change it.
-    pub(super) const fn resets_link(&self) -> bool {
-        !matches!(self, Self::HashFields { .. })
-    }
 }
 
 impl fmt::Display for Setting {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::change::Change;
+use super::change::{Change, Setting};
 use super::check::{Check, Group};
 use super::memory::Memory;
 use super::subject::Subject;
@@ -60,7 +60,8 @@ fn facts(subject: &Subject) -> Vec<Group> {
 fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
     let changes = changes(subject);
     let mut memory = memory(subject)?;
-    let resets = changes.iter().any(|change| change.to.resets_link());
+    // Drivers may take the link down to change other settings.
+    let resets = changes.iter().any(|change| !matches!(change.to, Setting::HashFields { .. }));
     let mut checks = Vec::new();
     for change in &changes {
         memory.keep(&change.from).map_err(|error| failed_at(&memory, &error))?;
@@ -125,7 +126,6 @@ fn done(from: &str, to: &str, outcome: io::Result<()>) -> Check {
 mod tests {
     use spray_nic::net::ethtool::Ethtool;
 
-    use super::super::change::Setting;
     use super::*;
     use crate::doctor::Status;
 

@@ -71,10 +71,6 @@ impl Subject {
     pub(super) fn device_file(&self, name: &str) -> Option<String> {
         self.device.as_ref().and_then(|device| text(device.join(name)))
     }
-
-    pub(super) fn interface_file(&self, name: &str) -> Option<String> {
-        self.interface.folder().and_then(|folder| text(folder.join(name)))
-    }
 }
 
 /// The content of a small file, trimmed.

@@ -5,41 +5,28 @@ use std::sync::{Mutex, PoisonError};
 
 use super::interval::Look;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Board {
     looks: Box<[Mutex<Look>]>,
     bases: Box<[Mutex<Look>]>,
-    ready: AtomicUsize,
+    pub(super) ready: AtomicUsize,
     pub(super) over: AtomicBool,
-    done: AtomicUsize,
+    pub(super) done: AtomicUsize,
 }
 
 impl Board {
     pub(super) fn new(threads: usize) -> Self {
         let [looks, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
-        Self { looks, bases, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0) }
+        Self { looks, bases, ..Self::default() }
     }
 
     pub(super) fn threads(&self) -> usize {
         self.looks.len()
     }
 
-    pub(super) fn say_ready(&self, thread: usize, look: Look) {
-        self.put(thread, look);
-        self.put_base(thread, look);
-        self.ready.fetch_add(1, Ordering::Release);
-    }
-
-    pub(super) fn are_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire) >= self.looks.len()
-    }
-
-    pub(super) fn say_done(&self) {
-        self.done.fetch_add(1, Ordering::Release);
-    }
-
-    pub(super) fn are_done(&self) -> bool {
-        self.done.load(Ordering::Acquire) >= self.looks.len()
+    /// Whether all threads have counted themselves in `ready` or `done`.
+    pub(super) fn are_all(&self, count: &AtomicUsize) -> bool {
+        count.load(Ordering::Acquire) >= self.looks.len()
     }
 
     pub(super) fn put(&self, thread: usize, look: Look) {

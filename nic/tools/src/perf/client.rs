@@ -151,7 +151,7 @@ impl<'a> Client<'a> {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now)?;
         }
-        if self.begun_at.is_none() && self.are_open() && self.board.are_ready() {
+        if self.begun_at.is_none() && self.are_open() && self.board.are_all(&self.board.ready) {
             self.begin(endpoint, now)?;
         }
         let Some(begun_at) = self.begun_at else { return Ok(()) };
@@ -212,7 +212,10 @@ impl<'a> Client<'a> {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
-                    self.board.say_ready(self.thread, self.sight(endpoint, now));
+                    let look = self.sight(endpoint, now);
+                    self.board.put(self.thread, look);
+                    self.board.put_base(self.thread, look);
+                    self.board.ready.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
             }
@@ -394,10 +397,10 @@ impl<'a> Client<'a> {
         if !self.connections.is_empty() && is_done {
             self.connections.keys().for_each(|connection| endpoint.abort(*connection));
             self.connections.clear();
-            self.board.say_done();
+            self.board.done.fetch_add(1, Ordering::Release);
         }
         match self.closed {
-            Some(closed) if self.thread == 0 && self.board.are_done() => {
+            Some(closed) if self.thread == 0 && self.board.are_all(&self.board.done) => {
                 self.total(self.board.sum(closed));
                 Err(End(Ok(())))
             }

@@ -2,6 +2,7 @@ use std::io;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use tracing::info_span;
 
 use super::freezes::Freezes;
 use super::path::PathOptions;
-use super::seat::{Over, Seat, Step, Wake, strays};
+use super::seat::{Seat, Step, Wake, strays};
 use super::taken::Taken;
 use super::tap::Tap;
 use super::{mtu, open, refused, tap, trust};
@@ -112,16 +113,15 @@ impl Session {
         S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,
     {
         self.metrics.start()?;
-        let over = Over::default();
+        let over = OnceLock::new();
         let Self { seats, outage, mtu, refused, .. } = self;
         let mut seats = seats.iter_mut().zip(steps);
         let Some((first, mut step)) = seats.next() else { return Ok(()) };
         std::thread::scope(|scope| {
             for (seat, step) in seats {
                 let over = &over;
-                let started = Builder::new().spawn_scoped(scope, move || seat.run(over, step));
-                if let Err(error) = started {
-                    over.end(Err(Failure::failed(no_thread(&error))));
+                if let Err(error) = Builder::new().spawn_scoped(scope, move || seat.run(over, step)) {
+                    let _ = over.set(Err(Failure::failed(no_thread(&error))));
                 }
             }
             first.run(&over, |endpoint, at| {
@@ -134,7 +134,7 @@ impl Session {
                 step(endpoint, at)
             });
         });
-        over.into_outcome().map_err(|failure| {
+        over.into_inner().unwrap_or(Ok(())).map_err(|failure| {
             explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent.0, &self.permanent.1)
         })
     }

@@ -3,8 +3,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use spray_nic::device::{Nic, XskInterface};
@@ -49,26 +48,22 @@ impl Seat {
         Ok(Self { host, freezes: Freezes::default(), metrics, wakers, wake })
     }
 
-    /// Polls until `step` or another shard ends the command.
-    pub(super) fn run(&mut self, over: &Over, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
+    /// Polls until `step` or another shard ends the command; `over` is the first outcome.
+    pub(super) fn run(&mut self, over: &OnceLock<Outcome>, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
         let Self { host, freezes, metrics, wakers, wake } = self;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
             wake.rearm();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
             metrics.update(endpoint, freezes, strays, now());
-            if over.is() {
-                return ControlFlow::Break(());
+            if over.get().is_none()
+                && let Err(End(outcome)) = step(endpoint, at)
+            {
+                let _ = over.set(outcome);
             }
-            match step(endpoint, at) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(End(outcome)) => {
-                    over.end(outcome);
-                    ControlFlow::Break(())
-                }
-            }
+            if over.get().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(error) = ran {
-            over.end(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
+            let _ = over.set(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
         }
     }
 }
@@ -84,30 +79,6 @@ impl Wake {
 
     fn rearm(&self) {
         self.0.iter().for_each(|waker| waker.rearm());
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Over {
-    is: AtomicBool,
-    outcome: Mutex<Option<Outcome>>,
-}
-
-impl Over {
-    fn is(&self) -> bool {
-        self.is.load(Ordering::Relaxed)
-    }
-
-    /// Only the first outcome counts.
-    pub(super) fn end(&self, outcome: Outcome) {
-        if let Ok(mut place) = self.outcome.lock() {
-            place.get_or_insert(outcome);
-        }
-        self.is.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn into_outcome(self) -> Outcome {
-        self.outcome.into_inner().unwrap_or_default().unwrap_or(Ok(()))
     }
 }
 

@@ -69,7 +69,7 @@ impl Keeper {
     pub fn start(partial: Partial, goal: Goal, waker: Wake) -> std::io::Result<Self> {
         let ((orders, orders_in), (ended, ending)) = (channel(), channel());
         let stopped = Arc::new(AtomicBool::new(false));
-        let (flag, waits) = (Arc::clone(&stopped), goal.may_block());
+        let (flag, waits) = (Arc::clone(&stopped), matches!(goal, Goal::Stdout(_)));
         let work = Work { partial, goal, hasher: Sha256::new(), hashed: 0 };
         let run = move || {
             if let Some(ending) = work.run(&orders_in, &flag) {

@@ -203,11 +203,6 @@ impl Goal {
         }
     }
 
-    /// Whether [`Goal::take`] may block forever.
-    pub fn may_block(&self) -> bool {
-        matches!(self, Self::Stdout(_))
-    }
-
     /// Completes a verified file and returns its path.
     pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
         let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
