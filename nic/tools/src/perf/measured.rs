@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use spray_core::link::PS_PER_S;
 
 use super::cpu;
@@ -54,7 +54,7 @@ impl Measured {
             return;
         }
         ways.iter().for_each(|way| self.line(format_args!("{}", way.line())));
-        let sums = sums("sum", ways.iter().map(|way| json!(way)));
+        let sums = sums("sum", ways.iter().map(|way| json!(way))).into();
         if self.plan.streams {
             event("interval", &sums);
         }
@@ -95,15 +95,11 @@ impl Measured {
         });
         let (sent, received): (Vec<_>, Vec<_>) = ends.unzip();
         let mut end = sums("sum_sent", sent.into_iter());
-        let also = [
-            sums("sum_received", received.into_iter()),
-            json!({ "cpu_utilization_percent": cpu::utilization(self.cpu, self.server.map(server_percent)) }),
-            json!({ "latency_us": (self.plan.request.what == What::Latency).then(|| self.latency()) }),
-        ];
-        if let Value::Object(end) = &mut end {
-            also.into_iter().filter_map(|part| part.as_object().cloned()).for_each(|part| end.extend(part));
-        }
-        end
+        end.extend(sums("sum_received", received.into_iter()));
+        let cpu = cpu::utilization(self.cpu, self.server.map(server_percent));
+        let latency = (self.plan.request.what == What::Latency).then(|| self.latency());
+        end.extend([("cpu_utilization_percent".into(), cpu), ("latency_us".into(), json!(latency))]);
+        end.into()
     }
 
     pub(super) fn json(&self, server: &str) -> Value {
@@ -185,9 +181,8 @@ fn server_percent(server: Figures) -> [f64; 3] {
 }
 
 /// `name`, and with `--bidir` the reverse direction.
-fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Value {
-    let names = [name.to_owned(), format!("{name}_bidir_reverse")];
-    names.into_iter().zip(ways).collect::<serde_json::Map<_, _>>().into()
+fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Map<String, Value> {
+    [name.to_owned(), format!("{name}_bidir_reverse")].into_iter().zip(ways).collect()
 }
 
 pub(super) fn event(name: &str, data: &Value) {

@@ -168,7 +168,7 @@ impl Server {
             }
             client.pace.on_bytes(moved, now);
             if now.since(client.moved.1) > PATIENCE_PS {
-                note!("spray: {} does nothing; its connection is closed", client.peer);
+                note!("spray: {} makes no progress; its connection is closed", client.peer);
                 endpoint.abort(connection);
             }
         }
@@ -177,11 +177,9 @@ impl Server {
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         self.clients.insert(new, Client::new(peer, now));
         let others = self.clients.iter().filter(|(id, client)| **id != new && !client.leaves);
-        let taken = others.map(|(&id, client)| places::Taken {
-            id,
-            party: Party::of(endpoint, id, client.peer),
-            pace: client.pace,
-            overdue_ps: (!client.asked).then(|| now.since(client.moved.1)),
+        let taken = others.map(|(&id, client)| {
+            let overdue_ps = (!client.asked).then(|| now.since(client.moved.1));
+            places::Taken { id, party: Party::of(endpoint, id, client.peer), pace: client.pace, overdue_ps }
         });
         let taken: Vec<_> = taken.collect();
         if taken.len() < CLIENTS {
@@ -197,9 +195,7 @@ impl Server {
 
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) {
         match event {
-            EndpointEvent::Accepted { connection, peer, .. } => {
-                self.accept(connection, peer.address, endpoint, now);
-            }
+            EndpointEvent::Accepted { connection, peer, .. } => self.accept(connection, peer.address, endpoint, now),
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
                 let had_asked = client.asked;
@@ -209,7 +205,7 @@ impl Server {
                     self.served.ever.store(true, Ordering::Relaxed);
                 }
                 if taken.is_none() {
-                    note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
+                    note!("spray: {} violates the protocol of `spray perf`; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
             }
@@ -260,28 +256,24 @@ impl Client {
         now: Time,
     ) -> Option<()> {
         match Message::decode(message)? {
-            Message::Request(_) if self.asked => None,
-            Message::Request(request) => {
+            Message::Request(request) if !self.asked => {
                 self.asked = true;
                 self.asides.received += message.len() as u64;
                 let sends = matches!(request.what, What::Down | What::Both);
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
-                Some(())
             }
-            Message::End(_) if self.ended.is_some() || !self.asked => None,
-            Message::End(omitted) => {
+            Message::End(omitted) if self.asked && self.ended.is_none() => {
                 self.ended = Some(omitted);
                 self.asides.received += message.len() as u64;
                 self.pump.iter_mut().for_each(Pump::stop);
-                Some(())
             }
-            Message::Figures(_) => None,
-            Message::Data => Some(()),
-            Message::Ping if self.ended.is_some() => Some(()),
-            Message::Ping => self.ping(message.to_vec().into(), endpoint, connection),
+            Message::Ping if self.ended.is_none() => self.ping(message.to_vec().into(), endpoint, connection)?,
+            Message::Data | Message::Ping => {}
+            Message::Request(_) | Message::End(_) | Message::Figures(_) => return None,
         }
+        Some(())
     }
 
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
