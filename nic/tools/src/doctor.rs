@@ -26,7 +26,7 @@ use crate::failure::{Failure, Outcome};
 use crate::say;
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Entry<'a> {
     topic: &'static str,
     #[serde(flatten)]
     check: &'a Check,
@@ -41,8 +41,8 @@ pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     if let Some(name) = &arguments.interface {
         groups.extend(examine(name, arguments)?);
     }
-    let told = groups.iter().flat_map(|group| group.checks.iter().map(|check| Told { topic: group.title, check }));
-    say::object(&told.collect::<Vec<_>>())?;
+    let entries = groups.iter().flat_map(|group| group.checks.iter().map(|check| Entry { topic: group.title, check }));
+    say::object(&entries.collect::<Vec<_>>())?;
     let alone = groups.len() == 1;
     groups.iter().for_each(|group| print(group, alone));
     let statuses: Vec<Status> = groups.iter().flat_map(|group| &group.checks).map(|check| check.status).collect();

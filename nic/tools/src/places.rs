@@ -72,7 +72,7 @@ impl Pace {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Taken<T> {
+pub struct Slot<T> {
     pub id: T,
     pub party: Party,
     pub pace: Pace,
@@ -84,7 +84,7 @@ pub struct Taken<T> {
 /// the slowest of the slow ones, else the slowest of the key, network or address with more than its
 /// share.
 //= docs/specs/endpoint.md#END-27 the one gives way
-pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
+pub fn gives_way<T: Copy>(taken: &[Slot<T>], new: &Party) -> Option<T> {
     let overdue = taken.iter().filter_map(|it| Some((it.overdue_ps?, it.id)));
     if let Some((_, id)) = overdue.max_by_key(|&(overdue_ps, _)| overdue_ps) {
         return Some(id);
@@ -95,7 +95,7 @@ pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
     }
     let levels: [fn(&Party, &Party) -> bool; 3] =
         [|a, b| a.key == b.key, |a, b| a.network() == b.network(), |a, b| a.address == b.address];
-    let mut sharing: Vec<&Taken<T>> = taken.iter().collect();
+    let mut sharing: Vec<&Slot<T>> = taken.iter().collect();
     //= docs/specs/endpoint.md#END-27 at least two places more
     for is_same in levels {
         let places = |of: &Party| sharing.iter().filter(|it| is_same(&it.party, of)).count();
@@ -104,7 +104,7 @@ pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
         let group = if has_too_many { most } else { *new };
         sharing.retain(|it| is_same(&it.party, &group));
         if has_too_many {
-            let moved = |it: &&&Taken<T>| (it.pace.window_bytes.unwrap_or(0), Reverse(it.pace.since));
+            let moved = |it: &&&Slot<T>| (it.pace.window_bytes.unwrap_or(0), Reverse(it.pace.since));
             return sharing.iter().min_by_key(moved).map(|it| it.id);
         }
     }
@@ -122,10 +122,10 @@ mod tests {
     }
 
     /// A connection that has moved this number of bytes in a window.
-    fn taken(id: usize, address: [u8; 4], key: Option<PublicKey>, bytes: u64) -> Taken<usize> {
+    fn slot(id: usize, address: [u8; 4], key: Option<PublicKey>, bytes: u64) -> Slot<usize> {
         let mut pace = Pace::new(Time::ZERO);
         pace.on_bytes(bytes, at(10));
-        Taken { id, party: Party { address: address.into(), key }, pace, overdue_ps: None }
+        Slot { id, party: Party { address: address.into(), key }, pace, overdue_ps: None }
     }
 
     fn party(address: [u8; 4], key: Option<PublicKey>) -> Party {
@@ -139,16 +139,16 @@ mod tests {
     #[test]
     //= docs/specs/endpoint.md#END-27 the one gives way
     fn who_owes_something_longest_gives_way_first_and_then_who_is_slow() {
-        let fast = |id| taken(id, [10, 0, 0, id as u8], None, 1 << 30);
+        let fast = |id| slot(id, [10, 0, 0, id as u8], None, 1 << 30);
         let mut all: Vec<_> = (0..4).map(fast).collect();
         let new = party([10, 0, 0, 9], None);
         assert_eq!(gives_way(&all, &new), None, "each has its share, and sends");
         (all[1].overdue_ps, all[2].overdue_ps) = (Some(5), Some(7));
-        all[3] = taken(3, [10, 0, 0, 3], None, 5);
+        all[3] = slot(3, [10, 0, 0, 3], None, 5);
         assert_eq!(gives_way(&all, &new), Some(2));
         (all[1].overdue_ps, all[2].overdue_ps) = (None, None);
         assert_eq!(gives_way(&all, &new), Some(3));
-        all[2] = taken(2, [10, 0, 0, 2], None, 4);
+        all[2] = slot(2, [10, 0, 0, 2], None, 4);
         assert_eq!(gives_way(&all, &new), Some(2));
     }
 
@@ -179,7 +179,7 @@ mod tests {
             (|_| [10, 1, 1, 1], [None, None], [10, 1, 1, 2]),
         ];
         for (addresses, [theirs, ours], own) in cases {
-            let mut all: Vec<_> = (0..9).map(|id| taken(id, addresses(id), theirs, 1 << 30)).collect();
+            let mut all: Vec<_> = (0..9).map(|id| slot(id, addresses(id), theirs, 1 << 30)).collect();
             all[4].pace.window_bytes = Some(1 << 20);
             let new = party(own, ours);
             for place in 0..4 {
@@ -187,7 +187,7 @@ mod tests {
                 assert_eq!(id == 4, place == 0, "{own:?}: the slowest first");
                 let at = all.iter().position(|it| it.id == id).unwrap();
                 assert!(id < 9, "{own:?}: its own do not give way");
-                all[at] = taken(100 + place, own, ours, 1 << 30);
+                all[at] = slot(100 + place, own, ours, 1 << 30);
             }
             assert_eq!(gives_way(&all, &new), None, "{own:?}: five and four");
         }

@@ -5,18 +5,18 @@ mod folder;
 pub(crate) mod format;
 mod homes;
 mod incoming;
-mod keeper;
 mod meter;
 mod opener;
 mod out;
 mod outgoing;
 mod partial;
-mod patience;
 mod recv;
 mod refusal;
 mod report;
 mod send;
+mod timeouts;
 mod tree;
+mod writer;
 
 #[cfg(test)]
 mod tests;

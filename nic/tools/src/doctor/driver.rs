@@ -76,10 +76,10 @@ fn quirks(subject: &Subject) -> Vec<Check> {
         cpus: std::thread::available_parallelism().map_or(1, usize::from) as u32,
         channels: subject.channels,
     };
-    drivers::quirks(&setting).map(|quirk| told(quirk, subject.name())).collect()
+    drivers::quirks(&setting).map(|quirk| quirk_check(quirk, subject.name())).collect()
 }
 
-fn told(quirk: &Quirk, interface: &str) -> Check {
+fn quirk_check(quirk: &Quirk, interface: &str) -> Check {
     let (found, remedy) = (format!("{} ({})", quirk.what, quirk.source), quirk.remedy.replace("IF", interface));
     match quirk.weight {
         Weight::Note => Check { remedy, ..Check::ok("known", found) },
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn quirks_name_the_interface_and_the_source() {
         let setting = Setting { driver: "ice", has_irdma: true, kernel: (6, 12), ..Setting::default() };
-        let checks: Vec<_> = drivers::quirks(&setting).map(|quirk| told(quirk, "eth7")).collect();
+        let checks: Vec<_> = drivers::quirks(&setting).map(|quirk| quirk_check(quirk, "eth7")).collect();
         assert_eq!((checks.len(), checks[0].status), (1, Status::Warn));
         assert!(checks[0].found.ends_with("(firedancer#11071)"), "{}", checks[0].found);
         assert_eq!(checks[0].remedy, "`rmmod irdma` before `ethtool -L eth7`");

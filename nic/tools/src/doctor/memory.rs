@@ -16,11 +16,11 @@ const FOLDER: &str = "/run/spray/doctor";
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) path: PathBuf,
-    kept: Kept,
+    saved: Saved,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct Saved {
     interface: String,
     mac: [u8; 6],
     /// In the order of the changes.
@@ -35,27 +35,27 @@ impl Memory {
 
     fn in_folder(folder: &Path, interface: &Interface, namespace: u64) -> io::Result<Self> {
         let path = folder.join(format!("{}-{}-{namespace}.json", interface.name, interface.index));
-        let none = || Kept { interface: interface.name.clone(), mac: interface.mac, before: Vec::new() };
-        let kept = match fs::read(&path) {
+        let none = || Saved { interface: interface.name.clone(), mac: interface.mac, before: Vec::new() };
+        let saved = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(error) if error.kind() == ErrorKind::NotFound => none(),
             Err(error) => return Err(error),
         };
         // Indices and namespaces are reused, so this may be of another interface.
-        let kept = if kept.mac == interface.mac { kept } else { none() };
-        Ok(Self { path, kept })
+        let saved = if saved.mac == interface.mac { saved } else { none() };
+        Ok(Self { path, saved })
     }
 
     pub(super) fn before(&self) -> &[Setting] {
-        &self.kept.before
+        &self.saved.before
     }
 
-    /// Saves a value before it is changed. Only the first value of a setting is kept.
+    /// Saves a value before it is changed. Only the first value of a setting is saved.
     pub(super) fn keep(&mut self, setting: &Setting) -> io::Result<()> {
-        if self.kept.before.iter().any(|kept| kept.is_of(setting)) {
+        if self.saved.before.iter().any(|saved| saved.is_of(setting)) {
             return Ok(());
         }
-        self.kept.before.push(setting.clone());
+        self.saved.before.push(setting.clone());
         self.write()
     }
 
@@ -64,7 +64,7 @@ impl Memory {
         if left.is_empty() {
             return fs::remove_file(&self.path);
         }
-        self.kept.before = left;
+        self.saved.before = left;
         self.write()
     }
 
@@ -73,7 +73,7 @@ impl Memory {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let fresh = self.path.with_extension("new");
         let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(&serde_json::to_vec_pretty(&self.kept)?)?;
+        file.write_all(&serde_json::to_vec_pretty(&self.saved)?)?;
         file.sync_all()?;
         fs::rename(&fresh, &self.path)
     }

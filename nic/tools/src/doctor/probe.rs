@@ -69,7 +69,7 @@ fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
         let attempt = |queue| (queue, try_queue(subject, queue, mode, echo.as_ref()));
         checks.push(match danger(&subject.driver.name, subject.kernel, mode) {
             Some(why) => Check::warn(check, format!("left out: {why}"), "give --copy to spray's commands"),
-            None => told(check, (0..subject.queues()).map(attempt).collect(), echo.is_some(), subject),
+            None => summary(check, (0..subject.queues()).map(attempt).collect(), echo.is_some(), subject),
         });
     }
     checks
@@ -116,7 +116,7 @@ fn open(config: &XskConfig) -> Result<XskDevice, Trouble> {
     })
 }
 
-fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: bool, subject: &Subject) -> Check {
+fn summary(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: bool, subject: &Subject) -> Check {
     let all = outcomes.len();
     if outcomes.iter().all(|(_, outcome)| matches!(outcome, Err(Trouble::NoMode))) {
         return no_mode(check, subject);
@@ -188,14 +188,14 @@ mod tests {
     fn queues_that_differ_are_told_one_by_one() {
         let subject = Subject::find("lo").unwrap();
         let outcomes = || vec![(0, Ok(())), (1, Err(Trouble::Failed("it binds, and does not send".into())))];
-        let copy = told("copy", outcomes(), false, &subject);
+        let copy = summary("copy", outcomes(), false, &subject);
         assert_eq!((copy.status, copy.found.as_str()), (Status::Fail, "queue 1: it binds, and does not send"));
-        let zero = told("zero-copy", vec![(0, Ok(())), (1, Err(Trouble::NoMode))], false, &subject);
+        let zero = summary("zero-copy", vec![(0, Ok(())), (1, Err(Trouble::NoMode))], false, &subject);
         assert_eq!(
             (zero.status, zero.found.as_str()),
             (Status::Warn, "queue 1: the driver has no zero-copy mode on it")
         );
-        let all = told("zero-copy", vec![(0, Ok(())), (1, Ok(()))], true, &subject);
+        let all = summary("zero-copy", vec![(0, Ok(())), (1, Ok(()))], true, &subject);
         assert_eq!(all.found, "2 of 2 queues bind and send, 16 echoes of each came back");
     }
 }

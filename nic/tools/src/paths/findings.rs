@@ -103,11 +103,11 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     let mut by: BTreeMap<(IpAddr, &str), Vec<u16>> = BTreeMap::new();
     for (value, end) in analysis.values.iter().zip(&survey.ends).filter(|(value, _)| value.state == State::Refused) {
         let place = analysis.values.iter().position(|other| other.port == value.port);
-        let told = survey.levels.iter().find_map(|level| match level.answers.get(place?)? {
+        let by_hop = survey.levels.iter().find_map(|level| match level.answers.get(place?)? {
             Some((Reply::Refused(by, why), _)) => Some((*by, *why)),
             _ => None,
         });
-        by.entry(end.refused.or(told).unwrap_or((IpAddr::from([0; 4]), ""))).or_default().push(value.port);
+        by.entry(end.refused.or(by_hop).unwrap_or((IpAddr::from([0; 4]), ""))).or_default().push(value.port);
     }
     let all = analysis.values.len();
     let text = |((by, why), ports): (&(IpAddr, &str), &Vec<u16>)| {
@@ -123,7 +123,7 @@ fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
         by_last.entry((value.hops.len(), value.hops.last().copied().flatten())).or_default().push(value);
     }
     let farthest = analysis.of(State::Arrives).map(|path| path.hops.len()).max().unwrap_or(0);
-    let told = |((hops, last), values): ((usize, Option<IpAddr>), Vec<&Value>)| {
+    let describe = |((hops, last), values): ((usize, Option<IpAddr>), Vec<&Value>)| {
         let (kind, place) = match last {
             None => (Kind::DeadPath, "lost before the first router that answers".into()),
             Some(last) if analysis.passing(hops - 1, Some(last)) == 0 => {
@@ -142,7 +142,7 @@ fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
         let all = analysis.values.len();
         finding(kind, &ports, format!("{} of {all}: {place}: {}", count(ports.len()), ranges(&ports)))
     };
-    by_last.into_iter().map(told).collect()
+    by_last.into_iter().map(describe).collect()
 }
 
 fn ports(values: &[&Value]) -> Vec<u16> {
@@ -159,12 +159,12 @@ fn slow(analysis: &Analysis) -> Vec<Finding> {
     };
     let several = analysis.of(State::Arrives).count() > 1;
     let is_slow = |path: &Path| several && slow(path.rtt.rtt_p50_us, path.answered).is_some();
-    let told = |path: &Path| {
+    let describe = |path: &Path| {
         let (via, own) = (analysis.via(path), milliseconds(path.rtt.rtt_p50_us.unwrap_or_default()));
         let text = format!("the path via {via} is slow: median round trip {own}, others {}", milliseconds(fast));
         finding(Kind::Slow, &path.ports, text)
     };
-    let mut found: Vec<Finding> = analysis.paths.iter().filter(|path| is_slow(path)).map(told).collect();
+    let mut found: Vec<Finding> = analysis.paths.iter().filter(|path| is_slow(path)).map(describe).collect();
     let others =
         analysis.values.iter().filter(|value| analysis.paths.get(value.path).is_some_and(|path| !is_slow(path)));
     let rest: Vec<&Value> = others.filter(|value| slow(value.rtt.rtt_p50_us, value.answered).is_some()).collect();

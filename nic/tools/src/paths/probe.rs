@@ -162,10 +162,10 @@ impl Prober {
     }
 
     fn take_errors(&mut self, value: usize, out: &mut Vec<Answer>) {
-        while let Some(told) = self.lanes.get(value).and_then(|lane| told(&lane.socket)) {
-            let number = told.number(self.cookie).or_else(|| Some(self.lanes.get(value)?.last));
+        while let Some(icmp_error) = self.lanes.get(value).and_then(|lane| icmp_error(&lane.socket)) {
+            let number = icmp_error.number(self.cookie).or_else(|| Some(self.lanes.get(value)?.last));
             let own = number.filter(|number| self.sent.get(*number).is_some_and(|sent| sent.0 == value));
-            let reply = told.reply(self.route.to);
+            let reply = icmp_error.reply(self.route.to);
             out.extend(own.zip(reply).and_then(|(number, reply)| self.answered(number, reply)));
         }
         // An error without a message would be reported forever.
@@ -240,7 +240,7 @@ fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
 pub const FORBIDDEN: &str = "a filter forbids it";
 
 /// An ICMP error for a datagram.
-pub struct Told {
+pub struct IcmpError {
     /// Type and code, and whether it is ICMPv6.
     pub kind: (u8, u8, bool),
     pub by: IpAddr,
@@ -249,7 +249,7 @@ pub struct Told {
     quoted: Vec<u8>,
 }
 
-pub fn told(socket: &UdpSocket) -> Option<Told> {
+pub fn icmp_error(socket: &UdpSocket) -> Option<IcmpError> {
     loop {
         let mut quoted = [0; SPACE];
         // The last two are for sockets with options for addresses and marks.
@@ -272,12 +272,12 @@ pub fn told(socket: &UdpSocket) -> Option<Told> {
             _ => None,
         });
         if let Some((kind, by)) = by {
-            return Some(Told { kind, by, to, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
+            return Some(IcmpError { kind, by, to, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
         }
     }
 }
 
-impl Told {
+impl IcmpError {
     fn number(&self, cookie: u64) -> Option<usize> {
         let number = self.quoted.get(NUMBER..)?.first_chunk()?;
         let quoted = self.quoted.get(NUMBER + 4..)?.first_chunk()?;
@@ -333,9 +333,13 @@ mod tests {
             (None, None, None)
         );
         let probe = route().probe(49_152, 3, 7, 99).unwrap();
-        let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, to: None, quoted: quoted.to_vec() };
-        assert_eq!(told(&probe).number(99), Some(7));
-        assert_eq!((told(&probe).number(98), told(&probe[..31]).number(99), told(&[]).number(99)), (None, None, None));
+        let icmp_error =
+            |quoted: &[u8]| IcmpError { kind: (11, 0, false), by: route().from, to: None, quoted: quoted.to_vec() };
+        assert_eq!(icmp_error(&probe).number(99), Some(7));
+        assert_eq!(
+            (icmp_error(&probe).number(98), icmp_error(&probe[..31]).number(99), icmp_error(&[]).number(99)),
+            (None, None, None)
+        );
         let key = PrivateKey::generate().unwrap().public();
         let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, 7, 99).unwrap();
         assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
@@ -346,7 +350,7 @@ mod tests {
     #[test]
     fn messages_of_routers_and_hosts_are_told_apart() {
         let (to, other) = (route().to, route().from);
-        let reply = |kind, by| Told { kind, by, to: None, quoted: Vec::new() }.reply(to);
+        let reply = |kind, by| IcmpError { kind, by, to: None, quoted: Vec::new() }.reply(to);
         for v6 in [false, true] {
             let (expired, port, filter) =
                 if v6 { ((3, 0, v6), (1, 4, v6), (1, 1, v6)) } else { ((11, 0, v6), (3, 3, v6), (3, 13, v6)) };
@@ -370,8 +374,8 @@ mod tests {
             said in proptest::collection::vec(any::<u8>(), 0..SPACE),
             (port, shard, cookie, cut) in any::<(u16, u8, u64, usize)>(),
         ) {
-            let told = Told { kind, by: route().from, to: None, quoted };
-            let _ = (told.number(cookie), told.reply(route().to));
+            let icmp_error = IcmpError { kind, by: route().from, to: None, quoted };
+            let _ = (icmp_error.number(cookie), icmp_error.reply(route().to));
             prop_assert_eq!(route().number_of(&said, port, shard, cookie), None);
             let mut genuine = retry(&route(), 49_152, u32::MAX, 99);
             genuine.truncate(cut % 64);

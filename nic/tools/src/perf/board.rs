@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::interval::Look;
+use super::interval::Snapshot;
 
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    looks: Box<[Mutex<Look>]>,
-    bases: Box<[Mutex<Look>]>,
+    snapshots: Box<[Mutex<Snapshot>]>,
+    bases: Box<[Mutex<Snapshot>]>,
     pub(super) ready: AtomicUsize,
     pub(super) over: AtomicBool,
     pub(super) done: AtomicUsize,
@@ -16,38 +16,38 @@ pub(super) struct Board {
 
 impl Board {
     pub(super) fn new(threads: usize) -> Self {
-        let [looks, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
-        Self { looks, bases, ..Self::default() }
+        let [snapshots, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
+        Self { snapshots, bases, ..Self::default() }
     }
 
     pub(super) fn threads(&self) -> usize {
-        self.looks.len()
+        self.snapshots.len()
     }
 
     /// Whether all threads have counted themselves in `ready` or `done`.
     pub(super) fn are_all(&self, count: &AtomicUsize) -> bool {
-        count.load(Ordering::Acquire) >= self.looks.len()
+        count.load(Ordering::Acquire) >= self.snapshots.len()
     }
 
-    pub(super) fn put(&self, thread: usize, look: Look) {
-        *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
+    pub(super) fn put(&self, thread: usize, snapshot: Snapshot) {
+        *self.snapshots[thread].lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    pub(super) fn put_base(&self, thread: usize, look: Look) {
-        *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
+    pub(super) fn put_base(&self, thread: usize, snapshot: Snapshot) {
+        *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
     /// `first` is of the first thread.
-    pub(super) fn sum(&self, first: Look) -> Look {
-        with_others(first, &self.looks)
+    pub(super) fn sum(&self, first: Snapshot) -> Snapshot {
+        with_others(first, &self.snapshots)
     }
 
-    pub(super) fn base(&self, first: Look) -> Look {
+    pub(super) fn base(&self, first: Snapshot) -> Snapshot {
         with_others(first, &self.bases).seen_at(first.at)
     }
 }
 
-fn with_others(first: Look, all: &[Mutex<Look>]) -> Look {
-    let others = all[1..].iter().map(|look| *look.lock().unwrap_or_else(PoisonError::into_inner));
-    others.fold(first, |sum, look| sum.plus(&look))
+fn with_others(first: Snapshot, all: &[Mutex<Snapshot>]) -> Snapshot {
+    let others = all[1..].iter().map(|snapshot| *snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+    others.fold(first, |sum, snapshot| sum.plus(&snapshot))
 }

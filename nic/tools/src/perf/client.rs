@@ -14,7 +14,7 @@ use super::adjust;
 use super::board::Board;
 use super::cpu::Cpu;
 use super::format::{Message, Omitted, Request, What, end, ping};
-use super::interval::{Asides, HEAD, Interval, Look};
+use super::interval::{HEAD, Interval, Overhead, Snapshot};
 use super::measured::{Measured, event};
 use super::plan::Plan;
 use super::pump::Pump;
@@ -64,7 +64,7 @@ fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
         clients.iter_mut().for_each(Client::break_off);
     }
     session.end();
-    *document = Client::together(clients).report(&name, &session.taken());
+    *document = Client::together(clients).report(&name, &session.device_info());
     outcome
 }
 
@@ -77,16 +77,16 @@ pub(super) struct Client<'a> {
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     begun_at: Option<Time>,
-    base: Look,
+    base: Snapshot,
     cpu: Cpu,
     counts: bool,
-    last: Look,
+    last: Snapshot,
     /// The last counters, at the time when payload last moved.
-    moved: Look,
-    asides: Asides,
+    moved: Snapshot,
+    overhead: Overhead,
     over_at: Option<Time>,
     /// The final counters.
-    closed: Option<Look>,
+    closed: Option<Snapshot>,
     /// Why a connection ended before the server's figures.
     lost: Option<String>,
     pub(super) measured: Measured,
@@ -131,12 +131,12 @@ impl<'a> Client<'a> {
             counted_at: Time::ZERO,
             connections: HashMap::new(),
             begun_at: None,
-            base: Look::default(),
+            base: Snapshot::default(),
             cpu: Cpu::default(),
             counts: plan.omit_ps == 0,
-            last: Look::default(),
-            moved: Look::default(),
-            asides: Asides::default(),
+            last: Snapshot::default(),
+            moved: Snapshot::default(),
+            overhead: Overhead::default(),
             over_at: None,
             closed: None,
             lost: None,
@@ -170,7 +170,7 @@ impl<'a> Client<'a> {
         let is_over = is_enough || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
         let first = self.thread == 0;
         if first {
-            self.look_in_time(endpoint, now);
+            self.record_in_time(endpoint, now);
         }
         if if first { is_over } else { self.board.over.load(Ordering::Relaxed) } {
             self.stop(now);
@@ -212,9 +212,9 @@ impl<'a> Client<'a> {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
-                    let look = self.sight(endpoint, now);
-                    self.board.put(self.thread, look);
-                    self.board.put_base(self.thread, look);
+                    let snapshot = self.snapshot(endpoint, now);
+                    self.board.put(self.thread, snapshot);
+                    self.board.put_base(self.thread, snapshot);
                     self.board.ready.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
@@ -245,9 +245,9 @@ impl<'a> Client<'a> {
     fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
         let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
-            self.asides.acked += end(lane.omitted).len() as u64;
+            self.overhead.acked += end(lane.omitted).len() as u64;
         } else if lane.asked == Some(message) {
-            self.asides.acked += lane.request.encode().len() as u64;
+            self.overhead.acked += lane.request.encode().len() as u64;
         } else {
             lane.pump.iter_mut().for_each(Pump::on_delivered);
             lane.pings = lane.pings.saturating_sub(1);
@@ -265,7 +265,7 @@ impl<'a> Client<'a> {
         match Message::decode(message) {
             Some(Message::Figures(figures)) if self.over_at.is_some() && !lane.is_done => {
                 lane.is_done = true;
-                self.asides.received += message.len() as u64;
+                self.overhead.received += message.len() as u64;
                 self.measured.add(figures);
             }
             Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::Latency => {
@@ -288,26 +288,26 @@ impl<'a> Client<'a> {
             return false;
         }
         self.counted_at = now;
-        let look = self.sight(endpoint, now);
-        let moved_at = if look.bytes() > self.moved.bytes() { now } else { self.moved.at };
-        self.moved = look.seen_at(moved_at);
+        let snapshot = self.snapshot(endpoint, now);
+        let moved_at = if snapshot.bytes() > self.moved.bytes() { now } else { self.moved.at };
+        self.moved = snapshot.seen_at(moved_at);
         if self.thread > 0 {
             self.board.put(self.thread, self.moved);
             return false;
         }
         let Some(number) = self.plan.number else { return false };
         let base = self.board.base(self.base);
-        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(look));
+        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(snapshot));
         ways.iter().all(|way| way.bytes >= number)
     }
 
-    fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
+    fn snapshot<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Snapshot {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        Look::new(endpoint, &connections, self.asides, now)
+        Snapshot::new(endpoint, &connections, self.overhead, now)
     }
 
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        self.base = self.sight(endpoint, now);
+        self.base = self.snapshot(endpoint, now);
         self.moved = self.base;
         (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
         for (connection, lane) in &mut self.connections {
@@ -332,9 +332,9 @@ impl<'a> Client<'a> {
 
     /// Restarts the measurement after the omitted time.
     fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
-        let base = self.sight(endpoint, now);
+        let base = self.snapshot(endpoint, now);
         if self.thread == 0 {
-            self.look(self.board.sum(base));
+            self.record(self.board.sum(base));
             self.cpu = Cpu::now();
         }
         for (connection, lane) in &mut self.connections {
@@ -348,17 +348,17 @@ impl<'a> Client<'a> {
         self.counts = true;
     }
 
-    fn look_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
+    fn record_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         if now >= self.last.at.after(self.plan.interval_ps) {
-            self.look(self.board.sum(self.sight(endpoint, now)));
+            self.record(self.board.sum(self.snapshot(endpoint, now)));
         }
     }
 
-    fn look(&mut self, look: Look) {
-        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &look);
+    fn record(&mut self, snapshot: Snapshot) {
+        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &snapshot);
         ways.iter_mut().for_each(|way| way.omitted = !self.counts);
         self.measured.take(&ways);
-        self.last = look;
+        self.last = snapshot;
     }
 
     fn stop(&mut self, now: Time) {
@@ -384,12 +384,12 @@ impl<'a> Client<'a> {
         let is_done = is_late || self.connections.values().all(|lane| lane.is_done);
         let has_gone = self.plan.ways() == What::Up && self.connections.values().all(|lane| lane.has_ended);
         if self.closed.is_none() && (has_gone || is_done) {
-            self.closed = Some(self.sight(endpoint, now));
+            self.closed = Some(self.snapshot(endpoint, now));
         }
         if let Some(closed) = self.closed {
             self.board.put(self.thread, closed);
         } else if self.thread == 0 {
-            self.look_in_time(endpoint, now);
+            self.record_in_time(endpoint, now);
         }
         if let (true, Some(why)) = (is_done, self.missing(is_late)) {
             return Err(Failure::failed(why).into());
@@ -421,13 +421,13 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn total(&mut self, look: Look) {
-        if look.at > self.last.at {
-            self.look(look);
+    fn total(&mut self, snapshot: Snapshot) {
+        if snapshot.at > self.last.at {
+            self.record(snapshot);
         }
         let base = self.board.base(self.base);
-        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &look);
-        let elapsed_us = look.at.since(self.base.at) / 1_000_000;
+        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &snapshot);
+        let elapsed_us = snapshot.at.since(self.base.at) / 1_000_000;
         self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
     }
 }

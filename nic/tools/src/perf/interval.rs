@@ -10,7 +10,7 @@ use super::format::What;
 use crate::transfer::gbps;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct Snapshot {
     pub at: Time,
     sender: SenderStats,
     receiver: ReceiverStats,
@@ -18,12 +18,12 @@ pub struct Look {
     rtt_p99_us: f64,
 }
 
-impl Look {
-    /// Subtracts `asides`; round-trip times are the largest of `connections`.
-    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], asides: Asides, at: Time) -> Self {
+impl Snapshot {
+    /// Subtracts `overhead`; round-trip times are the largest of `connections`.
+    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], overhead: Overhead, at: Time) -> Self {
         let (mut sender, mut receiver) = endpoint.totals();
-        sender.bytes_acked -= asides.acked;
-        receiver.bytes -= asides.received;
+        sender.bytes_acked -= overhead.acked;
+        receiver.bytes -= overhead.received;
         let stats = connections.iter().filter_map(|connection| endpoint.connection_stats(*connection));
         let rtt = |us: (f64, f64), (p50_ps, p99_ps): (u64, u64)| {
             (us.0.max(p50_ps as f64 / 1e6), us.1.max(p99_ps as f64 / 1e6))
@@ -51,7 +51,7 @@ impl Look {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asides {
+pub struct Overhead {
     pub acked: u64,
     pub received: u64,
 }
@@ -91,20 +91,20 @@ pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p
 
 impl Interval {
     /// Times count from `begun_at`.
-    pub fn between(what: What, begun_at: Time, from: &Look, to: &Look) -> Vec<Self> {
+    pub fn between(what: What, begun_at: Time, from: &Snapshot, to: &Snapshot) -> Vec<Self> {
         let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_at, from, to));
         let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_at, from, to));
         up.into_iter().chain(down).collect()
     }
 
-    fn new(sender: bool, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
+    fn new(sender: bool, begun_at: Time, from: &Snapshot, to: &Snapshot, bytes: u64) -> Self {
         let seconds = |at: Time| at.since(begun_at) as f64 / PS_PER_S as f64;
         let (start, end) = (seconds(from.at), seconds(to.at));
         let (seconds, bits_per_second) = (end - start, gbps(bytes, end - start) * 1e9);
         Self { start, end, seconds, bytes, bits_per_second, sender, ..Self::default() }
     }
 
-    fn up(begun_at: Time, from: &Look, to: &Look) -> Self {
+    fn up(begun_at: Time, from: &Snapshot, to: &Snapshot) -> Self {
         let counted = from.sender.until(&to.sender);
         Self {
             retransmits: Some(counted.retransmits),
@@ -117,7 +117,7 @@ impl Interval {
         }
     }
 
-    fn down(begun_at: Time, from: &Look, to: &Look) -> Self {
+    fn down(begun_at: Time, from: &Snapshot, to: &Snapshot) -> Self {
         let counted = from.receiver.until(&to.receiver);
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }

@@ -14,7 +14,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId
 
 use super::cpu::Cpu;
 use super::format::{Figures, Message, Omitted, What};
-use super::interval::Asides;
+use super::interval::Overhead;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
@@ -87,7 +87,7 @@ struct Client {
     asked: bool,
     ended: Option<Omitted>,
     answered: bool,
-    asides: Asides,
+    overhead: Overhead,
     pings: HashMap<MessageId, usize>,
     /// Bytes of both directions, and when they last grew.
     moved: (u64, Time),
@@ -105,10 +105,10 @@ struct Counted {
 }
 
 impl Counted {
-    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, asides: Asides, at: Time) -> Self {
+    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, overhead: Overhead, at: Time) -> Self {
         let mut stats = endpoint.connection_stats(connection).unwrap_or_default();
-        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(asides.received);
-        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(asides.acked);
+        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(overhead.received);
+        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(overhead.acked);
         Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
     }
 
@@ -143,7 +143,7 @@ impl Server {
                 pump.fill(endpoint, *connection, now);
             }
             if client.omits_until.is_some_and(|until| now >= until) {
-                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.asides, now), None);
+                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.overhead, now), None);
             }
             client.answer(endpoint, *connection, now);
         }
@@ -179,7 +179,7 @@ impl Server {
         let others = self.clients.iter().filter(|(id, client)| **id != new && !client.leaves);
         let taken = others.map(|(&id, client)| {
             let overdue_ps = (!client.asked).then(|| now.since(client.moved.1));
-            places::Taken { id, party: Party::of(endpoint, id, client.peer), pace: client.pace, overdue_ps }
+            places::Slot { id, party: Party::of(endpoint, id, client.peer), pace: client.pace, overdue_ps }
         });
         let taken: Vec<_> = taken.collect();
         if taken.len() < CLIENTS {
@@ -212,7 +212,7 @@ impl Server {
             EndpointEvent::Delivered { connection, message, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
                 if client.answered {
-                    client.asides.acked = Figures::default().encode().len() as u64;
+                    client.overhead.acked = Figures::default().encode().len() as u64;
                 } else if client.pings.remove(&message).is_none() {
                     client.pump.iter_mut().for_each(Pump::on_delivered);
                 }
@@ -239,7 +239,7 @@ impl Client {
             asked: false,
             ended: None,
             answered: false,
-            asides: Asides::default(),
+            overhead: Overhead::default(),
             pings: HashMap::new(),
             moved: (0, now),
             pace: Pace::new(now),
@@ -258,7 +258,7 @@ impl Client {
         match Message::decode(message)? {
             Message::Request(request) if !self.asked => {
                 self.asked = true;
-                self.asides.received += message.len() as u64;
+                self.overhead.received += message.len() as u64;
                 let sends = matches!(request.what, What::Down | What::Both);
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
@@ -266,7 +266,7 @@ impl Client {
             }
             Message::End(omitted) if self.asked && self.ended.is_none() => {
                 self.ended = Some(omitted);
-                self.asides.received += message.len() as u64;
+                self.overhead.received += message.len() as u64;
                 self.pump.iter_mut().for_each(Pump::stop);
             }
             Message::Ping if self.ended.is_none() => self.ping(message.to_vec().into(), endpoint, connection)?,
@@ -277,7 +277,7 @@ impl Client {
     }
 
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
-        self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended)
+        self.begun.until(&Counted::now(endpoint, connection, self.overhead, now), self.ended)
     }
 
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {

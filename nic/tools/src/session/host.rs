@@ -11,11 +11,11 @@ use spray_nic::net::PermanentNeighbours;
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
 
+use super::device_info::DeviceInfo;
 use super::freezes::Freezes;
 use super::path::PathOptions;
-use super::seat::{Seat, Step, Wake, strays};
-use super::taken::Taken;
 use super::tap::Tap;
+use super::worker::{Step, Wake, Worker, strays};
 use super::{mtu, open, refused, tap, trust};
 use crate::args;
 use crate::captures::Watching;
@@ -28,7 +28,7 @@ use crate::stop::Stop;
 
 /// A host on a real network. Dropping it closes the sockets and detaches the XDP program.
 pub struct Session {
-    seats: Vec<Seat>,
+    workers: Vec<Worker>,
     pub name: String,
     next_hop: Option<args::Mac>,
     outage: Outage,
@@ -55,15 +55,15 @@ impl Session {
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
         let hosts = open::Request { arguments, peer, path, keys }.open(most, adjust)?;
-        note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
+        note!("spray: {name}: {}", DeviceInfo::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let refused = refused::Watch::new(peer, &hosts[0].endpoint);
         let permanent = permanent(peer, &hosts[0], &name);
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
-        let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
-        let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
+        let workers = hosts.into_iter().map(|host| Worker::new(host, &metrics, tap.clone()));
+        let workers = workers.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
+        Ok(Self { workers, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
@@ -74,8 +74,8 @@ impl Session {
         }
     }
 
-    pub fn taken(&self) -> Taken {
-        Taken::of(self.first().endpoint.device())
+    pub fn device_info(&self) -> DeviceInfo {
+        DeviceInfo::of(self.first().endpoint.device())
     }
 
     pub fn outlast_outages(&mut self) {
@@ -90,15 +90,15 @@ impl Session {
     }
 
     pub fn shards(&self) -> usize {
-        self.seats.len()
+        self.workers.len()
     }
 
     pub fn wake(&mut self, shard: usize, waker: RawFd) {
-        self.seats[shard].wakers.push(waker);
+        self.workers[shard].wakers.push(waker);
     }
 
     pub fn waker(&self, shard: usize) -> Wake {
-        self.seats[shard].wake.clone()
+        self.workers[shard].wake.clone()
     }
 
     /// Calls `step` after each poll, until a step or the user ends the command.
@@ -114,13 +114,13 @@ impl Session {
     {
         self.metrics.start()?;
         let over = OnceLock::new();
-        let Self { seats, outage, mtu, refused, .. } = self;
-        let mut seats = seats.iter_mut().zip(steps);
-        let Some((first, mut step)) = seats.next() else { return Ok(()) };
+        let Self { workers, outage, mtu, refused, .. } = self;
+        let mut workers = workers.iter_mut().zip(steps);
+        let Some((first, mut step)) = workers.next() else { return Ok(()) };
         std::thread::scope(|scope| {
-            for (seat, step) in seats {
+            for (worker, step) in workers {
                 let over = &over;
-                if let Err(error) = Builder::new().spawn_scoped(scope, move || seat.run(over, step)) {
+                if let Err(error) = Builder::new().spawn_scoped(scope, move || worker.run(over, step)) {
                     let _ = over.set(Err(Failure::failed(no_thread(&error))));
                 }
             }
@@ -145,19 +145,19 @@ impl Session {
     }
 
     pub fn freezes(&self) -> Freezes {
-        self.seats.iter().map(|seat| seat.freezes).sum()
+        self.workers.iter().map(|worker| worker.freezes).sum()
     }
 
     /// Waits for deliveries up to `limit`, closes the connections, and ends the capture.
     pub fn close(&mut self, limit: Duration) {
-        for seat in &mut self.seats {
-            seat.host.close(limit);
+        for worker in &mut self.workers {
+            worker.host.close(limit);
         }
         self.end_capture();
     }
 
     pub fn end(&mut self) {
-        self.seats.iter_mut().for_each(|seat| seat.host.abort());
+        self.workers.iter_mut().for_each(|worker| worker.host.abort());
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
         self.astray_line().inspect(|line| note!("spray: {line}"));
@@ -169,7 +169,7 @@ impl Session {
     /// Reports frames that NIC rules did not steer, beyond those before the rules.
     fn astray_line(&self) -> Option<String> {
         let rules = self.first().endpoint.device().xdp().map_or(0, |interface| interface.taken_over().rules);
-        let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
+        let stats: DeviceStats = self.workers.iter().map(|worker| worker.host.endpoint.device().stats()).sum();
         let DeviceStats { rx, handed_over, .. } = stats;
         (rules > 0 && handed_over > rx / 100).then(|| {
             format!("{handed_over} of {rx} frames arrived on another thread's queue, despite {rules} NIC rules")
@@ -177,7 +177,7 @@ impl Session {
     }
 
     pub fn first(&self) -> &Host<Nic> {
-        &self.seats[0].host
+        &self.workers[0].host
     }
 
     fn end_capture(&mut self) {

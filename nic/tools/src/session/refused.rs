@@ -9,7 +9,7 @@ use spray_nic::net::{Refusal, Refusals};
 
 use crate::failure::Failure;
 use crate::note;
-use crate::paths::probe::{Told, told};
+use crate::paths::probe::{IcmpError, icmp_error};
 
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -63,7 +63,7 @@ impl Watch {
         match endpoint.device() {
             Nic::Xdp(_) => self.socket.as_ref()?.poll(),
             Nic::Udp(device) => device.sending_sockets().find_map(|socket| {
-                let Told { kind: (kind, code, _), by, to, .. } = told(socket)?;
+                let IcmpError { kind: (kind, code, _), by, to, .. } = icmp_error(socket)?;
                 Refusal::new(by, to?, kind, code)
             }),
         }

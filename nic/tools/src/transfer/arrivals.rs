@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::format::{Answer, Description, EntryKind, Said, WINDOW, shown};
+use super::format::{Answer, Description, EntryKind, Message, WINDOW, shown};
 use super::incoming::Incoming;
-use super::keeper::{Kept, Lent};
 use super::opener::{Begun, Job, Opener};
-use super::patience::Awaited;
 use super::refusal::Refusal;
+use super::timeouts::Awaited;
+use super::writer::{Completed, HeldMessage};
 use crate::progress::now;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Arrivals {
     first_file: Option<u32>,
     early: BTreeMap<u32, Description>,
     /// Entries that the opener has not begun, with their messages so far.
-    beginning: BTreeMap<u32, Vec<Lent>>,
+    beginning: BTreeMap<u32, Vec<HeldMessage>>,
     opener: Sender<Job>,
     answer: Sender<Begun>,
     begun: Receiver<Begun>,
@@ -33,10 +33,10 @@ pub struct Arrivals {
     entries: Option<u32>,
     left: bool,
     broken: bool,
-    /// Messages return by `owner`, which file threads have; `lent` counts those outstanding.
-    owner: Sender<Bytes>,
-    back: Receiver<Bytes>,
-    lent: usize,
+    /// Messages return by `return_to`, which file threads have; `held` counts those outstanding.
+    return_to: Sender<Bytes>,
+    returned: Receiver<Bytes>,
+    held: usize,
     pub tally: Tally,
 }
 
@@ -47,7 +47,7 @@ pub struct Tally {
     pub folders: u32,
     pub refused: u32,
     pub bytes: u64,
-    pub last: Option<Kept>,
+    pub last: Option<Completed>,
 }
 
 impl Tally {
@@ -58,7 +58,7 @@ impl Tally {
 
 impl Arrivals {
     pub fn new(transfer: u32, opener: &Opener) -> Self {
-        let ((owner, back), (answer, begun)) = (channel(), channel());
+        let ((return_to, returned), (answer, begun)) = (channel(), channel());
         Self {
             transfer,
             next: 0,
@@ -72,28 +72,28 @@ impl Arrivals {
             entries: None,
             left: false,
             broken: false,
-            owner,
-            back,
-            lent: 0,
+            return_to,
+            returned,
+            held: 0,
             tally: Tally { started: now(), files: 0, folders: 0, refused: 0, bytes: 0, last: None },
         }
     }
 
-    /// Takes a message, which [`Self::finished`] returns later, and appends immediate answers. An
+    /// Takes a message, which [`Self::next_returned`] returns later, and appends answers. An
     /// error ends the transfer; the refusal of one entry is an answer.
     pub fn on_message(&mut self, message: Bytes, answers: &mut Vec<Answer>) -> Result<(), Refusal> {
-        self.lent += 1;
-        let message = Lent::new(message, &self.owner);
+        self.held += 1;
+        let message = HeldMessage::new(message, &self.return_to);
         const INVALID: &str = "a message is invalid, or has a forbidden path; does it run the same version of spray?";
-        let said = Said::decode(&message.message).ok_or(Refusal(INVALID.into()))?;
-        let number = match said {
-            Said::Entry(number, description) => return self.on_entry(number, description),
-            Said::End(entries) if self.entries.is_none() => {
+        let decoded = Message::decode(&message.message).ok_or(Refusal(INVALID.into()))?;
+        let number = match decoded {
+            Message::Entry(number, description) => return self.on_entry(number, description),
+            Message::End(entries) if self.entries.is_none() => {
                 self.entries = Some(entries);
                 return Ok(());
             }
-            Said::End(_) => return Err(Refusal::new("it ended twice")),
-            Said::Piece { number, .. } | Said::Sum { number, .. } | Said::Withdrawn(number) => number,
+            Message::End(_) => return Err(Refusal::new("it ended twice")),
+            Message::Piece { number, .. } | Message::Sum { number, .. } | Message::Withdrawn(number) => number,
         };
         if number >= self.next {
             return Err(Refusal::new("a file came before its description"));
@@ -103,19 +103,19 @@ impl Arrivals {
     }
 
     /// Takes a message about a file, or queues it until the file has begun.
-    fn take(&mut self, number: u32, message: Lent, answers: &mut Vec<Answer>) {
+    fn take(&mut self, number: u32, message: HeldMessage, answers: &mut Vec<Answer>) {
         if let Some(early) = self.beginning.get_mut(&number) {
             return early.push(message);
         }
         let Some(file) = self.files.get_mut(&number) else { return };
-        let taken = match Said::decode(&message.message) {
-            Some(Said::Piece { index, .. }) => file.place(index, message),
-            Some(Said::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
-            Some(Said::Withdrawn(_)) => {
+        let taken = match Message::decode(&message.message) {
+            Some(Message::Piece { index, .. }) => file.place(index, message),
+            Some(Message::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
+            Some(Message::Withdrawn(_)) => {
                 let name = shown(&file.description.path);
                 Err(Refusal(format!("the sender could not read {name} to its end")))
             }
-            Some(Said::Entry(..) | Said::End(_)) | None => Ok(()),
+            Some(Message::Entry(..) | Message::End(_)) | None => Ok(()),
         };
         if let Err(refusal) = taken {
             let refused = self.files.remove(&number);
@@ -150,10 +150,10 @@ impl Arrivals {
             let lost = self.lose();
             self.give_up(lost);
         }
-        let ended = self.files.iter().filter_map(|(&number, file)| Some((number, file.ending()?)));
-        for (number, ending) in ended.collect::<Vec<_>>() {
+        let ended = self.files.iter().filter_map(|(&number, file)| Some((number, file.result()?)));
+        for (number, result) in ended.collect::<Vec<_>>() {
             let Some(file) = self.files.remove(&number) else { continue };
-            match ending {
+            match result {
                 Ok(kept) => {
                     answers.push(Answer::Verified { number, sum: kept.sum });
                     self.keep(kept, file.arrived_bytes);
@@ -164,9 +164,9 @@ impl Arrivals {
     }
 
     /// Returns a message that is no longer in use, each once.
-    pub fn finished(&mut self) -> Option<Bytes> {
-        let message = self.back.try_recv().ok()?;
-        self.lent -= 1;
+    pub fn next_returned(&mut self) -> Option<Bytes> {
+        let message = self.returned.try_recv().ok()?;
+        self.held -= 1;
         Some(message)
     }
 
@@ -220,7 +220,7 @@ impl Arrivals {
 
     /// What the sender has to send next; `None` while this side is busy.
     pub fn awaited(&self) -> Option<Awaited> {
-        if self.is_complete() || self.lent > 0 || !self.beginning.is_empty() {
+        if self.is_complete() || self.held > 0 || !self.beginning.is_empty() {
             return None;
         }
         self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
@@ -252,7 +252,7 @@ impl Arrivals {
         }
     }
 
-    fn keep(&mut self, kept: Kept, bytes: u64) {
+    fn keep(&mut self, kept: Completed, bytes: u64) {
         self.tally.files += 1;
         self.tally.bytes += bytes;
         self.tally.last = Some(kept);

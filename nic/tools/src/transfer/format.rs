@@ -82,7 +82,7 @@ pub fn is_harmless(path: &OsStr) -> bool {
 /// number of entries.
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum Message<'a> {
     Entry(u32, Description),
     Piece { number: u32, index: u64, data: &'a [u8] },
     Sum { number: u32, bytes: u64, sum: Sum },
@@ -132,7 +132,7 @@ pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
     message
 }
 
-impl Said<'_> {
+impl Message<'_> {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Entry(number, Description { path, kind, mode }) => {
@@ -151,13 +151,13 @@ impl Said<'_> {
     }
 
     /// Decodes a message; `None` if it is malformed or its path is not harmless.
-    pub fn decode(message: &[u8]) -> Option<Said<'_>> {
+    pub fn decode(message: &[u8]) -> Option<Message<'_>> {
         let (kind, number, value, content) = parse(message)?;
         match kind {
-            PIECE => Some(Said::Piece { number, index: value, data: content }),
-            SUM => Some(Said::Sum { number, bytes: value, sum: content.try_into().ok()? }),
-            WITHDRAWN => content.is_empty().then_some(Said::Withdrawn(number)),
-            END => content.is_empty().then_some(Said::End(number)),
+            PIECE => Some(Message::Piece { number, index: value, data: content }),
+            SUM => Some(Message::Sum { number, bytes: value, sum: content.try_into().ok()? }),
+            WITHDRAWN => content.is_empty().then_some(Message::Withdrawn(number)),
+            END => content.is_empty().then_some(Message::End(number)),
             _ => {
                 let kind = match kind {
                     FILE => EntryKind::File { bytes: value },
@@ -168,7 +168,7 @@ impl Said<'_> {
                 let (mode, path) = content.split_first_chunk()?;
                 let path = OsStr::from_bytes(path);
                 let mode = u16::from_be_bytes(*mode) & MODE;
-                is_harmless(path).then(|| Said::Entry(number, Description { path: path.into(), kind, mode }))
+                is_harmless(path).then(|| Message::Entry(number, Description { path: path.into(), kind, mode }))
             }
         }
     }
@@ -240,8 +240,8 @@ mod tests {
     }
 
     fn round_trip(description: Description) {
-        let message = Said::Entry(7, description.clone()).encode();
-        assert_eq!(Said::decode(&message), Some(Said::Entry(7, description)));
+        let message = Message::Entry(7, description.clone()).encode();
+        assert_eq!(Message::decode(&message), Some(Message::Entry(7, description)));
     }
 
     #[test]
@@ -298,23 +298,23 @@ mod tests {
             b"a/\x1b[2Jb",
             b"a\xc2\x9bb",
         ] {
-            let message = Said::Entry(0, entry(path, EntryKind::Folder)).encode();
-            assert_eq!(Said::decode(&message), None, "{path:?}");
+            let message = Message::Entry(0, entry(path, EntryKind::Folder)).encode();
+            assert_eq!(Message::decode(&message), None, "{path:?}");
         }
     }
 
     #[test]
     fn no_bits_travel_that_give_another_users_rights() {
-        let message = Said::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
-        let Some(Said::Entry(0, description)) = Said::decode(&message) else { panic!("an entry") };
+        let message = Message::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
+        let Some(Message::Entry(0, description)) = Message::decode(&message) else { panic!("an entry") };
         assert_eq!(description.mode, 0o755);
     }
 
     #[test]
     fn anything_else_is_no_message() {
-        let sum = Said::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
+        let sum = Message::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
         for message in [&b""[..], b"spray-file 3\n", b"SF7", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
-            assert_eq!(Said::decode(message), None);
+            assert_eq!(Message::decode(message), None);
             assert_eq!(Answer::decode(message), None);
         }
     }
@@ -323,14 +323,16 @@ mod tests {
     fn pieces_sums_and_answers_round_trip() {
         let sum: Sum = Sha256::digest(b"abc").into();
         assert_eq!(hex(&sum), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        for said in [Said::Piece { number: 3, index: 1 << 40, data: b"abc" }, Said::Sum { number: 3, bytes: 3, sum }] {
-            assert_eq!(Said::decode(&said.encode()), Some(said));
+        for said in
+            [Message::Piece { number: 3, index: 1 << 40, data: b"abc" }, Message::Sum { number: 3, bytes: 3, sum }]
+        {
+            assert_eq!(Message::decode(&said.encode()), Some(said));
         }
         let mut piece = begin_piece(3, 1 << 40, 3);
         piece.extend(b"abc");
-        assert_eq!(piece, Said::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
-        for said in [Said::Withdrawn(3), Said::End(9)] {
-            assert_eq!(Said::decode(&said.encode()), Some(said));
+        assert_eq!(piece, Message::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
+        for said in [Message::Withdrawn(3), Message::End(9)] {
+            assert_eq!(Message::decode(&said.encode()), Some(said));
         }
         for answer in [
             Answer::Ready { number: 1 },
@@ -361,7 +363,7 @@ mod tests {
         ) {
             use std::path::Component;
             let message = [header(kind, 0, 1), content].concat();
-            if let Some(Said::Entry(0, Description { path, mode, .. })) = Said::decode(&message) {
+            if let Some(Message::Entry(0, Description { path, mode, .. })) = Message::decode(&message) {
                 let names: Vec<_> = std::path::Path::new(&path).components().collect();
                 prop_assert!(!names.is_empty() && mode <= 0o777);
                 prop_assert!(names.iter().all(|name| matches!(name, Component::Normal(_))));

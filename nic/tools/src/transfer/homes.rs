@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::failure::{Failure, Outcome};
 
-pub const UNNAMED: &str = ".";
+pub const DEFAULT: &str = ".";
 
 /// Refuses the current folder as default if it is `/` or a user's home.
 //= docs/specs/endpoint.md#END-30 unless its user names it
-pub fn check_unnamed() -> Outcome {
+pub fn check_default() -> Outcome {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    if !is_special(Path::new(UNNAMED), &users) {
+    if !is_special(Path::new(DEFAULT), &users) {
         return Ok(());
     }
     Err(Failure::refused(

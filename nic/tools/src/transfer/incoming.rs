@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
-use super::keeper::{Ending, Keeper, Kept, Lent, Order};
 use super::out::{ONE_FILE, Out};
 use super::partial::Partial;
-use super::patience::Awaited;
 use super::refusal::Refusal;
+use super::timeouts::Awaited;
+use super::writer::{Command, Completed, FileResult, HeldMessage, Writer};
 
 #[derive(Debug)]
 pub struct Incoming {
@@ -21,7 +21,7 @@ pub struct Incoming {
     /// The index and length of a stream's last piece, if it is partial.
     short: Option<(u64, u64)>,
     has_sum: bool,
-    keeper: Keeper,
+    writer: Writer,
 }
 
 impl Incoming {
@@ -35,13 +35,13 @@ impl Incoming {
         };
         let bytes = description.bytes();
         bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
-        let keeper = Keeper::start(partial, goal, out.waker.clone())
+        let writer = Writer::start(partial, goal, out.waker.clone())
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (beyond, short, has_sum) = (BTreeSet::new(), None, false);
-        Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, keeper })
+        Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, writer })
     }
 
-    pub fn place(&mut self, index: u64, piece: Lent) -> Result<(), Refusal> {
+    pub fn place(&mut self, index: u64, piece: HeldMessage) -> Result<(), Refusal> {
         let length = piece.piece().len() as u64;
         let is_right = match self.bytes {
             Some(bytes) => length > 0 && length == piece_bytes(bytes, index),
@@ -54,7 +54,7 @@ impl Incoming {
         if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
-        self.keeper.order(Order::Write { index, piece });
+        self.writer.command(Command::Write { index, piece });
         if length < PIECE_BYTES && self.bytes.is_none() {
             self.short = Some((index, length));
         }
@@ -77,7 +77,7 @@ impl Incoming {
         }
         self.has_sum = true;
         self.bytes = Some(bytes);
-        self.keeper.order(Order::Sum { sum, bytes });
+        self.writer.command(Command::Sum { sum, bytes });
         Ok(())
     }
 
@@ -90,14 +90,14 @@ impl Incoming {
         (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
     }
 
-    pub fn ending(&self) -> Option<Ending> {
-        self.keeper.ending()
+    pub fn result(&self) -> Option<FileResult> {
+        self.writer.result()
     }
 
     /// Stops the file unless it has just completed.
-    pub fn abandon(&mut self) -> Option<Kept> {
-        self.keeper.stop();
-        self.ending()?.ok()
+    pub fn abandon(&mut self) -> Option<Completed> {
+        self.writer.stop();
+        self.result()?.ok()
     }
 
     fn advance(&mut self) {
@@ -112,7 +112,7 @@ impl Incoming {
                 (None, Some((index, length))) => index * PIECE_BYTES + length,
                 (None, None) => whole,
             };
-            self.keeper.order(Order::Hash { until: end.min(whole) });
+            self.writer.command(Command::Hash { until: end.min(whole) });
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use sha2::{Digest, Sha256};
     use spray_test_support::Folder;
 
-    use super::super::format::Said;
+    use super::super::format::Message;
     use super::super::out::ONE_TRANSFER;
     use super::*;
 
@@ -148,15 +148,15 @@ mod tests {
         incoming.take_sum(content.len() as u64, Sha256::digest(content).into())
     }
 
-    fn piece(data: &[u8]) -> Lent {
-        let (owner, _) = std::sync::mpsc::channel();
-        Lent::new(Said::Piece { number: 0, index: 0, data }.encode().into(), &owner)
+    fn piece(data: &[u8]) -> HeldMessage {
+        let (return_to, _) = std::sync::mpsc::channel();
+        HeldMessage::new(Message::Piece { number: 0, index: 0, data }.encode().into(), &return_to)
     }
 
-    fn ending(incoming: &mut Incoming) -> Ending {
+    fn result(incoming: &mut Incoming) -> FileResult {
         loop {
-            match incoming.ending() {
-                Some(ending) => return ending,
+            match incoming.result() {
+                Some(result) => return result,
                 None => std::thread::yield_now(),
             }
         }
@@ -176,7 +176,7 @@ mod tests {
                 }
             }
             assert!(incoming.is_whole());
-            let kept = ending(&mut incoming).unwrap();
+            let kept = result(&mut incoming).unwrap();
             drop(incoming);
             assert_eq!(fs::read(kept.path).unwrap(), content);
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -190,7 +190,7 @@ mod tests {
         assert!(!incoming.is_whole());
         end(&mut incoming, &[]).unwrap();
         assert!(incoming.is_whole());
-        assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), b"");
+        assert_eq!(fs::read(result(&mut incoming).unwrap().path).unwrap(), b"");
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         incoming.place(0, piece(first)).unwrap();
         incoming.place(1, piece(second)).unwrap();
-        assert!(ending(&mut incoming).unwrap_err().0.contains("not the sender's"));
+        assert!(result(&mut incoming).unwrap_err().0.contains("not the sender's"));
         drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -218,7 +218,7 @@ mod tests {
         }
         let outcomes = both.each_mut().map(|incoming| {
             end(incoming, &content).unwrap();
-            ending(incoming)
+            result(incoming)
         });
         assert!(outcomes[0].is_ok());
         assert_eq!(outcomes[1], Err(Refusal("x.bin exists already".into())));
@@ -240,7 +240,7 @@ mod tests {
         let outcomes: Vec<_> = (0..3)
             .map(|place| {
                 end(&mut all[place], &contents[place % 2]).unwrap();
-                ending(&mut all[place])
+                result(&mut all[place])
             })
             .collect();
         assert_eq!(outcomes[1], Err(Refusal::new(ONE_TRANSFER)));
@@ -268,7 +268,7 @@ mod tests {
                 }
             }
             assert!(incoming.is_whole());
-            assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), content, "{bytes}");
+            assert_eq!(fs::read(result(&mut incoming).unwrap().path).unwrap(), content, "{bytes}");
         }
     }
 
@@ -359,6 +359,6 @@ mod tests {
         let description = describe(&"n".repeat(255), EntryKind::File { bytes: 0 });
         let mut incoming = Incoming::begin(description, &out(&dir), 0).unwrap();
         end(&mut incoming, &[]).unwrap();
-        assert!(ending(&mut incoming).is_ok());
+        assert!(result(&mut incoming).is_ok());
     }
 }

@@ -27,13 +27,13 @@ pub enum Item {
     Broken(u32, String),
     /// There are no further entries; this is their number.
     End(u32),
-    /// An encoded [`Said::Piece`](super::format::Said::Piece).
+    /// An encoded [`Message::Piece`](super::format::Message::Piece).
     Piece { number: u32, message: Bytes },
     /// Follows the last piece of a file.
     Sum { number: u32, bytes: u64, sum: Sum },
 }
 
-pub enum Order {
+pub enum Command {
     Open,
     Read(u32),
     Close(u32),
@@ -47,7 +47,7 @@ pub type Source = Box<dyn Read>;
 
 #[derive(Debug)]
 pub struct Outgoing {
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     parts: Receiver<Item>,
     /// Dropped files that the thread has not closed yet.
     dropped: Arc<Mutex<HashSet<u32>>>,
@@ -67,26 +67,26 @@ impl Outgoing {
         entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
         waker: Wake,
     ) -> io::Result<Self> {
-        let ((orders, orders_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
+        let ((commands, commands_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
         let dropped = Arc::new(Mutex::default());
         let files = HashMap::new();
         let mut reader = Reader { entries, opened: 0, files, parts: parts_out, waker, dropped: Arc::clone(&dropped) };
-        std::thread::Builder::new().name("spray-file".into()).spawn(move || reader.run(&orders_in))?;
-        Ok(Self { orders, parts, dropped })
+        std::thread::Builder::new().name("spray-file".into()).spawn(move || reader.run(&commands_in))?;
+        Ok(Self { commands, parts, dropped })
     }
 
     pub fn drop_file(&self, number: u32) {
         lock(&self.dropped).insert(number);
-        self.order(Order::Close(number));
+        self.command(Command::Close(number));
     }
 
     pub fn next(&self) -> Option<Item> {
         self.parts.try_recv().ok()
     }
 
-    pub fn order(&self, order: Order) {
+    pub fn command(&self, command: Command) {
         // A thread that has ended has reported the reason.
-        let _ = self.orders.send(order);
+        let _ = self.commands.send(command);
     }
 }
 
@@ -140,15 +140,15 @@ struct Reader<I> {
 }
 
 impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader<I> {
-    fn run(&mut self, orders: &Receiver<Order>) {
-        for order in orders {
-            match order {
-                Order::Open => self.open_next(),
-                Order::Close(number) => {
+    fn run(&mut self, commands: &Receiver<Command>) {
+        for command in commands {
+            match command {
+                Command::Open => self.open_next(),
+                Command::Close(number) => {
                     self.files.remove(&number);
                     lock(&self.dropped).remove(&number);
                 }
-                Order::Read(number) => {
+                Command::Read(number) => {
                     if let Err(error) = self.read(number) {
                         self.say(Item::Broken(number, format!("could not be read to its end: {error}")));
                     }
@@ -228,7 +228,7 @@ fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::Said;
+    use super::super::format::Message;
     use super::*;
 
     fn next(outgoing: &Outgoing) -> Item {
@@ -249,14 +249,14 @@ mod tests {
     /// The pieces of the only file, and its end.
     fn parts(content: Vec<u8>, kind: EntryKind) -> (Vec<Vec<u8>>, Item) {
         let outgoing = start(content, kind);
-        outgoing.order(Order::Open);
+        outgoing.command(Command::Open);
         assert!(matches!(next(&outgoing), Item::Entry(0, _)));
-        outgoing.order(Order::Read(0));
+        outgoing.command(Command::Read(0));
         let mut pieces = Vec::new();
         loop {
             match next(&outgoing) {
                 Item::Piece { number: 0, message } => {
-                    let Some(Said::Piece { number: 0, index, data }) = Said::decode(&message) else {
+                    let Some(Message::Piece { number: 0, index, data }) = Message::decode(&message) else {
                         panic!("a piece")
                     };
                     assert_eq!(index, pieces.len() as u64);
@@ -318,13 +318,13 @@ mod tests {
             .collect();
         let outgoing = Outgoing::start_with(entries.into_iter(), Wake::default()).unwrap();
         for number in 0..20 {
-            outgoing.order(Order::Open);
+            outgoing.command(Command::Open);
             assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
         }
         // Those that are to be read, too.
-        (0..10).for_each(|number| outgoing.order(Order::Read(number)));
+        (0..10).for_each(|number| outgoing.command(Command::Read(number)));
         (0..20).for_each(|number| outgoing.drop_file(number));
-        outgoing.order(Order::Open);
+        outgoing.command(Command::Open);
         let mut read = 0;
         while !matches!(next(&outgoing), Item::End(20)) {
             read += 1;
@@ -346,13 +346,13 @@ mod tests {
         std::fs::write(folder.path().join("there"), "four").unwrap();
         std::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
         let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into(), Wake::default()).unwrap();
-        outgoing.order(Order::Open);
+        outgoing.command(Command::Open);
         for path in ["gone", "link"] {
             assert!(matches!(next(&outgoing), Item::Failed(failed, _) if failed == path));
         }
         let described = Description { path: "there".into(), kind: EntryKind::File { bytes: 4 }, mode: 0o644 };
         assert_eq!(next(&outgoing), Item::Entry(0, described));
-        outgoing.order(Order::Open);
+        outgoing.command(Command::Open);
         assert_eq!(next(&outgoing), Item::End(1));
     }
 }

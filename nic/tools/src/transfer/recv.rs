@@ -9,20 +9,20 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Ti
 use super::arrivals::{Arrivals, Tally};
 use super::format::{Answer, hex, shown};
 use super::gbps;
-use super::homes::{UNNAMED, check_unnamed};
+use super::homes::{DEFAULT, check_default};
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::opener::Opener;
 use super::out::{ONE_TRANSFER, Out};
 use super::partial::remove_stale;
-use super::patience::{Limits, Patience};
 use super::refusal::Refusal;
+use super::timeouts::{Limits, Timeouts};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::places::{self, HALF_OPEN, Party};
 use crate::progress::{Progress, now};
 use crate::say::manner;
-use crate::session::{End, PathOptions, Session, Step, Taken};
+use crate::session::{DeviceInfo, End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -39,7 +39,7 @@ const REFUSED: usize = 8;
 /// Active, finished, refused and half-open connections.
 const CONNECTIONS: u32 = (2 * TRANSFERS + REFUSED + HALF_OPEN) as u32;
 /// Limit of refused files that are reported to the user, by transfer.
-const TOLD: u32 = 64;
+const REPORTED: u32 = 64;
 /// In picoseconds.
 const CHECK_PS: u64 = 100_000_000_000;
 /// Receives one transfer, or any number with `--keep`.
@@ -49,7 +49,7 @@ const CHECK_PS: u64 = 100_000_000_000;
 pub fn recv(arguments: &args::Recv) -> Outcome {
     let out = match &arguments.out {
         Some(named) => Out::new(named, arguments.keep)?,
-        None => check_unnamed().and_then(|()| Out::new(UNNAMED.as_ref(), arguments.keep))?,
+        None => check_default().and_then(|()| Out::new(DEFAULT.as_ref(), arguments.keep))?,
     };
     if out.is_stdout() && manner().json {
         return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
@@ -74,7 +74,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         let mut out = out.clone();
         out.waker = session.waker(shard);
         let receiving = Receiving::new(out, arguments.keep, limits, Progress::on_stderr())?;
-        Ok(Receiving { interface: Some(session.taken()), ..receiving })
+        Ok(Receiving { interface: Some(session.device_info()), ..receiving })
     };
     let mut receivers = (0..session.shards()).map(receiver).collect::<Outcome<Vec<_>>>()?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
@@ -90,7 +90,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
 struct Transfer {
     peer: IpAddr,
     arrivals: Arrivals,
-    patience: Patience,
+    timeouts: Timeouts,
     over: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Receiving {
     check_at: Time,
     progress: Progress,
     meter: Meter,
-    interface: Option<Taken>,
+    interface: Option<DeviceInfo>,
     /// Declared last, since it ends after all transfers.
     opener: Opener,
 }
@@ -146,7 +146,7 @@ impl Receiving {
         ended |= self.poll_files(endpoint);
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
-            self.check_patience(endpoint, now);
+            self.check_timeouts(endpoint, now);
         }
         if self.transfers.values().any(|transfer| !transfer.arrivals.files.is_empty()) {
             let (transfers, meter) = (&self.transfers, &mut self.meter);
@@ -194,7 +194,7 @@ impl Receiving {
         let mut answers = Vec::new();
         let taken = match self.transfers.get_mut(&connection) {
             Some(transfer) if !transfer.over => {
-                transfer.patience.on_message(now);
+                transfer.timeouts.on_message(now);
                 transfer.arrivals.on_message(data, &mut answers)
             }
             _ => {
@@ -211,14 +211,14 @@ impl Receiving {
     /// Returns whether the transfer ended, too: complete files are finished without the sender.
     fn on_end(&mut self, connection: ConnectionId, why: &str) -> bool {
         let Some(transfer) = self.transfers.remove(&connection) else { return false };
-        if transfer.over { transfer.patience.has_spoken } else { self.on_gone(transfer, why) }
+        if transfer.over { transfer.timeouts.has_sent } else { self.on_gone(transfer, why) }
     }
 
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
-        let (arrivals, patience) = (Arrivals::new(self.begun, &self.opener), Patience::new(self.limits, now));
+        let (arrivals, timeouts) = (Arrivals::new(self.begun, &self.opener), Timeouts::new(self.limits, now));
         self.begun += 1;
         let refused = self.make_room(&Party::of(endpoint, new, peer), endpoint, now);
-        self.transfers.insert(new, Transfer { peer, arrivals, patience, over: false });
+        self.transfers.insert(new, Transfer { peer, arrivals, timeouts, over: false });
         refused.inspect(|refusal| self.refuse(new, refusal, endpoint));
         self.limit_ended(peer, endpoint);
     }
@@ -230,11 +230,11 @@ impl Receiving {
         if under_way < TRANSFERS {
             return None;
         }
-        let taken = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, transfer)| places::Taken {
+        let taken = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, transfer)| places::Slot {
             id,
             party: Party::of(endpoint, id, transfer.peer),
-            pace: transfer.patience.pace,
-            overdue_ps: transfer.patience.overdue_ps(now),
+            pace: transfer.timeouts.pace,
+            overdue_ps: transfer.timeouts.overdue_ps(now),
         });
         match places::gives_way(&taken.collect::<Vec<_>>(), new) {
             Some(id) => {
@@ -264,11 +264,11 @@ impl Receiving {
         }
     }
 
-    fn check_patience<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
+    fn check_timeouts<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         let mut tired = Vec::new();
         for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
             let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
-            let checked = transfer.patience.check(bytes, transfer.arrivals.awaited(), now);
+            let checked = transfer.timeouts.check(bytes, transfer.arrivals.awaited(), now);
             tired.extend(checked.err().map(|refusal| (connection, refusal)));
         }
         for (connection, refusal) in tired {
@@ -279,9 +279,9 @@ impl Receiving {
     /// Complete files stay.
     fn give_up<D: Device>(&mut self, connection: ConnectionId, refusal: &Refusal, endpoint: &mut Endpoint<D>) {
         let Some(transfer) = self.transfers.remove(&connection) else { return };
-        let Transfer { peer, patience, .. } = transfer;
+        let Transfer { peer, timeouts, .. } = transfer;
         let arrivals = Arrivals::new(transfer.arrivals.transfer, &self.opener);
-        let ended = Transfer { peer, patience, arrivals, over: true };
+        let ended = Transfer { peer, timeouts, arrivals, over: true };
         let answer = Answer::Ended { reason: refusal.0.clone() };
         // The connection may be gone.
         let _ = endpoint.send(connection, answer.encode().into());
@@ -321,7 +321,7 @@ impl Receiving {
         for connection in self.transfers.keys().copied().collect::<Vec<_>>() {
             let mut answers = Vec::new();
             let Some(transfer) = self.transfers.get_mut(&connection) else { continue };
-            while let Some(message) = transfer.arrivals.finished() {
+            while let Some(message) = transfer.arrivals.next_returned() {
                 //= docs/specs/endpoint.md#END-28 count as consumed
                 endpoint.consumed(connection, message.len() as u64);
             }
@@ -361,11 +361,11 @@ impl Receiving {
             return;
         }
         let seconds = now().duration_since(tally.started).as_secs_f64();
-        let told = summary(tally, &self.out, seconds);
+        let text = summary(tally, &self.out, seconds);
         if self.out.is_stdout() {
-            note!("{told}");
+            note!("{text}");
         } else {
-            say!("{told}");
+            say!("{text}");
         }
         let shown = say::object(&self.object(peer, tally, seconds));
         let outcome = match tally.refused {
@@ -396,7 +396,7 @@ impl Receiving {
         let refused = self.transfers.get(&connection).map_or(0, |transfer| transfer.arrivals.tally.refused);
         for answer in answers {
             match answer {
-                Answer::Refused { .. } if refused > TOLD => {}
+                Answer::Refused { .. } if refused > REPORTED => {}
                 Answer::Refused { reason, .. } | Answer::Ended { reason } => {
                     self.progress.clear();
                     note!("spray: refused: {reason}");
@@ -454,13 +454,13 @@ fn summary(tally: &Tally, out: &Out, seconds: f64) -> String {
         |what: String, path: String| format!("received {what} into {path} in {seconds:.3} s: {rate:.2} Gb/s goodput");
     match &tally.last {
         Some(kept) if tally.kept() == 1 => {
-            let told = line(format!("{bytes} bytes"), shown(&kept.path));
-            format!("{told}\nSHA-256 {}, as the sender's", hex(&kept.sum))
+            let text = line(format!("{bytes} bytes"), shown(&kept.path));
+            format!("{text}\nSHA-256 {}, as the sender's", hex(&kept.sum))
         }
         _ => {
             let what = format!("{} files and {} folders, {bytes} bytes,", tally.files, tally.folders);
-            let told = line(what, out.folder.path.display().to_string());
-            format!("{told}\neach file has the sender's SHA-256")
+            let text = line(what, out.folder.path.display().to_string());
+            format!("{text}\neach file has the sender's SHA-256")
         }
     }
 }
@@ -508,8 +508,8 @@ mod tests {
                 let id = endpoint.connect(Time::ZERO, Peer { address, mac: [4; 6] }, None).unwrap();
                 let mut arrivals = Arrivals::new(number, &receiving.opener);
                 arrivals.tally.files = kept;
-                let patience = Patience::new(limits, Time::ZERO);
-                receiving.transfers.insert(id, Transfer { peer: address, arrivals, patience, over: true });
+                let timeouts = Timeouts::new(limits, Time::ZERO);
+                receiving.transfers.insert(id, Transfer { peer: address, arrivals, timeouts, over: true });
                 receiving.limit_ended(address, &mut endpoint);
             }
             let numbers: Vec<u32> = receiving.transfers.values().map(|it| it.arrivals.transfer).collect();

@@ -10,7 +10,7 @@ use spray_nic::endpoint::ConnectionStats;
 
 use super::format::{Sum, hex};
 use super::gbps;
-use crate::session::{Freezes, Taken, strays_line};
+use crate::session::{DeviceInfo, Freezes, strays_line};
 
 pub struct Measured {
     /// Up to the last acknowledgement.
@@ -19,7 +19,7 @@ pub struct Measured {
     /// The payload size that the sender's own MTU allows.
     pub own_payload_bytes: u32,
     pub freezes: Freezes,
-    pub interface: Option<Taken>,
+    pub interface: Option<DeviceInfo>,
     /// Frames lost on queues without a socket.
     pub strays: u64,
     pub sent_bytes: u64,

@@ -6,9 +6,9 @@ use spray_nic::device::Device;
 use spray_nic::endpoint::{ConnectionError, ConnectionStats};
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
-use super::format::{Answer, Description, EntryKind, HEADER, Said, Sum, WINDOW, shown};
+use super::format::{Answer, Description, EntryKind, HEADER, Message, Sum, WINDOW, shown};
 use super::meter::Meter;
-use super::outgoing::{Item, Order, Outgoing};
+use super::outgoing::{Command, Item, Outgoing};
 use super::report::{FileReport, Measured, Report};
 use super::tree::Tree;
 use crate::args;
@@ -114,7 +114,7 @@ pub(super) struct Sending {
     refused_bytes: u64,
     started: Instant,
     delivered_at: Instant,
-    heard_at: Instant,
+    active_at: Instant,
     /// Payload bytes at the last check, and when they last grew or nothing was queued.
     acked: (u64, Time),
     check_at: Time,
@@ -151,7 +151,7 @@ impl Sending {
             refused_bytes: 0,
             started: now,
             delivered_at: now,
-            heard_at: now,
+            active_at: now,
             acked: (0, Time::ZERO),
             check_at: Time::ZERO,
             counted: ConnectionStats::default(),
@@ -176,7 +176,7 @@ impl Sending {
             return Err(End(Ok(())));
         }
         self.check_taking(endpoint, connection, now)?;
-        Ok(self.check_patience()?)
+        Ok(self.check_timeouts()?)
     }
 
     pub(super) fn outcome(&self) -> Outcome {
@@ -196,7 +196,7 @@ impl Sending {
         match event {
             EndpointEvent::Connected { .. } => {
                 self.connected = true;
-                (self.started, self.heard_at) = (now(), now());
+                (self.started, self.active_at) = (now(), now());
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 let (number, bytes) = self.queued.remove(message).unwrap_or_default();
@@ -205,11 +205,11 @@ impl Sending {
                     pending.delivered += bytes;
                     self.delivered_bytes += bytes;
                 }
-                (self.delivered_at, self.heard_at) = (now(), now());
+                (self.delivered_at, self.active_at) = (now(), now());
                 self.counted = endpoint.connection_stats(*connection).unwrap_or_default();
             }
             EndpointEvent::Received { data, .. } => {
-                self.heard_at = now();
+                self.active_at = now();
                 self.on_answer(Answer::decode(data))?;
             }
             // The receiver closes after the last verdict; data of a refused file may be
@@ -245,7 +245,7 @@ impl Sending {
         match (answer, pending.stage, pending.description.kind) {
             (Some(Answer::Ready { .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
                 pending.stage = Stage::Reading;
-                self.outgoing.order(Order::Read(number));
+                self.outgoing.command(Command::Read(number));
             }
             (Some(Answer::Made { .. }), Stage::Described, EntryKind::Folder) => {
                 self.folders += 1;
@@ -291,7 +291,7 @@ impl Sending {
         }
         while !self.ended && self.pending.len() + self.asked < WINDOW {
             self.asked += 1;
-            self.outgoing.order(Order::Open);
+            self.outgoing.command(Command::Open);
         }
         while (self.queued.len() as u64) < QUEUED {
             let Some(part) = self.outgoing.next() else { break };
@@ -307,7 +307,7 @@ impl Sending {
         match item {
             Item::Entry(number, description) => {
                 self.asked -= 1;
-                let message = Said::Entry(number, description.clone()).encode();
+                let message = Message::Entry(number, description.clone()).encode();
                 self.pending.insert(number, Pending { description, stage: Stage::Described, delivered: 0 });
                 Some((message.into(), (number, 0)))
             }
@@ -318,12 +318,12 @@ impl Sending {
             Item::End(entries) => {
                 self.asked -= 1;
                 let first = !std::mem::replace(&mut self.ended, true);
-                first.then(|| (Said::End(entries).encode().into(), (entries, 0)))
+                first.then(|| (Message::End(entries).encode().into(), (entries, 0)))
             }
             Item::Broken(number, why) => {
                 self.fail(number, why);
                 self.pending.get_mut(&number)?.stage = Stage::Withdrawn;
-                Some((Said::Withdrawn(number).encode().into(), (number, 0)))
+                Some((Message::Withdrawn(number).encode().into(), (number, 0)))
             }
             Item::Piece { number, message } => {
                 let bytes = (message.len() - HEADER) as u64;
@@ -334,7 +334,7 @@ impl Sending {
                 let pending = self.pending.get_mut(&number)?;
                 pending.stage = Stage::Sent(sum);
                 pending.description.kind = EntryKind::File { bytes };
-                Some((Said::Sum { number, bytes, sum }.encode().into(), (number, 0)))
+                Some((Message::Sum { number, bytes, sum }.encode().into(), (number, 0)))
             }
         }
     }
@@ -359,14 +359,14 @@ impl Sending {
         Ok(())
     }
 
-    fn check_patience(&self) -> Outcome {
+    fn check_timeouts(&self) -> Outcome {
         let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
             return Ok(());
         }
         let bytes = self.pending.values().filter_map(|pending| pending.description.bytes());
         let disk = Duration::from_secs(bytes.fold(0, u64::saturating_add) / VERDICT_BYTES_PER_S);
-        if now() > self.heard_at + self.timeout + disk {
+        if now() > self.active_at + self.timeout + disk {
             return Err(Failure::failed("everything was delivered, but the receiver did not confirm the SHA-256"));
         }
         Ok(())
@@ -411,7 +411,7 @@ impl Sending {
             counted: self.counted,
             own_payload_bytes: session.first().endpoint.config().flow.payload_bytes,
             freezes: session.freezes(),
-            interface: Some(session.taken()),
+            interface: Some(session.device_info()),
             strays,
             sent_bytes: self.delivered_bytes,
         };

@@ -16,12 +16,12 @@ use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, Memo
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_test_support::Folder;
 
-use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
+use super::format::{Answer, Description, EntryKind, Message, PIECE_BYTES};
 use super::out::Out;
 use super::outgoing::{Outgoing, Source};
-use super::patience::Limits;
 use super::recv::Receiving;
 use super::send::Sending;
+use super::timeouts::Limits;
 use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
@@ -296,10 +296,10 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
 /// A file as messages: its description, its pieces and its end.
 fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
     let pieces = content.chunks(PIECE_BYTES as usize).enumerate();
-    let pieces = pieces.map(|(index, data)| Said::Piece { number: 0, index: index as u64, data }.encode());
-    let sum = Said::Sum { number: 0, bytes: content.len() as u64, sum: Sha256::digest(content).into() };
-    let begin = Said::Entry(0, description.clone()).encode();
-    std::iter::once(begin).chain(pieces).chain([sum.encode(), Said::End(1).encode()]).collect()
+    let pieces = pieces.map(|(index, data)| Message::Piece { number: 0, index: index as u64, data }.encode());
+    let sum = Message::Sum { number: 0, bytes: content.len() as u64, sum: Sha256::digest(content).into() };
+    let begin = Message::Entry(0, description.clone()).encode();
+    std::iter::once(begin).chain(pieces).chain([sum.encode(), Message::End(1).encode()]).collect()
 }
 
 /// A sender that is gone as soon as it has heard the verdict: neither its acknowledgement nor its goodbye arrives.
@@ -344,8 +344,8 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
 fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
-    let wrong = Said::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
-    let short = Said::Piece { number: 0, index: 0, data: &content[1..PIECE_BYTES as usize] }.encode();
+    let wrong = Message::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
+    let short = Message::Piece { number: 0, index: 0, data: &content[1..PIECE_BYTES as usize] }.encode();
     let scripts = [
         vec![],
         all[..1].to_vec(),

@@ -30,7 +30,7 @@ pub struct Gateway {
     pub remote: Remote,
     state: State,
     retry_ps: u64,
-    told: Option<String>,
+    reported: Option<String>,
     numbers: Numbers,
     queue: FairQueue,
     packer: Packer,
@@ -67,7 +67,7 @@ impl Gateway {
             remote,
             state: State::Closed { until: Time::ZERO },
             retry_ps: RETRY_PS[0],
-            told: None,
+            reported: None,
             numbers: Numbers::new(),
             queue: FairQueue::new(),
             packer: Packer::default(),
@@ -138,7 +138,7 @@ impl Gateway {
 
     pub fn begin(&mut self, connection: ConnectionId) -> Option<String> {
         self.state = State::Open(connection);
-        (self.retry_ps, self.told, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
+        (self.retry_ps, self.reported, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
         self.numbers = Numbers::new();
         self.packer.clear();
         self.queued.clear();
@@ -153,9 +153,9 @@ impl Gateway {
         self.state = State::Closed { until: now.after(self.retry_ps) };
         self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
         let why = why.to_string();
-        let is_new = was_open || self.told.as_ref() != Some(&why);
+        let is_new = was_open || self.reported.as_ref() != Some(&why);
         let line = format!("{}: {why}; connecting again", self.remote.address);
-        self.told = Some(why);
+        self.reported = Some(why);
         is_new.then_some(line)
     }
 

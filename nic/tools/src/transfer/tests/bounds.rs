@@ -81,7 +81,7 @@ fn sixteen_silent_senders_keep_nobody_out() {
 //= docs/specs/endpoint.md#END-27 the new one is refused
 fn nobody_who_sends_gives_way() {
     let folder = Folder::new();
-    let begun = (0..16).map(|n| idle(vec![Said::Entry(0, file(&format!("{n}"), 5)).encode()]));
+    let begun = (0..16).map(|n| idle(vec![Message::Entry(0, file(&format!("{n}"), 5)).encode()]));
     let late = later(sender(&content(5)), S);
     let outcomes = meet(&folder, true, begun.chain([late]).collect());
     assert!(error(&outcomes[17]).contains("takes from 16 senders at once"), "{outcomes:?}");
@@ -96,7 +96,7 @@ fn slow<'a>() -> Role<'a> {
         let connection = *begun.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
         if now.ps() >= u64::from(number) * 2 * S {
             let description = Description { path: "folder".into(), kind: EntryKind::Folder, mode: 0o755 };
-            let _ = endpoint.send(connection, Said::Entry(number, description).encode().into());
+            let _ = endpoint.send(connection, Message::Entry(number, description).encode().into());
             number += 1;
         }
         while let Some(event) = endpoint.poll_event() {
@@ -141,7 +141,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
     let mut receiving =
         Receiving::new(Out::new(folder.path(), true).unwrap(), true, LIMITS, Progress::on_stderr()).unwrap();
     let content = content(PIECE_BYTES);
-    let mut killed = idle(vec![Said::Entry(0, file("x.bin", PIECE_BYTES)).encode()]);
+    let mut killed = idle(vec![Message::Entry(0, file("x.bin", PIECE_BYTES)).encode()]);
     let mut again = sender(&content);
     for step in 0..200_000_u64 {
         let now = Time::from_ps(step * 100 * US);

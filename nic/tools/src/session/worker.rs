@@ -29,7 +29,7 @@ impl From<Failure> for End {
 /// Longest sleep, and so the latency of Ctrl-C.
 const NAP: Duration = Duration::from_millis(10);
 
-pub(super) struct Seat {
+pub(super) struct Worker {
     pub(super) host: Host<Nic>,
     pub(super) freezes: Freezes,
     metrics: metrics::session::Session,
@@ -37,7 +37,7 @@ pub(super) struct Seat {
     pub(super) wake: Wake,
 }
 
-impl Seat {
+impl Worker {
     pub(super) fn new(mut host: Host<Nic>, metrics: &Metrics, tap: Option<Tap>) -> io::Result<Self> {
         let metrics = metrics::session::Session::new(metrics.part());
         if let Some(tap) = tap {

@@ -17,31 +17,31 @@ use super::refusal::Refusal;
 use crate::session::Wake;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct Completed {
     pub path: PathBuf,
     pub sum: Sum,
 }
 
-pub type Ending = Result<Kept, Refusal>;
+pub type FileResult = Result<Completed, Refusal>;
 
 /// Writes of all pieces below `Hash::until` precede it. `Sum` is from the sender.
 #[derive(Debug)]
-pub enum Order {
-    Write { index: u64, piece: Lent },
+pub enum Command {
+    Write { index: u64, piece: HeldMessage },
     Hash { until: u64 },
     Sum { sum: Sum, bytes: u64 },
 }
 
-/// A received message, returned to its owner on drop, on any thread.
+/// A received message, which is returned on drop, on any thread.
 #[derive(Debug)]
-pub struct Lent {
+pub struct HeldMessage {
     pub message: Bytes,
-    owner: Sender<Bytes>,
+    return_to: Sender<Bytes>,
 }
 
-impl Lent {
-    pub fn new(message: Bytes, owner: &Sender<Bytes>) -> Self {
-        Self { message, owner: owner.clone() }
+impl HeldMessage {
+    pub fn new(message: Bytes, return_to: &Sender<Bytes>) -> Self {
+        Self { message, return_to: return_to.clone() }
     }
 
     pub fn piece(&self) -> &[u8] {
@@ -49,47 +49,47 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for HeldMessage {
     fn drop(&mut self) {
-        let _ = self.owner.send(std::mem::take(&mut self.message));
+        let _ = self.return_to.send(std::mem::take(&mut self.message));
     }
 }
 
 /// The handle of the thread. Dropping it stops the thread, which removes an incomplete file.
 #[derive(Debug)]
-pub struct Keeper {
-    orders: Option<Sender<Order>>,
-    ending: Receiver<Ending>,
+pub struct Writer {
+    commands: Option<Sender<Command>>,
+    result: Receiver<FileResult>,
     stopped: Arc<AtomicBool>,
     /// `None` if it may block on standard output forever; it leaves no file behind then.
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl Writer {
     pub fn start(partial: Partial, goal: Goal, waker: Wake) -> std::io::Result<Self> {
-        let ((orders, orders_in), (ended, ending)) = (channel(), channel());
+        let ((commands, commands_in), (ended, result)) = (channel(), channel());
         let stopped = Arc::new(AtomicBool::new(false));
         let (flag, waits) = (Arc::clone(&stopped), matches!(goal, Goal::Stdout(_)));
         let work = Work { partial, goal, hasher: Sha256::new(), hashed: 0 };
         let run = move || {
-            if let Some(ending) = work.run(&orders_in, &flag) {
+            if let Some(result) = work.run(&commands_in, &flag) {
                 // The handle is gone if the file was given up.
-                let _ = ended.send(ending);
+                let _ = ended.send(result);
                 waker.wake();
             }
         };
         let thread = std::thread::Builder::new().name("spray-file".into()).spawn(run)?;
-        Ok(Self { orders: Some(orders), ending, stopped, thread: (!waits).then_some(thread) })
+        Ok(Self { commands: Some(commands), result, stopped, thread: (!waits).then_some(thread) })
     }
 
-    pub fn order(&self, order: Order) {
+    pub fn command(&self, command: Command) {
         // A thread that has ended has sent its result.
-        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+        let _ = self.commands.as_ref().map(|commands| commands.send(command));
     }
 
-    pub fn ending(&self) -> Option<Ending> {
-        match self.ending.try_recv() {
-            Ok(ending) => Some(ending),
+    pub fn result(&self) -> Option<FileResult> {
+        match self.result.try_recv() {
+            Ok(result) => Some(result),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Err(Refusal::new("the file's thread has ended"))),
         }
@@ -97,14 +97,14 @@ impl Keeper {
 
     pub fn stop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        self.orders = None;
+        self.commands = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Writer {
     fn drop(&mut self) {
         self.stop();
     }
@@ -120,15 +120,15 @@ struct Work {
 
 impl Work {
     /// Returns `None` if it was stopped.
-    fn run(mut self, orders: &Receiver<Order>, stopped: &AtomicBool) -> Option<Ending> {
-        match self.take(orders, stopped) {
+    fn run(mut self, commands: &Receiver<Command>, stopped: &AtomicBool) -> Option<FileResult> {
+        match self.take(commands, stopped) {
             Ok(theirs) => Some(self.finish(theirs?)),
             Err(error) => Some(Err(Refusal(format!("cannot take what has arrived: {error}")))),
         }
     }
 
     /// Returns the sender's SHA-256 when everything is hashed; `None` if stopped.
-    fn take(&mut self, orders: &Receiver<Order>, stopped: &AtomicBool) -> std::io::Result<Option<Sum>> {
+    fn take(&mut self, commands: &Receiver<Command>, stopped: &AtomicBool) -> std::io::Result<Option<Sum>> {
         let mut theirs = None;
         loop {
             if stopped.load(Ordering::Relaxed) {
@@ -138,10 +138,10 @@ impl Work {
                 Some((sum, bytes)) if self.hashed >= bytes => return Ok(Some(sum)),
                 _ => {}
             }
-            match orders.recv() {
-                Ok(Order::Write { index, piece }) => self.write(index * PIECE_BYTES, piece.piece())?,
-                Ok(Order::Hash { until }) => self.hash(until, stopped)?,
-                Ok(Order::Sum { sum, bytes }) => theirs = Some((sum, bytes)),
+            match commands.recv() {
+                Ok(Command::Write { index, piece }) => self.write(index * PIECE_BYTES, piece.piece())?,
+                Ok(Command::Hash { until }) => self.hash(until, stopped)?,
+                Ok(Command::Sum { sum, bytes }) => theirs = Some((sum, bytes)),
                 Err(_) => return Ok(None),
             }
         }
@@ -173,11 +173,11 @@ impl Work {
         Ok(())
     }
 
-    fn finish(self, theirs: Sum) -> Ending {
+    fn finish(self, theirs: Sum) -> FileResult {
         let sum: Sum = self.hasher.finalize().into();
         if sum != theirs {
             return Err(Refusal(format!("what arrived has SHA-256 {}, not the sender's; it was removed", hex(&sum))));
         }
-        Ok(Kept { path: self.goal.finish(self.partial)?, sum })
+        Ok(Completed { path: self.goal.finish(self.partial)?, sum })
     }
 }

@@ -10,12 +10,12 @@ use spray_nic::xdp::AttachMode;
 /// A line on standard error, and an object of `--json`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Taken {
+pub enum DeviceInfo {
     Xdp(Interface),
     Udp { name: &'static str, sockets: u16 },
 }
 
-impl Taken {
+impl DeviceInfo {
     pub fn of(device: &Nic) -> Self {
         match device {
             Nic::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
@@ -24,7 +24,7 @@ impl Taken {
     }
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Xdp(interface) => interface.fmt(f),

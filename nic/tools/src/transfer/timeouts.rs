@@ -33,9 +33,9 @@ pub enum Awaited {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     limits: Limits,
-    pub has_spoken: bool,
+    pub has_sent: bool,
     /// Payload bytes, and when they last grew or the receiver was busy.
     bytes: u64,
     bytes_at: Time,
@@ -43,13 +43,13 @@ pub struct Patience {
     pub pace: Pace,
 }
 
-impl Patience {
+impl Timeouts {
     pub fn new(limits: Limits, now: Time) -> Self {
-        Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
+        Self { limits, has_sent: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
     }
 
     pub fn on_message(&mut self, now: Time) {
-        (self.has_spoken, self.message_at) = (true, now);
+        (self.has_sent, self.message_at) = (true, now);
     }
 
     /// `bytes` is the total received; `awaited` is `None` if the receiver is busy.
@@ -64,7 +64,7 @@ impl Patience {
         };
         self.pace.on_bytes(bytes, now);
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
-        if !self.has_spoken {
+        if !self.has_sent {
             //= docs/specs/endpoint.md#END-25 has said nothing
             return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
@@ -79,7 +79,7 @@ impl Patience {
     //= docs/specs/endpoint.md#END-27 owes something
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);
-        (!self.has_spoken || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
+        (!self.has_sent || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
     }
 
     fn quiet_ps(&self, now: Time) -> u64 {
@@ -105,20 +105,20 @@ mod tests {
     }
 
     fn waiting(awaited: Awaited, seconds: u64) -> bool {
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        patience.on_message(Time::ZERO);
-        patience.check(7, Some(awaited), Time::ZERO).unwrap();
-        patience.check(7, Some(awaited), at(seconds)).is_ok()
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        timeouts.on_message(Time::ZERO);
+        timeouts.check(7, Some(awaited), Time::ZERO).unwrap();
+        timeouts.check(7, Some(awaited), at(seconds)).is_ok()
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     fn who_says_nothing_is_waited_for_ten_seconds() {
-        let mut patience = Patience::new(Limits::new(60), at(1));
-        assert!(patience.check(5, Some(Awaited::Bytes), at(11)).is_ok());
-        assert!(patience.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
-        patience.on_message(at(11));
-        assert!(patience.check(9, Some(Awaited::Bytes), at(12)).is_ok());
+        let mut timeouts = Timeouts::new(Limits::new(60), at(1));
+        assert!(timeouts.check(5, Some(Awaited::Bytes), at(11)).is_ok());
+        assert!(timeouts.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
+        timeouts.on_message(at(11));
+        assert!(timeouts.check(9, Some(Awaited::Bytes), at(12)).is_ok());
     }
 
     #[test]
@@ -127,27 +127,27 @@ mod tests {
         assert!(waiting(Awaited::Bytes, 5) && !waiting(Awaited::Bytes, 6));
         assert!(waiting(Awaited::Stream, 3605) && !waiting(Awaited::Stream, 3606));
         // A byte a second is a sign of life for so long.
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        patience.on_message(Time::ZERO);
-        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::Bytes), at(s)).is_err());
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        timeouts.on_message(Time::ZERO);
+        let ended = (1..1000).find(|&s| timeouts.check(s, Some(Awaited::Bytes), at(s)).is_err());
         assert_eq!(ended, Some(301));
     }
 
     #[test]
     fn what_the_receiver_takes_for_itself_does_not_count() {
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        patience.on_message(Time::ZERO);
-        patience.check(7, None, at(1000)).unwrap();
-        assert!(patience.check(7, Some(Awaited::Bytes), at(1005)).is_ok());
-        assert!(patience.check(7, Some(Awaited::Bytes), at(1006)).is_err());
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        timeouts.on_message(Time::ZERO);
+        timeouts.check(7, None, at(1000)).unwrap();
+        assert!(timeouts.check(7, Some(Awaited::Bytes), at(1005)).is_ok());
+        assert!(timeouts.check(7, Some(Awaited::Bytes), at(1006)).is_err());
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-27 owes something
     fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        assert_eq!(patience.overdue_ps(at(1)), Some(S));
-        patience.on_message(Time::ZERO);
-        assert_eq!((patience.overdue_ps(at(5)), patience.overdue_ps(at(6))), (None, Some(6 * S)));
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        assert_eq!(timeouts.overdue_ps(at(1)), Some(S));
+        timeouts.on_message(Time::ZERO);
+        assert_eq!((timeouts.overdue_ps(at(5)), timeouts.overdue_ps(at(6))), (None, Some(6 * S)));
     }
 }
