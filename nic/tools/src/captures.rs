@@ -21,10 +21,10 @@ pub struct Watching {
 /// The arguments for captures.
 #[derive(Clone, Debug, Args)]
 pub struct Captures {
-    /// Also capture all frames, for Wireshark, into this folder: see docs/captures.md
+    /// Capture all frames for Wireshark into this folder (see docs/captures.md)
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
-    /// Most frames of a capture: some 200 bytes each
+    /// Limit of captured frames, of some 200 bytes each
     #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub pcap_frames: u64,
 }

@@ -19,7 +19,7 @@ use crate::failure::Outcome;
 /// The arguments for metrics.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Publish {
-    /// Publish metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
+    /// Publish metrics over HTTP at /metrics of this port, by default on the loopback interface
     #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
     pub metrics: Option<Listen>,
 }

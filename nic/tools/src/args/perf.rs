@@ -22,13 +22,13 @@ pub struct Serve {
 /// The arguments of `spray perf`.
 #[derive(Debug, Args)]
 pub struct Perf {
-    /// Where `spray serve` listens
+    /// Address of `spray serve`
     #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) server: IpAddr,
     /// Duration of the measurement
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10, conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) time: u32,
-    /// Number of bytes of all connections after which to end, in place of a time; K, M and G are powers of 1024
+    /// End after this number of bytes of all connections; K, M and G are powers of 1024
     #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency"], value_parser = number)]
     pub(crate) number: Option<u64>,
     /// Leave the first seconds out of the sums
@@ -58,10 +58,10 @@ pub struct Perf {
     /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
     #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
     pub(crate) length: Option<u32>,
-    /// Print a line of JSON for the start, each interval, the end and an error, each when it comes
+    /// Print JSON lines as they come: start, intervals, end, error
     #[arg(long)]
     pub(crate) json_stream: bool,
-    /// The Ethernet address of the server, or of the next router; by default as the kernel's routes and neighbours say
+    /// Ethernet address of the server or next router; by default from the kernel's tables
     #[arg(long, value_name = "MAC")]
     pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
