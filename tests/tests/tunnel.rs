@@ -114,8 +114,8 @@ fn what_cannot_be_is_refused_and_says_why() {
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24"][..], "no key"),
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/24", "--insecure"], "there is no interface spray-nope"),
         (&["--peer", "10.0.0.2", "--address", "10.9.0.1/33", "--insecure"], "such as 10.9.0.1/24"),
-        (&["--peer", "10.0.0.2", "--address", "10.0.0.5/24", "--insecure"], "would go into the tunnel"),
-        (&["--peer", "10.0.0.2", "--address", "10.9.0.1/0", "--insecure"], "would go into the tunnel"),
+        (&["--peer", "10.0.0.2", "--address", "10.0.0.5/24", "--insecure"], "would loop"),
+        (&["--peer", "10.0.0.2", "--address", "10.9.0.1/0", "--insecure"], "would loop"),
         (&["--peer", "10.0.0.2", "--peer", "10.0.0.3", "--address", "10.9.0.1/24", "--insecure"], "10.0.0.2=10.9.0.2"),
         (
             &["--insecure", "--peer", "10.0.0.2=10.9.0.2", "--peer", "10.0.0.2=10.9.0.3", "--address", "10.9.0.1/24"],
