@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(pace.window_bytes, Some(7));
     }
 
-    /// Nine fast connections of a party with many addresses, in one network or many, and one of another.
+    /// Nine fast connections of a party with many addresses, and one of another party.
     #[test]
     //= docs/specs/endpoint.md#END-27 at least two places more
     fn a_key_a_network_and_an_address_have_their_share_of_places() {

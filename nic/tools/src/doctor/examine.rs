@@ -84,11 +84,11 @@ fn changes(subject: &Subject) -> Vec<Change> {
 /// Restores the settings before the first `--fix`, in reverse order.
 fn undo(subject: &Subject) -> Outcome<Vec<Check>> {
     let memory = memory(subject)?;
-    if memory.before().is_empty() {
+    if memory.saved.before.is_empty() {
         return Ok(vec![Check::ok("undo", "nothing: no --fix has changed this interface since the machine started")]);
     }
     let (mut checks, mut left) = (Vec::new(), Vec::new());
-    for setting in memory.before().iter().rev() {
+    for setting in memory.saved.before.iter().rev() {
         let outcome = setting.apply(&subject.ethtool);
         if outcome.is_err() {
             left.insert(0, setting.clone());

@@ -16,15 +16,15 @@ const FOLDER: &str = "/run/spray/doctor";
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) path: PathBuf,
-    saved: Saved,
+    pub(super) saved: Saved,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Saved {
+pub(super) struct Saved {
     interface: String,
     mac: [u8; 6],
     /// In the order of the changes.
-    before: Vec<Setting>,
+    pub(super) before: Vec<Setting>,
 }
 
 impl Memory {
@@ -44,10 +44,6 @@ impl Memory {
         // Indices and namespaces are reused, so this may be of another interface.
         let saved = if saved.mac == interface.mac { saved } else { none() };
         Ok(Self { path, saved })
-    }
-
-    pub(super) fn before(&self) -> &[Setting] {
-        &self.saved.before
     }
 
     /// Saves a value before it is changed. Only the first value of a setting is saved.
@@ -101,12 +97,12 @@ mod tests {
             memory.keep(&setting).unwrap();
         }
         let before = [Setting::Mtu(9000), feature("a", true), feature("b", false)];
-        assert_eq!((memory.before(), open(1).before()), (&before[..], &before[..]), "on file as well");
-        assert!(open(2).before().is_empty(), "another interface of the same name and number");
+        assert_eq!([&memory.saved.before, &open(1).saved.before], [&before; 2], "on file as well");
+        assert!(open(2).saved.before.is_empty(), "another interface of the same name and number");
         open(1).forget_but(vec![feature("a", true)]).unwrap();
-        assert_eq!(open(1).before(), [feature("a", true)]);
+        assert_eq!(open(1).saved.before, [feature("a", true)]);
         open(1).forget_but(Vec::new()).unwrap();
-        assert!(open(1).before().is_empty() && !memory.path.exists());
+        assert!(open(1).saved.before.is_empty() && !memory.path.exists());
     }
 
     #[test]

@@ -313,7 +313,7 @@ mod tests {
         Route { from, to, ports: Ports::DEFAULT, key: None }
     }
 
-    /// What an endpoint says to a probe from a port with a number and a cookie.
+    /// The answer of an endpoint to a probe.
     fn retry(route: &Route, port: u16, connection: u32, cookie: u64) -> Vec<u8> {
         let envelope = route.envelope(route.to, route.from, port, route.ports.at(3));
         let mut space = [0; SPACE];
@@ -343,7 +343,7 @@ mod tests {
         let key = PrivateKey::generate().unwrap().public();
         let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, 7, 99).unwrap();
         assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
-        // It asks for more than it gives: an endpoint's answer is shorter.
+        // No amplification: the answer is shorter.
         assert!(said.len() < probe.len());
     }
 
@@ -382,7 +382,7 @@ mod tests {
             let _ = route().number_of(&genuine, 49_152, 3, 99);
         }
 
-        /// Messages of anybody, on a socket of loopback: they name probes that were not sent, or those of others.
+        /// Unsolicited datagrams name no probe that was sent.
         #[test]
         fn what_was_not_asked_is_no_answer(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
             let to = IpAddr::from([127, 9, 9, 9]);

@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
     }
 
-    /// A peer may announce no more than what a sender sends: the receiver makes room for a message with its first packet.
+    /// Bounds the length that a peer may announce, since the first packet allocates the message.
     #[test]
     //= docs/specs/endpoint.md#END-21 No message is longer
     fn no_message_is_longer_than_a_piece() {

@@ -354,7 +354,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, what is taken for an entry stays in its folder.
+        /// No decoded entry leaves its folder.
         #[test]
         //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
         fn no_bytes_describe_anything_outside(

@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// The last piece that may come first makes the file long, but takes neither memory nor disk for what has not arrived.
+    /// The farthest piece that is accepted makes the file long, without using memory or disk for gaps.
     #[test]
     //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
     fn what_has_not_arrived_takes_no_room() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{gbps, megabytes};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Meter {
     last: Option<(Instant, u64)>,
     /// Exponentially smoothed over [`SPAN`]; `None` before the second update.
@@ -17,10 +17,6 @@ const SPAN: Duration = Duration::from_secs(2);
 const NAME: usize = 16;
 
 impl Meter {
-    pub const fn new() -> Self {
-        Self { last: None, bytes_per_s: None }
-    }
-
     pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant) -> String {
         self.look(now, done);
         let short: String = name.chars().take(NAME).collect();
@@ -68,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_line_has_share_rate_and_time_left() {
-        let (mut meter, begun) = (Meter::new(), now());
+        let (mut meter, begun) = (Meter::default(), now());
         let mut line =
             |s: u64, mb: u64| meter.line("x.bin", mb * 1_000_000, Some(1_000_000_000), begun + Duration::from_secs(s));
         assert_eq!(line(0, 0), "x.bin: 0 % of 1000.0 MB");
@@ -80,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_seconds() {
-        let (mut meter, begun) = (Meter::new(), now());
+        let (mut meter, begun) = (Meter::default(), now());
         let at = |s: u64| begun + Duration::from_secs(s);
         (0..=100).for_each(|s| drop(meter.line("x", s * 1000, Some(1 << 40), at(s))));
         (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, Some(1 << 40), at(100 + s))));

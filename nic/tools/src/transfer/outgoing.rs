@@ -300,12 +300,12 @@ mod tests {
     fn a_length_that_is_too_short_is_an_error_unless_the_file_has_grown() {
         let mut grown: Source = Box::new(io::Cursor::new(vec![0; 9]));
         assert!(check_end(&mut grown, 5).is_ok());
-        // Stated with a length, of which its file system knows nothing.
+        // Its file system does not state its length.
         let mut file: Source = Box::new(File::open("/proc/version").unwrap());
         assert!(check_end(&mut file, 5).unwrap_err().to_string().contains("longer than the 5 bytes"));
     }
 
-    /// Also those that the receiver refuses before they are read: there may be more than a process may have open.
+    /// Including those refused before they are read: there may be more than the limit of open files.
     #[test]
     fn files_that_need_no_reading_are_closed() {
         let content: Arc<[u8]> = vec![1; 3 * PIECE_BYTES as usize].into();

@@ -132,7 +132,7 @@ impl Receiving {
             done_since: None,
             check_at: Time::ZERO,
             progress,
-            meter: Meter::new(),
+            meter: Meter::default(),
             interface: None,
             opener,
         })
@@ -499,7 +499,7 @@ mod tests {
         let (folder, limits) = (Folder::new(), Limits::new(5));
         let mut receiving =
             Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr()).unwrap();
-        // So many of each address, of which something was taken or not: what is left of them all.
+        // Addresses, transfers of each, stored entries of each, and transfers that remain.
         for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
         {
             receiving.transfers.clear();

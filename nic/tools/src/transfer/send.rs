@@ -158,7 +158,7 @@ impl Sending {
             files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
             folders: 0,
             skipped,
-            meter: Meter::new(),
+            meter: Meter::default(),
         }
     }
 

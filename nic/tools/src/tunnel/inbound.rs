@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Of two machines one has a network within the other's. What says that it is from there comes from the one that has it.
+    /// One machine's network is within the other's: packets from it are accepted from that machine only.
     #[test]
     //= docs/specs/endpoint.md#END-42 its source is behind that peer
     fn packets_come_from_where_their_answers_go() {

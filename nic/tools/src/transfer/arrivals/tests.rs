@@ -1,4 +1,4 @@
-//! Conversations, right and wrong ones.
+//! Valid and invalid sequences of messages.
 
 use std::fs;
 
@@ -18,12 +18,12 @@ fn folder(path: &str) -> Description {
     Description { path: path.into(), kind: EntryKind::Folder, mode: 0o755 }
 }
 
-/// A opener for what goes into a folder.
 fn opener(dir: &Folder, keep: bool) -> Opener {
     Opener::start(Out::new(dir.path(), keep).unwrap()).unwrap()
 }
 
-/// Says these things, each when the entries before are begun, and waits until every file has ended.
+/// Passes the messages, each when the entries before have begun, and waits until all complete files
+/// have ended.
 fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>, Refusal> {
     let mut answers = Vec::new();
     for message in messages {
@@ -64,7 +64,7 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
 }
 
-/// It is refused when it is described, so that its sender sends nothing of it.
+/// Refused by its description, so that no data is sent.
 #[test]
 fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
     let dir = Folder::new();
@@ -102,7 +102,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-/// An entry is begun by another thread, and answered when it has done so.
+/// The opener begins an entry, and its result is answered later.
 #[test]
 //= docs/specs/endpoint.md#END-28 begins files and makes folders
 fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
@@ -153,7 +153,7 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
     }
 }
 
-/// A sender that names a file that is there gets one answer, regardless of that file's length and content.
+/// The answer for an existing file does not depend on its length and content.
 #[test]
 //= docs/specs/endpoint.md#END-22 no file is replaced
 fn what_is_in_a_file_that_is_there_is_not_disclosed() {
@@ -180,7 +180,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
         Message::Entry(1, file("link/x", 0)),
         Message::Entry(2, folder("there/x")),
         Message::Entry(3, file("good", 0)),
-        // It was refused in the meantime.
+        // Refused before.
         Message::Sum { number: 1, bytes: 0, sum },
         Message::Sum { number: 3, bytes: 0, sum },
         Message::End(4),
@@ -210,7 +210,7 @@ fn who_describes_too_much_at_once_is_refused() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
 }
 
-/// They get their names like any other: nothing is replaced, no link is followed, and nothing runs as somebody else.
+/// Nothing is replaced, no link is followed, and nothing gets the rights of another user.
 #[test]
 //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
 fn names_that_programs_look_for_are_like_any_other() {
@@ -273,7 +273,7 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever is said: nothing is written outside of the folder, what is there stays, and nothing unfinished is left.
+    /// Nothing is written outside of the folder, existing files stay, and no partial file remains.
     #[test]
     fn no_conversation_leaves_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
         let (dir, outside) = (Folder::new(), Folder::new());
@@ -290,7 +290,7 @@ proptest! {
         }
         drop(arrivals.abandon());
         prop_assert!(!arrivals.is_busy());
-        // What the opener still had to do is done when it has ended.
+        // The opener completes its jobs before it ends.
         let Arrivals { returned, held, opener: jobs, begun, .. } = arrivals;
         drop(jobs);
         drop(opener);
