@@ -45,8 +45,7 @@ pub struct Pace {
 
 impl Pace {
     const WINDOW_PS: u64 = 10 * PS_PER_S;
-    /// A connection is slow below this number of bytes in a window: at that rate, a piece of 1 MiB
-    /// takes the 300 s of END-26.
+    /// Bytes in a window of a slow connection: a piece of 1 MiB then takes the 300 s of END-26.
     //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
     const SLOW: u64 = 35_000;
 
@@ -64,8 +63,7 @@ impl Pace {
         }
     }
 
-    /// Starts a new window and considers the last one fast, since the peer had to wait for this
-    /// side.
+    /// Considers the last window fast, since the peer had to wait for this side.
     pub fn restart(&mut self, bytes: u64, now: Time) {
         *self = Self { since: now, bytes, window_bytes: Some(u64::MAX) };
     }

@@ -26,8 +26,7 @@ fn ephemeral(range: &str) -> Option<RangeInclusive<u16>> {
     Some(ends.next()?.ok()?..=ends.next()?.ok()?)
 }
 
-/// The first of `ports` that is in `range` and not in the list `reserved`, such as
-/// `8080,9000-9100`.
+/// Returns the first port in `range` that is not in the list `reserved`, as in `8080,9000-9100`.
 fn free(mut ports: RangeInclusive<u16>, range: &RangeInclusive<u16>, reserved: &str) -> Option<u16> {
     let reserved = reserved.trim().split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,5 +1,4 @@
-//! Ctrl-C: the first signal requests a clean stop, the second exits. A closed output pipe requests
-//! a stop, too.
+//! Ctrl-C and closed output pipes request a clean stop; a second signal exits.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -11,8 +11,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, apply_filter_all_threads,
 };
 
-/// Restricts all threads to the system calls of a transfer; `writes` includes those that change
-/// files.
+/// `writes` includes the system calls that change files.
 //= docs/specs/endpoint.md#END-29 none for a new socket, process or program
 pub fn allow_only(writes: bool) -> Result<(), Error> {
     let allowed = allowed(writes)?;
@@ -172,8 +171,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
     bounded
 }
 
-/// Refuses `clone3`, as its arguments are in memory and cannot be filtered. C libraries then start
-/// threads by `clone`.
+/// Its arguments are in memory and cannot be filtered. C libraries then start threads by `clone`.
 fn older_clone() -> Result<BpfProgram, BackendError> {
     compile([(libc::SYS_clone3, Vec::new())].into(), SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))
 }

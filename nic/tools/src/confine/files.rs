@@ -35,8 +35,7 @@ pub enum Bound {
     Not,
 }
 
-/// Rights below the destination. Excludes executing, and creating devices, pipes, sockets and
-/// symbolic links.
+/// Excludes executing, and creating devices, pipes, sockets and symbolic links.
 const WRITES: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | Refer
 });
@@ -64,8 +63,7 @@ fn restrict(rules: Vec<PathBeneath<PathFd>>) -> Result<Bound, RulesetError> {
         // Landlock's first version forbids renaming to another folder, which completes every file.
         .set_compatibility(CompatLevel::SoftRequirement)
         .handle_access(AccessFs::Refer)?
-        // Without allowed ports and scopes: no TCP bind or connect, and no signals to other
-        // processes.
+        // Without any allowed: no TCP bind or connect, and no signals to other processes.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI::V5))?
         .handle_access(AccessNet::from_all(ABI::V4))?

@@ -24,8 +24,8 @@ pub fn no_core_dump() -> Outcome {
 /// Drops all capabilities of this thread, except that for files of other users if it is needed.
 pub fn give_up(reach: &Reach<'_>, bound: Bound) -> Outcome {
     let failed = |error: CapsError| Failure::refused(format!("cannot give up capabilities: {error}"));
-    // Executing a program cannot gain these. Failing is harmless: that needs the capability to drop
-    // them.
+    // Executing a program cannot gain these. Failing is harmless: it means that none can be
+    // dropped.
     for capability in caps::read(None, CapSet::Bounding).map_err(failed)? {
         let _ = caps::drop(None, CapSet::Bounding, capability);
     }

@@ -1,5 +1,4 @@
-//! Sends ICMP echo requests through an AF_XDP socket. The replies pass to the kernel and arrive on
-//! a raw socket.
+//! ICMP echo requests through an AF_XDP socket. Replies pass to the kernel, and to a raw socket.
 
 use std::cell::Cell;
 use std::io::Read;

@@ -11,9 +11,6 @@ use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 
 /// Returns the checks of an interface, after `--fix` or `--undo`.
-///
-/// # Errors
-/// When there is no such interface, or its saved settings cannot be read or written.
 pub(super) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     let subject = find(name)?;
     let mut groups = Vec::new();

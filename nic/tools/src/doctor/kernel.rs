@@ -27,8 +27,7 @@ pub(super) fn release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
-/// Whether programs are compiled. The setting is visible to root in the first network namespace;
-/// elsewhere a program is loaded to find out.
+/// The setting is visible to root in the first network namespace; elsewhere a program is loaded.
 pub(super) fn bpf_jit() -> Check {
     let setting = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").ok();
     let is_on = setting.map(|text| text.trim() != "0").or_else(spray_nic::xdp::compiles);

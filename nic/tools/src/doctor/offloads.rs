@@ -46,8 +46,7 @@ fn turn_off(subject: &Subject, features: &[&str]) -> String {
     format!("`ethtool -K {} {}`", subject.name(), arguments.join(" "))
 }
 
-/// VLAN offloads matter if there are VLANs. `--fix` leaves them, since they affect other
-/// interfaces.
+/// `--fix` leaves these, since they affect the interfaces of VLANs.
 fn vlan(subject: &Subject) -> Check {
     let is_on_it = |other: &&spray_nic::net::Interface| {
         other.kind.as_deref() == Some("vlan") && other.lower == Some(subject.interface.index)

@@ -88,8 +88,7 @@ enum Trouble {
     Failed(String),
 }
 
-/// Opens a queue and sends from it. Tries again without need-wakeup for drivers that require
-/// wakeups without announcing it (bpf-examples#117).
+/// Tries again without need-wakeup, which some drivers announce wrongly (bpf-examples#117).
 fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>) -> Result<(), Trouble> {
     let asked = XskConfig { mode, ..XskConfig::new(subject.name(), queue) };
     let mut device = open(&asked)?;

@@ -97,8 +97,8 @@ fn table(subject: &Subject) -> Check {
     Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
-/// Steering rules: `heeds` is whether they are enabled, `None` if unsupported. Commands replace
-/// rules for our ports.
+/// `heeds` is whether rules are enabled, `None` if unsupported. Commands replace rules for our
+/// ports.
 fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check {
     let there = match there.iter().filter(|rule| Ports::DEFAULT.contain(rule.port)).count() {
         0 => String::new(),

@@ -20,8 +20,7 @@ pub struct Metric {
     pub is_counter: bool,
     /// Labels and values.
     pub values: Vec<(Labels, f64)>,
-    /// Of a histogram: upper bounds, the last one `f64::MAX`, and counts. Its only value is the
-    /// sum.
+    /// Of a histogram: upper bounds (the last is `f64::MAX`) and counts. Its value is the sum.
     pub buckets: Vec<(f64, u64)>,
 }
 

@@ -106,8 +106,7 @@ impl Session {
         self.run_all(stop, vec![step])
     }
 
-    /// With a step for each shard, on its thread; the first is the calling one. All end with the
-    /// first.
+    /// With a step for each shard, on its thread; the first is the calling one.
     pub fn run_all<S>(&mut self, stop: &Stop, steps: Vec<S>) -> Outcome
     where
         S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,

@@ -76,8 +76,7 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
     Ok(config)
 }
 
-/// Of the user's statements about the path, only the rate of `fixed-rate` and the first timeout
-/// remain: the rest is measured.
+/// Keeps only the rate of `fixed-rate` and the first timeout: the rest of the path is measured.
 //= docs/specs/calibration.md#CAL-5 guesses
 fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;

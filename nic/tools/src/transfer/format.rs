@@ -78,8 +78,8 @@ pub fn is_harmless(path: &OsStr) -> bool {
         && !path.to_string_lossy().chars().any(char::is_control)
 }
 
-/// `Sum` follows the last piece. `Withdrawn`: the file could not be read to its end. `End`: the
-/// number of entries.
+/// `Sum` follows the last piece. `Withdrawn`: the file could not be read. `End`: the number of
+/// entries.
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message<'a> {

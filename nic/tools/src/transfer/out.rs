@@ -39,8 +39,8 @@ pub const ONE_FILE: &str =
     "the receiver's --out is one file, which another file of this transfer is for; an existing folder takes several";
 
 impl Out {
-    /// `path` is a folder, the name of a file, or `-`. Fails with 2 if the folder does not exist,
-    /// or `keep` is combined with a single file.
+    /// `path` is a folder, a file, or `-`. Fails with 2 if the folder is missing, or `keep` needs
+    /// one.
     pub fn new(path: &Path, keep: bool) -> Outcome<Self> {
         let (place, folder) = match path {
             _ if path == Path::new("-") => (Place::Stdout, std::env::temp_dir()),

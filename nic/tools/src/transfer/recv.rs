@@ -245,8 +245,7 @@ impl Receiving {
         }
     }
 
-    /// Removes the oldest finished connections beyond the limits: of this address, refused, and
-    /// waiting for verdicts.
+    /// Removes the oldest finished connections: of this address, refused, and waiting for verdicts.
     //= docs/specs/endpoint.md#END-27 the oldest gives way
     fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
         type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;

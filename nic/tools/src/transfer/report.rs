@@ -60,8 +60,7 @@ pub struct Report {
     limited_by: [(&'static str, f64); 6],
 }
 
-/// Shares of time by what limited the sender. `application`: the file was not read yet. `machine`:
-/// none of the others.
+/// Shares of time. `application`: the file was not read yet. `machine`: none of the others.
 fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
     let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
     let [window, pacing, receiver, application, balancer] =

@@ -212,8 +212,7 @@ impl Sending {
                 self.active_at = now();
                 self.on_answer(Answer::decode(data))?;
             }
-            // The receiver closes after the last verdict; data of a refused file may be
-            // outstanding.
+            // It closes after the last verdict; data of a refused file may be outstanding.
             EndpointEvent::Closed { .. } | EndpointEvent::Failed { error: ConnectionError::PeerClosed, .. }
                 if self.ended && self.pending.is_empty() =>
             {

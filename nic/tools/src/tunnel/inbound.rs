@@ -69,13 +69,13 @@ impl Inbound {
         //= docs/specs/endpoint.md#END-42 its source is behind that peer
         // A packet with a foreign source is dropped, but its number counts.
         let taken = packet::packets(message).try_for_each(|next| {
-            let (place, packet, flow) = next.ok()?;
+            let (place, packet, flow) = next?;
             let packet = if is_behind(flow.source) { packet } else { Bytes::new() };
             let out = |packet: Bytes| {
                 let is_taken = !packet.is_empty() && out(place.lane, &packet);
                 *(if is_taken { &mut received } else { &mut refused }) += 1;
             };
-            lanes.take(place, packet, out).ok()
+            lanes.take(place, packet, out)
         });
         if taken.is_none() {
             refused += 1;

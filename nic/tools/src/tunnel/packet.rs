@@ -99,13 +99,9 @@ impl Packer {
     }
 }
 
-/// A message that violates the format, or a packet that is unsafe for the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
-
-/// Ends with the first malformed packet.
+/// Ends with `None` at the first packet that is malformed or unsafe for the kernel.
 //= docs/specs/endpoint.md#END-42 both fit the packet
-pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes, Flow), Malformed>> {
+pub fn packets(mut message: Bytes) -> impl Iterator<Item = Option<(Place, Bytes, Flow)>> {
     let is_ours = message.len() <= MESSAGE && message.starts_with(&MAGIC);
     message.advance(message.len().min(MAGIC.len()));
     let (mut is_over, mut left) = (false, PACKETS);
@@ -116,7 +112,7 @@ pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes,
         let next = if is_ours && left > 0 { next(&mut message) } else { None };
         left = left.saturating_sub(1);
         is_over = next.is_none();
-        Some(next.ok_or(Malformed))
+        Some(next)
     })
 }
 
@@ -214,8 +210,8 @@ mod tests {
 
     /// The place and the flow of the only packet of a message.
     fn check(message: &[u8]) -> Option<(Place, Flow)> {
-        let all: Result<Vec<_>, _> = packets(Bytes::copy_from_slice(message)).collect();
-        all.ok().map(|all| (all[0].0, all[0].2))
+        let all: Option<Vec<_>> = packets(Bytes::copy_from_slice(message)).collect();
+        all.map(|all| (all[0].0, all[0].2))
     }
 
     //= docs/specs/endpoint.md#END-40 a fragment has no ports
@@ -295,7 +291,7 @@ mod tests {
     //= docs/specs/endpoint.md#END-40 at most 32 packets
     #[test]
     fn short_packets_share_a_message_and_come_out_as_they_went_in() {
-        let packets_of = |message: &Bytes| packets(message.clone()).collect::<Result<Vec<_>, _>>();
+        let packets_of = |message: &Bytes| packets(message.clone()).collect::<Option<Vec<_>>>();
         let mut packer = Packer::default();
         assert_eq!(packer.take(), None);
         let packet =
@@ -313,9 +309,9 @@ mod tests {
             assert_eq!((at, &bytes[..]), (place(number), &packet(number, 1)[..]));
         }
         let one_more = [&message[..], &message[MAGIC.len()..][..message.len() / 32]].concat();
-        assert_eq!(packets_of(&one_more.into()), Err(Malformed));
-        assert_eq!(packets_of(&message.slice(..message.len() - 1)), Err(Malformed), "cut");
-        assert_eq!(packets_of(&message.slice(..MAGIC.len())), Err(Malformed), "empty");
+        assert_eq!(packets_of(&one_more.into()), None);
+        assert_eq!(packets_of(&message.slice(..message.len() - 1)), None, "cut");
+        assert_eq!(packets_of(&message.slice(..MAGIC.len())), None, "empty");
         // A long one goes alone, and two of medium length apart.
         assert!(packer.fits(PACKET));
         packer.add(place(0), &packet(0, 9000));
