@@ -240,13 +240,9 @@ impl std::str::FromStr for Mac {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str = "expected six pairs of hexadecimal digits, such as 02:00:00:00:00:01";
-        let mut bytes = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or(EXPECTED)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| EXPECTED)?;
-        }
-        if parts.next().is_some() { Err(EXPECTED) } else { Ok(Self(bytes)) }
+        let byte = |part: &str| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2);
+        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(EXPECTED)
     }
 }
 

@@ -73,15 +73,9 @@ pub struct Perf {
 /// Parses a number with one of iperf3's suffixes, which are powers of `step`.
 fn scaled(text: &str, step: u64) -> Option<u64> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
-    let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        _ => return None,
-    };
-    let value = digits.parse().ok().filter(|value: &f64| *value >= 0.0)? * (step as f64).powi(power);
+    let suffix = &text[digits.len()..];
+    let power = ["", "k", "m", "g", "t"].iter().position(|known| suffix.eq_ignore_ascii_case(known))?;
+    let value = digits.parse().ok().filter(|value: &f64| *value >= 0.0)? * (step as f64).powi(power as i32);
     (value < 1e18).then_some(value as u64)
 }
 
