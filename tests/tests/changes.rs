@@ -87,7 +87,9 @@ fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
 fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
     let Some(_turn) = shared_turn() else { return };
     let entry = format!("neigh replace {PEER} lladdr 02:de:ad:00:00:01 nud permanent dev eth0");
-    let named = format!("frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if that is wrong, `ip neigh del {PEER}");
+    let named = format!(
+        "frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if that is wrong, `ip neigh del {PEER}"
+    );
     let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &entry));
     assert!(!arrived && said.contains(&named), "{said}");
     let pair = Pair::new("permanent").unwrap();

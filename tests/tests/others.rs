@@ -43,5 +43,8 @@ fn datagrams_of_other_programs_to_our_ports_reach_them_beside_a_transfer() {
     assert!(sender.end().success() && receiver.end().success(), "{}{}", sender.said(), receiver.said());
     let doctor = pair.run_in(1, || spray().arg("doctor").output()).unwrap().unwrap();
     let said = text(&doctor.stdout);
-    assert!(said.contains("UDP ports") && said.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"), "{said}");
+    assert!(
+        said.contains("UDP ports") && said.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"),
+        "{said}"
+    );
 }
