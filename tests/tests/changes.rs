@@ -87,7 +87,9 @@ fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
 fn a_permanent_neighbour_entry_that_is_wrong_is_named() {
     let Some(_turn) = shared_turn() else { return };
     let entry = format!("neigh replace {PEER} lladdr 02:de:ad:00:00:01 nud permanent dev eth0");
-    let named = format!("frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if {PEER} has another");
+    let named = format!(
+        "frames went to 02:de:ad:00:00:01, by a permanent neighbour entry: if that is wrong, `ip neigh del {PEER}"
+    );
     let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &entry));
     assert!(!arrived && said.contains(&named), "{said}");
     let pair = Pair::new("permanent").unwrap();
@@ -107,7 +109,7 @@ fn a_renamed_interface_goes_on_and_one_that_is_moved_away_ends_its_program() {
     }
     let elsewhere = Namespace::new("elsewhere");
     let (arrived, [said, _]) = meanwhile("", |pair| ip(pair, 0, &format!("link set eth0 netns {}", elsewhere.0)));
-    assert!(!arrived && said.contains("interface eth0 was removed, or somebody has detached"), "{said}");
+    assert!(!arrived && said.contains("interface eth0 was removed, or spray's XDP program was detached"), "{said}");
 }
 
 /// Where only a rule by source leads to the peer.

@@ -24,7 +24,7 @@ fn datagrams_of_other_programs_to_our_ports_reach_them_beside_a_transfer() {
     };
     let (address, out) = (peer.to_string(), inbox(&folder));
     let mut receiver = start(1, &["recv", "--from", &address, "--out", out.to_str().unwrap()])
-        .until("ports 61440 to 61503 are among those that the kernel gives other programs")
+        .until("ports 61440 to 61503 overlap the kernel's range of ephemeral ports")
         .listening();
     let bind = |side, address| pair.run_in(side, || UdpSocket::bind((address, 0))).unwrap().unwrap();
     let (server, client) = (bind(0, own), bind(1, peer));
@@ -43,5 +43,8 @@ fn datagrams_of_other_programs_to_our_ports_reach_them_beside_a_transfer() {
     assert!(sender.end().success() && receiver.end().success(), "{}{}", sender.said(), receiver.said());
     let doctor = pair.run_in(1, || spray().arg("doctor").output()).unwrap().unwrap();
     let said = text(&doctor.stdout);
-    assert!(said.contains("UDP ports") && said.contains("ip_local_reserved_ports=61440-61503"), "{said}");
+    assert!(
+        said.contains("UDP ports") && said.contains("add 61440-61503 to `sysctl net.ipv4.ip_local_reserved_ports`"),
+        "{said}"
+    );
 }

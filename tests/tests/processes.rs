@@ -226,7 +226,7 @@ fn smaller_mtus_are_named_at_the_receiver_and_on_the_way() {
     let mut command = sender(&file, false, &[]);
     let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
     assert!(sent.status.success() && receiving.end().success(), "{}", String::from_utf8_lossy(&sent.stderr));
-    assert!(String::from_utf8_lossy(&sent.stdout).contains("payloads would fit here"));
+    assert!(String::from_utf8_lossy(&sent.stdout).contains("bytes would fit here"));
     // This receiver has said what it takes before its link takes less.
     let mut receiving = receiver(&pair, &out.join("other"), false);
     ip(&pair, 1, "link set eth0 mtu 1000");

@@ -21,21 +21,21 @@ pub use self::perf::{Perf, Serve};
 /// The arguments of `spray send`.
 #[derive(Debug, Args)]
 pub struct Send {
-    /// The files and folders to send, each under its own name; `-` is standard input
+    /// Files and folders to send, each under its own name; `-` is standard input
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Where `spray recv` listens
+    /// Address of `spray recv`
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) to: IpAddr,
-    /// The Ethernet address of the receiver, or of the next router; by default as the kernel's routes and neighbours say
+    /// Ethernet address of the receiver or next router; by default from the kernel's tables
     #[arg(long, value_name = "MAC")]
     pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
-    /// The rate of `--cc fixed-rate`; any other connection learns it
+    /// Rate of `--cc fixed-rate`; other controls measure it
     #[arg(long, value_name = "GBPS", value_parser = rate)]
     pub(crate) gbps: Option<f64>,
-    /// A first guess at the round-trip time, for the timeout before the first acknowledgement; the connection learns it
+    /// Initial guess of the round-trip time, for the first timeout
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub(crate) rtt_us: Option<f64>,
     /// The switches trim packets (cut them to their headers) instead of dropping them
@@ -48,11 +48,11 @@ pub struct Send {
 /// The arguments of `spray recv`.
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// A folder, in which everything gets the sender's names, or the one file to write; `-` is standard output, which gets the file as
-    /// it arrives. By default the current folder, if that is neither `/` nor a user's home
+    /// Folder for files under the sender's names, name of a single file, or `-` (standard output);
+    /// by default the current folder, unless it is `/` or a user's home
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Keep receiving after the first transfer, from several senders at once if they come so; --out must be a folder
+    /// Keep receiving after the first transfer, from several senders at once; --out must be a folder
     #[arg(long)]
     pub(crate) keep: bool,
     #[command(flatten)]
@@ -66,25 +66,25 @@ pub struct Recv {
 pub struct Tunnel {
     #[command(flatten)]
     pub(crate) way: Way,
-    /// The other machine's address there. With several, each with the networks behind it: 10.0.0.2=10.9.0.2,10.8.0.0/16
+    /// Other machine; if several, each with its networks: 10.0.0.2=10.9.0.2,10.8.0.0/16
     #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
     pub(crate) peer: Vec<crate::tunnel::remote::Remote>,
-    /// This machine's address in the tunnel, with its network's prefix; may be repeated
+    /// Address of this machine in the tunnel, with the prefix of its network; may be repeated
     #[arg(long, value_name = "ADDRESS/BITS", required = true)]
     pub(crate) address: Vec<crate::tunnel::remote::Subnet>,
-    /// The TUN device's name; the kernel puts a number for %d
+    /// Name of the TUN device; the kernel replaces %d by a number
     #[arg(long, value_name = "NAME", default_value = "spray%d")]
     pub(crate) name: String,
-    /// The TUN device's MTU. TCP comes in super-packets of 64 KiB whatever it is
+    /// MTU of the TUN device; TCP uses super-packets of 64 KiB regardless of it
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_000))]
     pub(crate) mtu: u32,
-    /// This side's key, as `spray keygen FILE` makes it; all machines have the same, or --trust each other's
+    /// Key of this machine (`spray keygen FILE`): the same on all, or --trust the others' public keys
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of another machine, which has its own; with several, each with its address: 10.0.0.2=KEY
+    /// Public key of another machine; if several, each with its address: 10.0.0.2=KEY
     #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
     pub(crate) trust: Vec<Trusted>,
-    /// A second secret of all machines, as `spray keygen FILE` makes it: with it, quantum computers cannot read recorded traffic
+    /// Pre-shared key of all machines, which protects recorded traffic against quantum computers
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
     /// Without keys: any host on the network may send, answer and read
@@ -95,7 +95,7 @@ pub struct Tunnel {
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
-    /// Busy-poll the NIC from the command's thread: on, off, or auto (where published measurements show a gain)
+    /// Busy-poll the NIC: on, off, or auto (where published measurements show a gain)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
     pub(crate) busy_poll: BusyPoll,
     /// Connect again after this time without an answer of the peer
@@ -117,16 +117,16 @@ pub struct Keygen {
     pub(crate) file: PathBuf,
 }
 
-/// Who may be on the other side.
+/// The keys of the command and its peers.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// This side's key, as `spray keygen FILE` makes it; the other side has the same, or is a --peer
+    /// Key of this side (`spray keygen FILE`): the same on the other side, or give its --peer
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of the other side, which has its own; a receiver may have several, each with a --peer. With an address it is good there alone
+    /// Public key of the other side; a receiver accepts several. With an address, valid only there
     #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
     pub(crate) peer: Vec<Trusted>,
-    /// A second secret of both sides, as `spray keygen FILE` makes it: with it, quantum computers cannot read recorded traffic
+    /// Pre-shared key of both sides, which protects recorded traffic against quantum computers
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
     /// Without keys: any host on the network may send, answer and read
@@ -134,7 +134,7 @@ pub(crate) struct Trust {
     pub(crate) insecure: bool,
 }
 
-/// A key that is trusted: everywhere, or at an address.
+/// A trusted key, everywhere or at one address only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trusted {
     pub(crate) address: Option<IpAddr>,
@@ -151,18 +151,18 @@ impl std::str::FromStr for Trusted {
     }
 }
 
-/// Where an endpoint's frames enter and leave.
+/// The interface or device to use.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Way {
-    /// The interface to send and receive on. `--device udp` needs none: routes tell the address
+    /// Interface to send and receive on; optional with `--device udp`, which follows routes
     #[arg(long, value_name = "IF", required_unless_present = "device", required_if_eq("device", "xdp"))]
     pub(crate) interface: Option<String>,
-    /// What to send and receive by, the same on all sides; by default xdp
+    /// Kind of device, the same on all sides; by default xdp
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<Device>,
 }
 
-/// What an endpoint sends and receives by.
+/// The kind of device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Device {
     /// AF_XDP sockets on all queues of the interface, as root
@@ -172,7 +172,7 @@ pub(crate) enum Device {
     Udp,
 }
 
-/// The interface that an endpoint takes over, and how.
+/// The arguments of endpoints.
 #[derive(Debug, Args)]
 pub(crate) struct Interface {
     #[command(flatten)]
@@ -181,13 +181,13 @@ pub(crate) struct Interface {
     pub(crate) trust: Trust,
     #[command(flatten)]
     pub(crate) steered: Steered,
-    /// Insist on zero-copy: the driver uses our memory directly
+    /// Require zero-copy: the driver uses our memory directly
     #[arg(long, conflicts_with = "copy")]
     pub(crate) zero_copy: bool,
     /// Let the kernel copy every frame, which works with every driver
     #[arg(long)]
     pub(crate) copy: bool,
-    /// Busy-poll the NIC from the command's thread: on, off, or auto (where published measurements show a gain)
+    /// Busy-poll the NIC: on, off, or auto (where published measurements show a gain)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
     pub(crate) busy_poll: BusyPoll,
     /// Give up after this time without an answer of the peer
@@ -199,21 +199,20 @@ pub(crate) struct Interface {
     pub(crate) captures: Captures,
 }
 
-/// Which frames of the interface come to the endpoint.
+/// The queue, ports and address to use.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Steered {
-    /// Take this queue of the interface alone, to which the NIC puts that UDP port; by default all queues
+    /// Use only this queue, to which the NIC steers the UDP ports; by default all queues
     #[arg(long, value_name = "N")]
     pub(crate) queue: Option<u32>,
-    /// The first of 64 UDP ports that frames come to, the same on all sides
+    /// First of the 64 UDP ports for frames, the same on all sides
     #[arg(long = "port", short, value_name = "PORT", default_value = "61440", value_parser = ports)]
     pub(crate) ports: Ports,
-    /// The address to use; by default the interface's first one of the right family, or that of the route
+    /// Own address; by default the interface's first of the right family, or that of the route
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) from: Option<IpAddr>,
 }
 
-/// Reads an address.
 fn address(text: &str) -> Result<IpAddr, String> {
     match text.split_once('%') {
         Some((address, zone)) => Err(format!("give {address} without %{zone}: --interface says where it is")),
@@ -221,14 +220,12 @@ fn address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// Reads a range of ports.
 fn port_range(text: &str) -> Result<(u16, u16), &'static str> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = first.parse().ok().zip(last.parse().ok()).filter(|(first, last)| 0 < *first && first <= last);
     range.ok_or("expected two ports from 1 to 65535, as in 49152-49215")
 }
 
-/// Reads the first of the ports.
 fn ports(text: &str) -> Result<Ports, String> {
     let allowed = || format!("allowed: multiples of {} from 1024 to 65472, such as 4992", Ports::COUNT);
     text.parse().ok().and_then(Ports::new).ok_or_else(allowed)
@@ -243,13 +240,9 @@ impl std::str::FromStr for Mac {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str = "expected six pairs of hexadecimal digits, such as 02:00:00:00:00:01";
-        let mut bytes = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or(EXPECTED)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| EXPECTED)?;
-        }
-        if parts.next().is_some() { Err(EXPECTED) } else { Ok(Self(bytes)) }
+        let byte = |part: &str| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2);
+        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(EXPECTED)
     }
 }
 

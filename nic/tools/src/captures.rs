@@ -1,4 +1,4 @@
-//! `--pcap`: what commands see of frames, in files for Wireshark.
+//! `--pcap`: captures of frames in files for Wireshark.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,37 +9,36 @@ use spray_capture::{Shared, Written};
 use crate::failure::{Failure, Outcome};
 use crate::{info, note};
 
-/// The name of a capture.
 const FILE: &str = "frames.pcapng";
 
-/// A capture that is being written.
+/// A capture in progress.
 pub struct Watching {
     file: PathBuf,
-    /// What sees the frames.
+    /// Records the frames.
     pub watch: Shared,
 }
 
-/// Captures of frames.
+/// The arguments for captures.
 #[derive(Clone, Debug, Args)]
 pub struct Captures {
-    /// Also capture all frames, for Wireshark, into this folder: see docs/captures.md
+    /// Capture all frames for Wireshark into this folder (see docs/captures.md)
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
-    /// Most frames of a capture: some 200 bytes each
+    /// Limit of captured frames, of some 200 bytes each
     #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub pcap_frames: u64,
 }
 
 impl Captures {
-    /// The file of a run with this folder; `None` where nobody asked for one.
+    /// Returns the file of a run with this folder; `None` without `--pcap`.
     pub fn file(&self, run: &str) -> Option<PathBuf> {
         self.pcap.as_ref().map(|folder| folder.join(run).join(FILE))
     }
 
-    /// Makes the folder for a file, which must not be there yet.
+    /// Creates the folder of a file.
     ///
     /// # Errors
-    /// 2 when it is, or its folder cannot be made.
+    /// 2 if the file exists, or the folder cannot be created.
     pub fn prepare(file: &Path) -> Outcome {
         if file.exists() {
             let rule = "allowed: another folder with --pcap, or remove this file";
@@ -52,15 +51,15 @@ impl Captures {
 }
 
 impl Watching {
-    /// Watches for a file that others have begun.
+    /// Continues a capture that was begun elsewhere.
     pub fn new(file: PathBuf, watch: Shared) -> Self {
         Self { file, watch }
     }
 
-    /// Ends the capture. Returns a line about it: how many frames it has, and whether there were more.
+    /// Ends the capture, and returns a line with the number of frames.
     ///
     /// # Errors
-    /// 1 when it could not be written.
+    /// 1 if it could not be written.
     pub fn end(self) -> Outcome<String> {
         let file = self.file.display();
         let (written, _) = self
@@ -77,7 +76,7 @@ impl Watching {
         })
     }
 
-    /// Ends the capture of something that goes on or has failed, and tells of it.
+    /// Ends the capture, and prints the result or error.
     pub fn close(self) {
         match self.end() {
             Ok(line) => info!("spray: capture {line}"),

@@ -1,4 +1,4 @@
-//! Checks what this machine can do, and says how to mend what is missing.
+//! `spray doctor`: checks the machine and interfaces, and names remedies.
 
 mod change;
 mod check;
@@ -25,37 +25,33 @@ use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 use crate::say;
 
-/// A check as it is told in JSON.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Entry<'a> {
     topic: &'static str,
     #[serde(flatten)]
     check: &'a Check,
 }
 
-/// Prints what was found of the machine, and then of the interface that the arguments name.
+/// Prints the checks of the machine and of the interface that the arguments name.
 ///
 /// # Errors
-/// When a check failed, so that scripts can tell, or there is no such interface.
+/// When a check failed, or there is no such interface.
 pub fn tell(machine: Vec<Check>, arguments: &Doctor) -> Outcome {
     let mut groups = vec![Group { title: "Machine", checks: machine }];
     if let Some(name) = &arguments.interface {
         groups.extend(examine(name, arguments)?);
     }
-    let told = groups.iter().flat_map(|group| group.checks.iter().map(|check| Told { topic: group.title, check }));
-    say::object(&told.collect::<Vec<_>>())?;
+    let entries = groups.iter().flat_map(|group| group.checks.iter().map(|check| Entry { topic: group.title, check }));
+    say::object(&entries.collect::<Vec<_>>())?;
     let alone = groups.len() == 1;
     groups.iter().for_each(|group| print(group, alone));
     let statuses: Vec<Status> = groups.iter().flat_map(|group| &group.checks).map(|check| check.status).collect();
     match statuses.iter().filter(|status| **status == Status::Fail).count() {
         0 => Ok(()),
-        failed => {
-            Err(Failure::failed(format!("{failed} of {} checks failed; the remedies stand below them", statuses.len())))
-        }
+        failed => Err(Failure::failed(format!("{failed} of {} checks failed; see their remedies", statuses.len()))),
     }
 }
 
-/// Prints a topic, with its title if it is not the only one.
 fn print(group: &Group, alone: bool) {
     if !alone {
         let gap = if group.title == "Machine" { "" } else { "\n" };
@@ -64,12 +60,12 @@ fn print(group: &Group, alone: bool) {
     group.checks.iter().for_each(|check| say!("{}", check.line()));
 }
 
-/// The kernel and the rights that it gives.
+/// Checks the kernel and privileges.
 pub fn kernel() -> [Check; 4] {
     [kernel::version(), machine::rights(), kernel::bpf_jit(), kernel::btf()]
 }
 
-/// What packets take.
+/// Checks what AF_XDP needs.
 pub fn packets() -> [Check; 5] {
     [kernel::af_xdp(), kernel::ports(), machine::memlock(), machine::memory(), machine::cpus()]
 }

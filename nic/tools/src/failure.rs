@@ -1,4 +1,4 @@
-//! The failure of a command: one message that says what, where and what to do, and an exit code.
+//! Errors of commands: a message and an exit code.
 
 use std::process::ExitCode;
 use std::{fmt, io};
@@ -14,41 +14,43 @@ pub struct Failure {
 
 const INTERRUPTED: u8 = 130;
 
-/// What every command returns.
+/// The result of a command.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// That a thread could not be started.
+/// Describes the failure to start a thread.
 pub fn no_thread(error: &io::Error) -> String {
     format!("cannot start a thread: {error}; `ulimit -u` and the cgroup's pids.max limit how many there may be")
 }
 
 impl Failure {
-    /// Bad input, bad usage, a missing right or feature: nothing was started. Exit code 2.
+    /// Creates an error with exit code 2: bad input, or missing rights or features; nothing was
+    /// started.
     pub fn refused(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), code: 2 }
     }
 
-    /// Something was started and failed. Exit code 1.
+    /// Creates an error with exit code 1: something was started and failed.
     pub fn failed(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), code: 1 }
     }
 
-    /// Ctrl-C or a termination signal; everything was cleaned up. Exit code 130.
+    /// Creates an error with exit code 130: stopped by a signal, and cleaned up.
     pub fn interrupted() -> Self {
         Self::interrupted_with("nothing was left behind")
     }
 
-    /// An interruption that leaves what `left` says.
+    /// Creates an error with exit code 130 and a description of what remains.
     pub fn interrupted_with(left: impl fmt::Display) -> Self {
         Self { message: format!("interrupted; {left}"), code: INTERRUPTED }
     }
 
-    /// Ctrl-C or a termination signal in the middle of a transfer, of which the receiver may keep a part.
+    /// Creates an error with exit code 130: a stopped transfer, of which the receiver may keep a
+    /// part.
     pub fn stopped() -> Self {
         Self { message: "interrupted".into(), code: INTERRUPTED }
     }
 
-    /// This failure, with a hint at its cause.
+    /// Adds a hint at the cause.
     pub fn and(self, hint: impl fmt::Display) -> Self {
         Self { message: format!("{}; {hint}", self.message), ..self }
     }
@@ -63,7 +65,7 @@ impl Failure {
         self.code == 1
     }
 
-    /// Prints the message, and ends the process.
+    /// Prints the message, and exits.
     pub fn exit(&self) -> ! {
         let _ = self.report();
         std::process::exit(self.code.into())

@@ -1,5 +1,5 @@
-//! The commands that real machines run, `send`, `recv`, `serve`, `perf`, `paths`, `tunnel`, `keygen` and `doctor`, and what all commands of `spray`
-//! share.
+//! The commands for real machines (`send`, `recv`, `serve`, `perf`, `paths`, `tunnel`, `keygen`,
+//! `doctor`), and what all commands of `spray` share.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,10 +1,4 @@
-//! `--metrics`: counters and gauges for Prometheus, served while a command runs.
-//!
-//! | file | content |
-//! |---|---|
-//! | `board` | counters and gauges, and their text |
-//! | `server` | answers requests for them |
-//! | `session` | those of `send` and `recv` |
+//! `--metrics`: counters and gauges for Prometheus, served over HTTP while a command runs.
 
 mod board;
 mod server;
@@ -22,22 +16,21 @@ pub use self::board::{Labels, Metric, Section};
 use self::server::Server;
 use crate::failure::Outcome;
 
-/// Metrics for Prometheus.
+/// The arguments for metrics.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Publish {
-    /// Publish metrics over HTTP while the command runs, at /metrics of this port of the loopback interface or of another address
+    /// Publish metrics over HTTP at /metrics of this port, by default on the loopback interface
     #[arg(long, value_name = "[ADDRESS:]PORT", help_heading = "Output")]
     pub metrics: Option<Listen>,
 }
 
-/// Where metrics are served.
+/// The address on which metrics are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen(SocketAddr);
 
 impl FromStr for Listen {
     type Err = &'static str;
 
-    /// `PORT` of the loopback interface, or `ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let loopback = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         let here = text.parse().map(loopback);
@@ -45,7 +38,7 @@ impl FromStr for Listen {
     }
 }
 
-/// The metrics of a command: nothing where nobody asked for them.
+/// The metrics of a command, empty without `--metrics`.
 #[derive(Debug, Default)]
 pub struct Metrics {
     board: Board,
@@ -53,22 +46,22 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Takes the port, if metrics are asked for.
+    /// Binds the port, if metrics are requested.
     ///
     /// # Errors
-    /// 2 when it cannot be had.
+    /// 2 if it is not available.
     pub fn open(listen: Option<Listen>) -> Outcome<Self> {
         let board = Board::default();
         let server = listen.map(|Listen(address)| Server::open(address, board.clone())).transpose()?;
         Ok(Self { board, server: server.map(Mutex::new) })
     }
 
-    /// A part of them, for one thread; none where nobody may look at them.
+    /// Adds the metrics of one thread; `None` without `--metrics`.
     pub fn part(&self) -> Option<Section> {
         self.server.as_ref().map(|_| self.board.part())
     }
 
-    /// Begins to serve them, on a thread that opens nothing but connections.
+    /// Starts the server thread.
     ///
     /// # Errors
     /// When the thread cannot be started.

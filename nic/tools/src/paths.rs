@@ -1,11 +1,4 @@
-//! `spray paths`: which entropy value takes which path, and how they fare there.
-//!
-//! | file | content |
-//! |---|---|
-//! | `probe` | sockets that probe, and what answers them |
-//! | `ask` | what is asked, and how fast |
-//! | `analyse` | the paths, and how evenly values fall on them |
-//! | `findings` | what is remarkable |
+//! `spray paths`: which entropy value takes which path, and its loss and round-trip time there.
 
 mod analyse;
 mod ask;
@@ -34,7 +27,6 @@ use crate::progress::Progress;
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// What is printed.
 #[derive(Debug, Serialize)]
 struct Report {
     from: IpAddr,
@@ -46,10 +38,10 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// Asks the network, and tells what came of it.
+/// Probes the network and prints the result.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when nothing answered at all, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if nothing answered, 130 after Ctrl-C.
 pub fn paths(arguments: &args::Paths) -> Outcome {
     let route = Route::find(arguments.address, arguments.from, arguments.port, key(arguments)?)?;
     let stop = Stop::on_signals()?;
@@ -78,7 +70,7 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     Ok(())
 }
 
-/// Which XDP program is attached to the interface that has this address, if one is: answers may go to that.
+/// Names the XDP program on the interface of this address, which may take the answers.
 fn occupied(from: IpAddr) -> Option<String> {
     let has = |found: &InterfaceAddress| {
         let address = found.address.as_ref();
@@ -90,7 +82,6 @@ fn occupied(from: IpAddr) -> Option<String> {
     Some(format!("{name} is in use, and what has it takes the answers: {occupant}; {}", occupant.remedy(&name)))
 }
 
-/// The public key that the far end answers.
 fn key(arguments: &args::Paths) -> Outcome<Option<PublicKey>> {
     match (&arguments.peer, &arguments.key) {
         (Some(peer), _) => Ok(Some(*peer)),
@@ -158,13 +149,10 @@ impl Report {
             Some(often) if often < 0.01 => format!("less evenly than a uniform hash would (p {often:.1e})"),
             Some(often) => format!("as evenly as a uniform hash would (p {often:.2})"),
         };
-        format!(
-            "{paths} paths; values fall on them {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean"
-        )
+        format!("{paths} paths, {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean")
     }
 }
 
-/// The first and the last port, or ranges where there are few.
 fn ends(ports: &[u16]) -> String {
     let all = ranges(ports);
     if all.len() <= 24 {

@@ -1,4 +1,4 @@
-//! Which connection of a receiver or a server gives way when all places are taken and another one opens.
+//! Chooses the connection to preempt when a receiver or server is full.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -8,15 +8,14 @@ use spray_nic::device::Device;
 use spray_nic::keys::PublicKey;
 use spray_nic::{ConnectionId, Endpoint, Time};
 
-/// Slots of an endpoint's table beyond the places, for connections that are half-open.
+/// Additional half-open connections.
 //= docs/specs/endpoint.md#END-27 24 more, which are half-open
 pub const HALF_OPEN: usize = 24;
 
-/// The peer of a connection, as far as places are shared by it.
+/// The owner of a connection, for fair sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
     pub address: IpAddr,
-    /// `None` without keys.
     pub key: Option<PublicKey>,
 }
 
@@ -25,7 +24,7 @@ impl Party {
         Self { address, key: endpoint.peer_key(connection) }
     }
 
-    /// The addresses that one party may well have all of: 24 bits of IPv4, 64 of IPv6, as in END-34.
+    /// The prefix that one party may own: 24 bits of IPv4, 64 of IPv6, as in END-34.
     fn network(&self) -> (bool, u64) {
         match self.address {
             IpAddr::V4(address) => (true, u64::from(address.to_bits() >> 8)),
@@ -34,19 +33,19 @@ impl Party {
     }
 }
 
-/// How many payload bytes a connection moves, in windows of 10 s.
+/// The rate of a connection, in windows of 10 s.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     since: Time,
-    /// At that time, in all.
+    /// At the start of the window.
     bytes: u64,
-    /// In the last whole window; `None` before there is one.
+    /// In the last complete window.
     window_bytes: Option<u64>,
 }
 
 impl Pace {
     const WINDOW_PS: u64 = 10 * PS_PER_S;
-    /// Below this, in a window, a connection is slow: the rate at which a piece of 1 MiB takes the 300 s of END-26.
+    /// Bytes in a window of a slow connection: a piece of 1 MiB then takes the 300 s of END-26.
     //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
     const SLOW: u64 = 35_000;
 
@@ -54,7 +53,7 @@ impl Pace {
         Self { since: now, bytes: 0, window_bytes: None }
     }
 
-    /// Takes the payload bytes that have moved in all.
+    /// `bytes` is the total.
     pub fn on_bytes(&mut self, bytes: u64, now: Time) {
         let elapsed_ps = now.since(self.since);
         if elapsed_ps >= Self::WINDOW_PS {
@@ -64,26 +63,26 @@ impl Pace {
         }
     }
 
-    /// Begins a window again, and takes the last one for a fast one: the peer had to wait for this side.
+    /// Considers the last window fast, since the peer had to wait for this side.
     pub fn restart(&mut self, bytes: u64, now: Time) {
         *self = Self { since: now, bytes, window_bytes: Some(u64::MAX) };
     }
 }
 
-/// A place that is taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken<T> {
+pub struct Slot<T> {
     pub id: T,
     pub party: Party,
     pub pace: Pace,
-    /// How long the peer has owed something for, if it does.
+    /// How long the peer has owed data.
     pub overdue_ps: Option<u64>,
 }
 
-/// The connection that gives way to one of `new`, all places being taken: that which owes something longest, else the slowest of those that are slow, else
-/// the slowest of the key, network or address that has more places than its share.
+/// Returns the connection that is preempted by a new one of `new`: the longest overdue one, else
+/// the slowest of the slow ones, else the slowest of the key, network or address with more than its
+/// share.
 //= docs/specs/endpoint.md#END-27 the one gives way
-pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
+pub fn gives_way<T: Copy>(taken: &[Slot<T>], new: &Party) -> Option<T> {
     let overdue = taken.iter().filter_map(|it| Some((it.overdue_ps?, it.id)));
     if let Some((_, id)) = overdue.max_by_key(|&(overdue_ps, _)| overdue_ps) {
         return Some(id);
@@ -94,7 +93,7 @@ pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
     }
     let levels: [fn(&Party, &Party) -> bool; 3] =
         [|a, b| a.key == b.key, |a, b| a.network() == b.network(), |a, b| a.address == b.address];
-    let mut sharing: Vec<&Taken<T>> = taken.iter().collect();
+    let mut sharing: Vec<&Slot<T>> = taken.iter().collect();
     //= docs/specs/endpoint.md#END-27 at least two places more
     for is_same in levels {
         let places = |of: &Party| sharing.iter().filter(|it| is_same(&it.party, of)).count();
@@ -103,7 +102,7 @@ pub fn gives_way<T: Copy>(taken: &[Taken<T>], new: &Party) -> Option<T> {
         let group = if has_too_many { most } else { *new };
         sharing.retain(|it| is_same(&it.party, &group));
         if has_too_many {
-            let moved = |it: &&&Taken<T>| (it.pace.window_bytes.unwrap_or(0), Reverse(it.pace.since));
+            let moved = |it: &&&Slot<T>| (it.pace.window_bytes.unwrap_or(0), Reverse(it.pace.since));
             return sharing.iter().min_by_key(moved).map(|it| it.id);
         }
     }
@@ -121,10 +120,10 @@ mod tests {
     }
 
     /// A connection that has moved this number of bytes in a window.
-    fn taken(id: usize, address: [u8; 4], key: Option<PublicKey>, bytes: u64) -> Taken<usize> {
+    fn slot(id: usize, address: [u8; 4], key: Option<PublicKey>, bytes: u64) -> Slot<usize> {
         let mut pace = Pace::new(Time::ZERO);
         pace.on_bytes(bytes, at(10));
-        Taken { id, party: Party { address: address.into(), key }, pace, overdue_ps: None }
+        Slot { id, party: Party { address: address.into(), key }, pace, overdue_ps: None }
     }
 
     fn party(address: [u8; 4], key: Option<PublicKey>) -> Party {
@@ -138,16 +137,16 @@ mod tests {
     #[test]
     //= docs/specs/endpoint.md#END-27 the one gives way
     fn who_owes_something_longest_gives_way_first_and_then_who_is_slow() {
-        let fast = |id| taken(id, [10, 0, 0, id as u8], None, 1 << 30);
+        let fast = |id| slot(id, [10, 0, 0, id as u8], None, 1 << 30);
         let mut all: Vec<_> = (0..4).map(fast).collect();
         let new = party([10, 0, 0, 9], None);
         assert_eq!(gives_way(&all, &new), None, "each has its share, and sends");
         (all[1].overdue_ps, all[2].overdue_ps) = (Some(5), Some(7));
-        all[3] = taken(3, [10, 0, 0, 3], None, 5);
+        all[3] = slot(3, [10, 0, 0, 3], None, 5);
         assert_eq!(gives_way(&all, &new), Some(2));
         (all[1].overdue_ps, all[2].overdue_ps) = (None, None);
         assert_eq!(gives_way(&all, &new), Some(3));
-        all[2] = taken(2, [10, 0, 0, 2], None, 4);
+        all[2] = slot(2, [10, 0, 0, 2], None, 4);
         assert_eq!(gives_way(&all, &new), Some(2));
     }
 
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!(pace.window_bytes, Some(7));
     }
 
-    /// Nine fast connections of a party with many addresses, in one network or many, and one of another.
+    /// Nine fast connections of a party with many addresses, and one of another party.
     #[test]
     //= docs/specs/endpoint.md#END-27 at least two places more
     fn a_key_a_network_and_an_address_have_their_share_of_places() {
@@ -178,7 +177,7 @@ mod tests {
             (|_| [10, 1, 1, 1], [None, None], [10, 1, 1, 2]),
         ];
         for (addresses, [theirs, ours], own) in cases {
-            let mut all: Vec<_> = (0..9).map(|id| taken(id, addresses(id), theirs, 1 << 30)).collect();
+            let mut all: Vec<_> = (0..9).map(|id| slot(id, addresses(id), theirs, 1 << 30)).collect();
             all[4].pace.window_bytes = Some(1 << 20);
             let new = party(own, ours);
             for place in 0..4 {
@@ -186,7 +185,7 @@ mod tests {
                 assert_eq!(id == 4, place == 0, "{own:?}: the slowest first");
                 let at = all.iter().position(|it| it.id == id).unwrap();
                 assert!(id < 9, "{own:?}: its own do not give way");
-                all[at] = taken(100 + place, own, ours, 1 << 30);
+                all[at] = slot(100 + place, own, ours, 1 << 30);
             }
             assert_eq!(gives_way(&all, &new), None, "{own:?}: five and four");
         }

@@ -1,4 +1,4 @@
-//! The ports that frames come to, and those that the kernel gives other programs by itself.
+//! Conflicts between our UDP ports and the kernel's ephemeral ports.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -8,21 +8,16 @@ use spray_wire::Ports;
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
 
-/// A port of these that the kernel of this network namespace gives programs without a port of their own, as the end of a sentence; and what to do.
+/// Describes a conflict with the ephemeral port range of this network namespace, and the remedy.
 pub fn clash(ports: Ports) -> Option<[String; 2]> {
     let [range, reserved] = [RANGE, RESERVED].map(|path| fs::read_to_string(path).unwrap_or_default());
     let range = ephemeral(&range)?;
     let (first, last) = (ports.first(), ports.first() + Ports::COUNT - 1);
     free(first..=last, &range, &reserved)?;
+    let (start, end) = range.into_inner();
     Some([
-        format!(
-            "UDP ports {first} to {last} are among those that the kernel gives other programs by itself, {} to {}",
-            range.start(),
-            range.end()
-        ),
-        format!(
-            "`sysctl -w net.ipv4.ip_local_reserved_ports={first}-{last}`, with those that are there, or another --port on all hosts"
-        ),
+        format!("UDP ports {first} to {last} overlap the kernel's range of ephemeral ports, {start} to {end}"),
+        format!("add {first}-{last} to `sysctl net.ipv4.ip_local_reserved_ports`, or use another --port on all hosts"),
     ])
 }
 
@@ -31,7 +26,7 @@ fn ephemeral(range: &str) -> Option<RangeInclusive<u16>> {
     Some(ends.next()?.ok()?..=ends.next()?.ok()?)
 }
 
-/// The first of `ports` that is in `range` and not in a list such as `8080,9000-9100`.
+/// Returns the first port in `range` that is not in the list `reserved`, as in `8080,9000-9100`.
 fn free(mut ports: RangeInclusive<u16>, range: &RangeInclusive<u16>, reserved: &str) -> Option<u16> {
     let reserved = reserved.trim().split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

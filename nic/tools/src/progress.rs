@@ -1,4 +1,4 @@
-//! Progress on stderr: one line that is rewritten on a terminal, plain lines elsewhere, none with `--quiet`.
+//! Progress on standard error: a rewritten line on a terminal, plain lines elsewhere.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::note;
 use crate::say::manner;
 
-/// Shows what is going on; clears its line when dropped.
+/// A progress line, cleared on drop.
 #[derive(Debug)]
 pub struct Progress {
     terminal: bool,
@@ -15,33 +15,34 @@ pub struct Progress {
     shown: bool,
 }
 
-/// A terminal is rewritten this often.
 const TERMINAL_EVERY: Duration = Duration::from_millis(100);
-/// Elsewhere, a line within one phase appears this often.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// Most columns of a line: every terminal has these.
+/// Maximum width of a line.
 const COLUMNS: usize = 79;
 
 impl Progress {
-    /// Progress on this process' stderr.
+    /// Creates progress output on standard error, which is off with `--quiet`.
     pub fn on_stderr() -> Self {
         Self { terminal: stderr().is_terminal(), quiet: manner().quiet, last: None, shown: false }
     }
 
-    /// Shows a line that stays: the start of a phase, or its end.
+    /// Shows a line immediately.
     pub fn phase(&mut self, text: &str) {
         if self.quiet {
             return;
         }
         if self.terminal {
-            self.rewrite(text);
+            let short: String = text.chars().take(COLUMNS).collect();
+            let _ = write!(stderr(), "\r\x1b[K{short}");
+            let _ = stderr().flush();
+            self.shown = true;
         } else {
             note!("{text}");
         }
         self.last = Some(now());
     }
 
-    /// Shows how far the phase is, at most as often as one can read.
+    /// Shows a line unless the last one is too recent.
     pub fn update(&mut self, text: impl FnOnce() -> String) {
         let every = if self.terminal { TERMINAL_EVERY } else { PLAIN_EVERY };
         if self.last.is_some_and(|last| now().duration_since(last) < every) {
@@ -50,19 +51,12 @@ impl Progress {
         self.phase(&text());
     }
 
-    /// Removes the line, so that something else can be printed.
+    /// Removes the line, for other output.
     pub fn clear(&mut self) {
         if self.shown {
             let _ = write!(stderr(), "\r\x1b[K");
             self.shown = false;
         }
-    }
-
-    fn rewrite(&mut self, text: &str) {
-        let short: String = text.chars().take(COLUMNS).collect();
-        let _ = write!(stderr(), "\r\x1b[K{short}");
-        let _ = stderr().flush();
-        self.shown = true;
     }
 }
 
@@ -72,7 +66,7 @@ impl Drop for Progress {
     }
 }
 
-/// The machine's clock. Commands are an edge, where reading it is allowed.
+/// Reads the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "progress and transfer speed are about the user's own time")]
 pub fn now() -> Instant {
     Instant::now()

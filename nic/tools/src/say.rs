@@ -1,4 +1,4 @@
-//! What the command says: results to standard output, as text or as JSON, and remarks to standard error.
+//! Output of commands: results on standard output, as text or JSON, and remarks on standard error.
 
 use std::fmt::{Arguments, Display};
 use std::io::{ErrorKind, Write, stderr, stdout};
@@ -12,38 +12,38 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::failure::{Failure, Outcome};
 use crate::stop::Stop;
 
-/// What the user asked of the output of all commands.
+/// The output options of all commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
-    /// Results are JSON, in place of text.
+    /// Prints results as JSON.
     pub json: bool,
-    /// No progress, and no remarks but warnings and errors.
+    /// Suppresses progress and remarks other than warnings and errors.
     pub quiet: bool,
 }
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
-/// Sets how everything is said from now on. Only the first call counts.
+/// Sets the output options. Only the first call has an effect.
 pub fn set_manner(manner: Manner) {
     MANNER.get_or_init(|| manner);
 }
 
-/// How things are said.
+/// Returns the output options.
 pub fn manner() -> Manner {
     MANNER.get().copied().unwrap_or_default()
 }
 
-/// Prints a line of a result for people; nothing where JSON was asked for.
+/// Prints a line of a result, except with `--json`.
 pub fn line(text: Arguments<'_>) {
     if !manner().json {
         print(text);
     }
 }
 
-/// Prints a result as JSON, if that was asked for.
+/// Prints a result as JSON with `--json`.
 ///
 /// # Errors
-/// 1 when it has no form in JSON.
+/// 1 if it cannot be encoded.
 pub fn object(result: &impl Serialize) -> Outcome {
     if manner().json {
         let text = serde_json::to_string_pretty(result).map_err(Failure::failed)?;
@@ -52,9 +52,11 @@ pub fn object(result: &impl Serialize) -> Outcome {
     Ok(())
 }
 
-/// Prints a line that is wanted in any case: a document of its own, such as a manual page. Where the reader has gone, as in
-/// `spray sim ... | head -1`, the process ends as other tools do: by SIGPIPE. A command that takes Ctrl-C stops and cleans up first; [`end`] then
-/// ends it. After any other error nothing more is written, and [`end`] returns the error.
+/// Prints a line in all modes.
+///
+/// If the output pipe is closed, the process ends by SIGPIPE; commands that handle Ctrl-C clean up
+/// first, and [`end`] ends them. After other errors, nothing more is written, and [`end`] returns
+/// the error.
 pub fn print(text: impl Display) {
     let mut unwritten = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     if unwritten.is_some() {
@@ -72,16 +74,16 @@ pub fn print(text: impl Display) {
     }
 }
 
-/// The first error of a write; after it nothing is written.
+/// The first write error.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 
-/// Whether the standard output is a pipe that no process reads any more.
+/// Whether the output pipe is closed.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Ends the process by SIGPIPE if no process reads its output any more: the last thing to do.
+/// Ends the process by SIGPIPE if the output pipe is closed.
 ///
 /// # Errors
-/// 1 when a result could not be written.
+/// 1 if a result could not be written.
 pub fn end() -> Outcome {
     if BROKEN.load(Ordering::Relaxed) {
         let _ = emulate_default_handler(SIGPIPE);
@@ -92,19 +94,19 @@ pub fn end() -> Outcome {
     }
 }
 
-/// Prints a warning or an error. The work goes on where nobody reads it.
+/// Prints a warning or an error. Write errors are ignored.
 pub fn remark(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// Prints what is good to know and no more: not with `--quiet`.
+/// Prints a remark, except with `--quiet`.
 pub fn aside(text: Arguments<'_>) {
     if !manner().quiet {
         remark(text);
     }
 }
 
-/// Prints a line of a result for people: see [`say::line`](crate::say::line).
+/// Prints a line of a result: see [`say::line`](crate::say::line).
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
@@ -116,7 +118,7 @@ macro_rules! note {
     ($($text:tt)*) => { $crate::say::remark(format_args!($($text)*)) };
 }
 
-/// Prints what is good to know and no more: see [`say::aside`](crate::say::aside).
+/// Prints a remark: see [`say::aside`](crate::say::aside).
 #[macro_export]
 macro_rules! info {
     ($($text:tt)*) => { $crate::say::aside(format_args!($($text)*)) };

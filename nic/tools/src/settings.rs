@@ -1,7 +1,7 @@
-//! Settings on the command line: `--set PATH=VALUE`, and flags that are short for it.
+//! Settings on the command line: `--set PATH=VALUE` and flags.
 //!
-//! A flag is a line in a table: those for connections stand below, and what a command has besides them is its [`Flags`]. A flag's help text is
-//! the first sentence of the comment at the declaration of its setting.
+//! Flags are rows of tables, in this file and in [`Flags`]. The help text of a flag is the first
+//! sentence of its setting's doc comment.
 
 use std::marker::PhantomData;
 
@@ -11,13 +11,14 @@ use spray_settings::{Connections, Document, Meanings, assignment};
 
 use crate::failure::{Failure, Outcome};
 
-/// A flag with a value, or several with commas between, unless it is a [`FILE`]: name, name of the value, path of the setting.
+/// A flag with comma-separated values ([`FILE`]: a single one): name, name of the value, path of
+/// the setting.
 pub type Value = (&'static str, &'static str, &'static str);
-/// A flag without a value: name, path of the setting, value that the flag gives it.
+/// A flag without a value: name, path of the setting, value that it sets.
 pub type Switch = (&'static str, &'static str, &'static str);
-/// A flag whose value is short for a table or for several settings: name, name of the value, help text.
+/// A flag that sets a table or several settings: name, name of the value, help text.
 pub type ShortForm = (&'static str, &'static str, &'static str, Expand);
-/// Turns the value of a flag into settings and their values. The error says what is allowed.
+/// Converts the value of a flag to settings and values. The error states the allowed values.
 pub type Expand = fn(&str) -> Result<Vec<(&'static str, String)>, String>;
 
 /// The name of a value that is a file.
@@ -38,16 +39,16 @@ const VALUES: [Value; 11] = [
     ("rto-max-us", "US", "transport.rto_max_us"),
 ];
 
-/// What a command may set, and its flags besides those for connections.
+/// The settings of a command, and its flags besides those for connections.
 pub trait Flags {
     /// Flags with a value.
     const VALUES: &'static [Value] = &[];
-    /// Flags without.
+    /// Flags without a value.
     const SWITCHES: &'static [Switch] = &[];
-    /// Flags that are short for more than one setting.
+    /// Flags that set more than one setting.
     const SHORT_FORMS: &'static [ShortForm] = &[];
 
-    /// What all settings mean.
+    /// Returns the descriptions of all settings.
     fn meanings() -> Meanings;
 }
 
@@ -57,7 +58,7 @@ impl Flags for Connections {
     }
 }
 
-/// The changes that a command line makes in the settings of a command with these flags.
+/// Changes of settings by a command line.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides<F = Connections>(Vec<Assignment>, PhantomData<F>);
 
@@ -65,25 +66,25 @@ pub struct Overrides<F = Connections>(Vec<Assignment>, PhantomData<F>);
 struct Assignment {
     path: String,
     value: String,
-    /// As the user wrote it.
+    /// The flag as written by the user.
     label: String,
 }
 
 impl<F: Flags + Default> Overrides<F> {
-    /// Makes the changes.
+    /// Applies the changes.
     ///
     /// # Errors
-    /// 2 for an assignment that is not possible.
+    /// 2 for an invalid assignment.
     pub fn apply(&self, document: &mut Document) -> Outcome {
         self.0.iter().try_for_each(|Assignment { path, value, label }| {
             document.assign(path, value, label).map_err(Failure::refused)
         })
     }
 
-    /// Makes the changes of the short form `--name text`.
+    /// Adds the settings of the short form `--name text`.
     ///
     /// # Errors
-    /// What is allowed, for another value.
+    /// The allowed values, if `text` is invalid.
     pub fn expand(&mut self, name: &str, text: &str, expand: Expand) -> Result<(), String> {
         let label = format!("--{name} {text}");
         let assignments = expand(text).map_err(|why| format!("{label}: {why}"))?;
@@ -91,12 +92,11 @@ impl<F: Flags + Default> Overrides<F> {
         Ok(())
     }
 
-    /// Adds an assignment. `label` is the flag that it comes from, as the user wrote it.
+    /// Adds an assignment. `label` is the flag as written by the user.
     pub fn push(&mut self, path: &str, value: &str, label: String) {
         self.0.push(Assignment { path: path.into(), value: value.into(), label });
     }
 
-    /// The flags of all settings that the command has.
     fn arguments(command: Command) -> Command {
         let meanings = F::meanings();
         let about = |path: &str| {
@@ -105,7 +105,7 @@ impl<F: Flags + Default> Overrides<F> {
         };
         let flags = VALUES.iter().chain(F::VALUES).map(|(name, value, path)| {
             let flag = Arg::new(*name).long(*name).value_name(*value).help(about(path)).action(ArgAction::Append);
-            // A file's name may have commas.
+            // File names may contain commas.
             if *value == FILE { flag } else { flag.value_delimiter(',') }
         });
         let switches = F::SWITCHES.iter().map(|(name, path, value)| {
@@ -174,7 +174,7 @@ impl<F: Flags + Default> FromArgMatches for Overrides<F> {
 }
 
 impl<F: Flags + Default> Args for Overrides<F> {
-    /// Only the command that runs gets its flags, because their help takes the whole declaration of the settings.
+    /// Deferred, since the help text needs the declarations of all settings.
     fn augment_args(command: Command) -> Command {
         command.defer(Self::arguments)
     }
@@ -184,12 +184,11 @@ impl<F: Flags + Default> Args for Overrides<F> {
     }
 }
 
-/// A list in TOML.
 fn listed(values: &[String]) -> String {
     format!("[{}]", values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", "))
 }
 
-/// Text in TOML, which has the escapes of JSON.
+/// Returns a TOML string literal; its escapes are those of JSON.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

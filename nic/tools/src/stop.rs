@@ -1,5 +1,4 @@
-//! Ctrl-C: the first one asks to stop and clean up, the second one ends the process at once. Output that nobody
-//! reads any more asks to stop, too.
+//! Ctrl-C and closed output pipes request a clean stop; a second signal exits.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +10,21 @@ use crate::failure::{Failure, Outcome};
 
 const INTERRUPTED: i32 = 130;
 
-/// The flags of all that were made.
 static ALL: Mutex<Vec<Arc<AtomicBool>>> = Mutex::new(Vec::new());
 
-/// Set once the user wants to stop.
+/// A flag that is set when the command should stop.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Takes over SIGINT, SIGTERM and SIGHUP for the rest of the process.
+    /// Handles SIGINT, SIGTERM and SIGHUP from now on.
     ///
     /// # Errors
-    /// When the system refuses to install the handlers.
+    /// When the handlers cannot be installed.
     pub fn on_signals() -> Outcome<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the first signal finds the flag unset and sets it, the second finds it set.
+            // In this order, the first signal does not exit, since it finds the flag unset.
             flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&flag))
                 .and_then(|_| flag::register(signal, Arc::clone(&flag)))
                 .map_err(|error| Failure::failed(format!("cannot handle signal {signal}: {error}")))?;
@@ -35,24 +33,24 @@ impl Stop {
         Ok(Self(flag))
     }
 
-    /// Asks all to stop. Returns whether there is any: it cleans up then.
+    /// Requests a stop of all commands. Returns whether there is any, which then cleans up.
     pub(crate) fn ask_all() -> bool {
         let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().for_each(|flag| flag.store(true, std::sync::atomic::Ordering::Relaxed));
         !all.is_empty()
     }
 
-    /// Whether the user wants to stop.
+    /// Whether the command should stop.
     pub fn is_set(&self) -> bool {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// The user wants to stop, and said so otherwise than by a signal.
+    /// Requests a stop.
     pub fn set(&self) {
         self.0.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// The flag itself, for code that polls it.
+    /// Returns the flag, for polling.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The arguments of commands that look at interfaces and paths.
+//! The arguments of `spray paths` and `spray doctor`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use spray_nic::keys::PublicKey;
 
 use super::{address, port_range, ports};
 
-/// Most values: each takes a socket, and a process may have 1,024 files open.
+/// Each takes a socket, and the usual limit of open files is 1,024.
 const MOST_VALUES: u16 = 512;
 
 /// The arguments of `spray paths`.
 #[derive(Debug, Args)]
 pub struct Paths {
-    /// Where `spray recv`, `spray serve` or `spray tunnel` listens; a host without them answers too, but slowly
+    /// Address of `spray recv`, `serve` or `tunnel`; other hosts answer too, but slowly
     #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) address: IpAddr,
-    /// The UDP source ports to choose entropy values from; by default those that every endpoint has, on UDP sockets too
+    /// UDP source ports to choose entropy values from; by default those that all endpoints have
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-49183", value_parser = port_range)]
     pub(crate) ports: (u16, u16),
     /// Maximum number of values to try, spread over these ports
@@ -30,22 +30,22 @@ pub struct Paths {
     /// Maximum number of hops to examine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=60))]
     pub(crate) hops: u8,
-    /// The first of the 64 UDP ports of the endpoint there
+    /// First of the 64 UDP ports of the endpoint there
     #[arg(long = "port", value_name = "PORT", default_value = "61440", value_parser = ports)]
     pub(crate) port: Ports,
-    /// The address to probe from; by default that of the route
+    /// Source address; by default that of the route
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) from: Option<IpAddr>,
-    /// The key of the endpoint there, if it has the same file as this side
+    /// Key of the endpoint there, if both sides share it
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// The public key of the endpoint there, if it has one: it does not answer without
+    /// Public key of the endpoint there: if it has one, it does not answer without
     #[arg(long, value_name = "KEY", conflicts_with = "key")]
     pub(crate) peer: Option<PublicKey>,
 }
 
 impl Paths {
-    /// The ports that stand for the values. Their distance is odd, so that all of their bits change.
+    /// The source ports, at an odd distance so that all of their bits vary.
     pub(crate) fn source_ports(&self) -> Vec<u16> {
         let (first, last) = self.ports;
         let (ports, values) = (u32::from(last - first) + 1, u32::from(self.values));
@@ -60,19 +60,19 @@ impl Paths {
 /// The arguments of `spray doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// An interface to examine as well: its driver, settings and place, and by sockets on each of its queues
+    /// Interface to examine: driver, settings, placement, and sockets on each queue
     #[arg(value_name = "IF")]
     pub(crate) interface: Option<String>,
-    /// A host behind it that answers echo requests, which are sent by each queue
+    /// Host behind it that answers echo requests, which are sent from each queue
     #[arg(long, value_name = "ADDRESS", requires = "interface")]
     pub(crate) peer: Option<IpAddr>,
-    /// Change what is safe to change; --undo restores it, also after a crash. Some drivers take the link down for seconds for it
+    /// Change what is safe to change (see --undo). Some drivers take the link down for seconds
     #[arg(long, requires = "interface", conflicts_with = "undo")]
     pub(crate) fix: bool,
-    /// Restore what the interface was like before the first --fix
+    /// Restore the settings before the first --fix
     #[arg(long, requires = "interface")]
     pub(crate) undo: bool,
-    /// Open no sockets and attach no program, which takes the link down for seconds with some drivers
+    /// Open no sockets and attach no program, for which some drivers take the link down
     #[arg(long, requires = "interface", conflicts_with = "peer")]
     pub(crate) no_probe: bool,
 }

@@ -22,13 +22,13 @@ pub struct Serve {
 /// The arguments of `spray perf`.
 #[derive(Debug, Args)]
 pub struct Perf {
-    /// Where `spray serve` listens
+    /// Address of `spray serve`
     #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) server: IpAddr,
     /// Duration of the measurement
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10, conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) time: u32,
-    /// Number of bytes of all connections after which to end, in place of a time; K, M and G are powers of 1024
+    /// End after this number of bytes of all connections; K, M and G are powers of 1024
     #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency"], value_parser = number)]
     pub(crate) number: Option<u64>,
     /// Leave the first seconds out of the sums
@@ -58,10 +58,10 @@ pub struct Perf {
     /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
     #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
     pub(crate) length: Option<u32>,
-    /// Print a line of JSON for the start, each interval, the end and an error, each when it comes
+    /// Print JSON lines as they come: start, intervals, end, error
     #[arg(long)]
     pub(crate) json_stream: bool,
-    /// The Ethernet address of the server, or of the next router; by default as the kernel's routes and neighbours say
+    /// Ethernet address of the server or next router; by default from the kernel's tables
     #[arg(long, value_name = "MAC")]
     pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
@@ -70,18 +70,12 @@ pub struct Perf {
     pub(crate) interface: Interface,
 }
 
-/// Reads a number with one of iperf3's suffixes, each of which stands for another factor of `step`.
+/// Parses a number with one of iperf3's suffixes, which are powers of `step`.
 fn scaled(text: &str, step: u64) -> Option<u64> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
-    let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        _ => return None,
-    };
-    let value = digits.parse().ok().filter(|value: &f64| *value >= 0.0)? * (step as f64).powi(power);
+    let suffix = &text[digits.len()..];
+    let power = ["", "k", "m", "g", "t"].iter().position(|known| suffix.eq_ignore_ascii_case(known))?;
+    let value = digits.parse().ok().filter(|value: &f64| *value >= 0.0)? * (step as f64).powi(power as i32);
     (value < 1e18).then_some(value as u64)
 }
 

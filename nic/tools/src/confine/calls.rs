@@ -1,7 +1,7 @@
 //! The system calls that a process may still make (seccomp).
 //!
-//! Any other fails with `EPERM` rather than end the process: a C library that has learned a new call asks for it, and does without it
-//! where it is refused.
+//! Others fail with `EPERM` instead of ending the process, since C libraries fall back from new
+//! calls.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, apply_filter_all_threads,
 };
 
-/// Lets every thread of this process make no other system calls than a transfer needs, with or without those that change files.
+/// `writes` includes the system calls that change files.
 //= docs/specs/endpoint.md#END-29 none for a new socket, process or program
 pub fn allow_only(writes: bool) -> Result<(), Error> {
     let allowed = allowed(writes)?;
@@ -20,8 +20,7 @@ pub fn allow_only(writes: bool) -> Result<(), Error> {
     apply_filter_all_threads(&allowed)
 }
 
-/// What both ends need: to poll sockets, read and write what is open, open files, keep memory, time and threads, be told of signals, and
-/// end. New sockets, processes and programs are not among them.
+/// Calls of both ends: no new sockets, processes or programs.
 const ALWAYS: &[c_long] = &[
     // Sockets that are open.
     libc::SYS_sendto,
@@ -30,7 +29,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_sendmsg,
     libc::SYS_recvmsg,
     libc::SYS_recvmmsg,
-    // Those of `--metrics` come to a socket that listens already.
+    // Connections to the listening socket of `--metrics`.
     libc::SYS_accept4,
     libc::SYS_shutdown,
     libc::SYS_ppoll,
@@ -40,7 +39,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
-    // Files: what may be opened, and how, is Landlock's.
+    // Files, within the bounds of Landlock.
     libc::SYS_read,
     libc::SYS_pread64,
     libc::SYS_write,
@@ -56,7 +55,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
-    // Threads and time. The other filter has the last word on `clone3`.
+    // Threads and time. The other filter refuses `clone3`.
     libc::SYS_clone3,
     libc::SYS_futex,
     libc::SYS_set_robust_list,
@@ -72,7 +71,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_getrusage,
     libc::SYS_restart_syscall,
     libc::SYS_getrandom,
-    // Signals, and the end.
+    // Signals and exit.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -81,7 +80,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// What a receiver needs besides, to write files and give them their names.
+/// Additional calls of a receiver.
 const WRITING: &[c_long] = &[
     libc::SYS_pwrite64,
     libc::SYS_ftruncate,
@@ -114,16 +113,16 @@ fn allowed(writes: bool) -> Result<BpfProgram, BackendError> {
     compile(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
 
-/// The options of a socket, with their levels, that have the kernel send packets in fragments, once the MTU of a path has fallen.
+/// Levels and options by which the kernel fragments packets, after the path MTU has decreased.
 const FRAGMENTS: [(libc::c_int, libc::c_int); 3] = [
     (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
     (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
     (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG),
 ];
 
-/// Calls that are allowed with some values of an argument: which call, which argument, and what it must be.
+/// Calls that are restricted to values of an argument: call, index of the argument, condition.
 fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
-    /// Of the kernel's `linux/bpf.h`.
+    /// From `linux/bpf.h`.
     const BPF_MAP_LOOKUP_ELEM: u64 = 1;
     const BPF_MAP_UPDATE_ELEM: u64 = 2;
     const BPF_OBJ_GET_INFO_BY_FD: u64 = 15;
@@ -136,7 +135,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         | libc::CLONE_NEWUSER
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET;
-    /// Bits of a mode that give a program another user's rights, and the sticky one.
+    /// Set-user-ID, set-group-ID and sticky bits.
     const SPECIAL: u64 = 0o7000;
     let threads_only = Is::MaskedEq(u64::from((libc::CLONE_THREAD | NAMESPACES) as u32));
     let no = |bits: u64| Is::MaskedEq(bits);
@@ -145,22 +144,22 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
         (libc::SYS_clone, 0, threads_only, libc::CLONE_THREAD as u64),
         (libc::SYS_mmap, 2, no(executes), 0),
         (libc::SYS_mprotect, 2, no(executes), 0),
-        // A thread's name.
+        // Names a thread.
         (libc::SYS_prctl, 0, Is::Eq, libc::PR_SET_NAME as u64),
-        // Whether it is a terminal. To type into it is another request.
+        // Tests for a terminal. Inserting input is another request.
         (libc::SYS_ioctl, 1, Is::Eq, libc::TCGETS),
-        // The steering program's count of frames that were lost.
+        // Reads the steering program's counters.
         (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_LOOKUP_ELEM),
-        // The Ethernet address that frames are taken for, which may change.
+        // Updates the steered Ethernet address.
         (libc::SYS_bpf, 0, Is::Eq, BPF_MAP_UPDATE_ELEM),
-        // Whether it is still attached.
+        // Tests whether the program is attached.
         (libc::SYS_bpf, 0, Is::Eq, BPF_OBJ_GET_INFO_BY_FD),
-        // To attach it anew after the link was down.
+        // Attaches the program again after the link was down.
         (libc::SYS_bpf, 0, Is::Eq, BPF_LINK_CREATE),
         (libc::SYS_bpf, 0, Is::Eq, BPF_LINK_DETACH),
-        // To wait for a child that puts settings back.
+        // Waits for the child that restores settings.
         (libc::SYS_wait4, 2, Is::Eq, 0),
-        // To end by a signal, as an abort and a closed pipe do.
+        // Ends by a signal, as an abort and a closed pipe do.
         (libc::SYS_tgkill, 0, Is::Eq, std::process::id().into()),
         (libc::SYS_openat, 3, no(SPECIAL), 0),
     ];
@@ -172,8 +171,7 @@ fn bounded(writes: bool) -> Vec<(c_long, u8, Is, u64)> {
     bounded
 }
 
-/// What `clone3` is to do cannot be told by its arguments, which are in memory. Where the call is said not to be there, C libraries start
-/// threads by `clone`, whose can.
+/// Its arguments are in memory and cannot be filtered. C libraries then start threads by `clone`.
 fn older_clone() -> Result<BpfProgram, BackendError> {
     compile([(libc::SYS_clone3, Vec::new())].into(), SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))
 }

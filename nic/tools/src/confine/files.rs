@@ -1,4 +1,4 @@
-//! The files that a process reaches (Landlock).
+//! The files that a process can access (Landlock).
 
 use std::path::Path;
 
@@ -9,39 +9,38 @@ use landlock::{
 
 use crate::failure::{Failure, Outcome};
 
-/// The files that a command still has to reach.
+/// The files that a command needs.
 #[derive(Clone, Debug)]
 pub enum Reach<'a> {
-    /// What its user named, with all that is in these folders, to read; and each file in them that will be read.
+    /// Reads the named files and all below the named folders; `files` lists those to be read.
     Read { named: Vec<&'a Path>, files: Vec<&'a Path> },
-    /// A folder, with all that is in it, to write.
+    /// Writes below a folder.
     Write(&'a Path),
-    /// None: what it writes is open.
+    /// Only files that are open already.
     Open,
 }
 
 impl Reach<'_> {
-    /// Whether files are written.
     pub fn writes(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Open)
     }
 }
 
-/// How far the kernel bounds the files that this thread reaches.
+/// How far Landlock restricts this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Fully,
-    /// It may empty files elsewhere.
+    /// Files elsewhere can be truncated.
     Partly,
     Not,
 }
 
-/// Below the folder that is written in. No file can be executed, and no device, pipe, socket or symbolic link made.
+/// Excludes executing, and creating devices, pipes, sockets and symbolic links.
 const WRITES: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | Refer
 });
 
-/// Bounds this thread, and those that it starts, to these files.
+/// Restricts this thread, and its later threads, to these files.
 pub fn bound(reach: &Reach<'_>) -> Outcome<Bound> {
     let (paths, access) = match reach {
         Reach::Read { named, .. } => (named.clone(), AccessFs::ReadFile | AccessFs::ReadDir),
@@ -61,10 +60,10 @@ fn rule(path: &Path, access: BitFlags<AccessFs>) -> Outcome<PathBeneath<PathFd>>
 
 fn restrict(rules: Vec<PathBeneath<PathFd>>) -> Result<Bound, RulesetError> {
     let status = Ruleset::default()
-        // Its first version lets no file go from one folder to another, as every file does that gets its name.
+        // Landlock's first version forbids renaming to another folder, which completes every file.
         .set_compatibility(CompatLevel::SoftRequirement)
         .handle_access(AccessFs::Refer)?
-        // With neither ports nor scopes that are allowed, no TCP socket is bound or connected, and no other process gets signals.
+        // Without any allowed: no TCP bind or connect, and no signals to other processes.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI::V5))?
         .handle_access(AccessNet::from_all(ABI::V4))?

@@ -1,5 +1,5 @@
-//! What a confined process may and may not do. A process cannot be let out again, so each is one of its own: this test program, told to
-//! run one test.
+//! Restrictions of a confined process. Each test runs in a process of its own: this test program,
+//! with the name of one test.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -19,10 +19,10 @@ use spray_test_support::{Folder, make_executable, text};
 
 use super::*;
 
-/// Where a confined process finds its folder. Without it the tests that it runs do nothing.
+/// The folder of a confined process. Without it, its tests do nothing.
 const FOLDER: &str = "SPRAY_TEST_CONFINED_TO";
 
-/// Runs the test `name` in a process of its own, with this folder and one beside it, `outside`.
+/// Runs the test `name` in its own process, with this folder and another one, `outside`.
 fn run(name: &str, folder: &Folder) {
     for made in ["in/deep", "outside"] {
         fs::create_dir_all(folder.path().join(made)).unwrap();
@@ -81,7 +81,7 @@ fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothi
     }
 }
 
-/// Root alone has anything to give up.
+/// Only root has privileges to give up.
 #[test]
 //= docs/specs/endpoint.md#END-29 A process that cannot give up its capabilities does not start
 fn what_an_old_kernel_lacks_leaves_no_capabilities() {
@@ -97,7 +97,7 @@ fn what_an_old_kernel_lacks_leaves_no_capabilities() {
     run("without_landlock_for_another_user", &folder);
 }
 
-/// Plays a kernel that does not have these system calls.
+/// Simulates a kernel without these system calls.
 fn lack<const N: usize>(calls: [libc::c_long; N]) {
     let missing = seccompiler::SeccompAction::Errno(libc::ENOSYS as u32);
     let rules = calls.map(|call| (call, Vec::new())).into();
@@ -105,13 +105,13 @@ fn lack<const N: usize>(calls: [libc::c_long; N]) {
     seccompiler::apply_filter_all_threads(&filter).unwrap();
 }
 
-/// No right is left that is not a file's, and no way to get one.
+/// No capability is left but one for files, and no way to gain others.
 fn assert_powerless(kept: &[Capability], status: &mut File) {
     let mut said = String::new();
     status.read_to_string(&mut said).unwrap();
     let kept: u64 = kept.iter().map(Capability::bitmask).sum();
     for (name, bits) in [("CapEff", kept), ("CapPrm", kept), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0)] {
-        // Only root may give up what it could have.
+        // Only root can drop the bounding set.
         let is_so = said.contains(&format!("{name}:\t{bits:016x}\n"));
         assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {said}");
     }
@@ -135,7 +135,7 @@ fn assert_powerless(kept: &[Capability], status: &mut File) {
     }
 }
 
-/// What every part of a transfer does goes on: threads, time, and what is open.
+/// Threads, time and open descriptors still work.
 fn assert_works() {
     let thread =
         std::thread::Builder::new().name("named".into()).spawn(|| std::thread::sleep(Duration::from_millis(1)));
@@ -163,7 +163,7 @@ fn writer() {
     assert_works();
     open(&into.join("x"), CREATE).unwrap();
     fs::File::options().write(true).open(into.join("x")).unwrap().write_all(b"x").unwrap();
-    // As a file gets its name.
+    // As in completing a file.
     renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &into.join("deep/y"), RenameFlags::RENAME_NOREPLACE).unwrap();
     assert_eq!(fs::read(into.join("deep/y")).unwrap(), b"x");
     nix::unistd::unlinkat(AT_FDCWD, &into.join("deep/y"), nix::unistd::UnlinkatFlags::NoRemoveDir).unwrap();
@@ -175,7 +175,7 @@ fn writer() {
     open(&into.join("x"), CREATE).unwrap();
     let moved = renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &outside.join("x"), RenameFlags::RENAME_NOREPLACE);
     assert!(matches!(moved, Err(Errno::EACCES | Errno::EXDEV)), "{moved:?}");
-    // None of its files is executed, runs as another user, or leads elsewhere.
+    // Files cannot be executed, have another user's rights, or lead elsewhere.
     let special = Mode::from_bits_truncate(0o4755);
     assert_eq!(openat(AT_FDCWD, &into.join("special"), CREATE, special).map(drop), Err(Errno::EPERM));
     let file = File::open(into.join("x")).unwrap();
@@ -251,7 +251,6 @@ fn without_landlock() {
     lack([libc::SYS_landlock_create_ruleset]);
     confine(&Reach::Write(&folder.join("in"))).unwrap();
     open(&folder.join("outside/new"), CREATE).unwrap();
-    // No capability, no call.
     assert_eq!(open(Path::new("/proc/1/environ"), OFlag::O_RDONLY), Err(Errno::EACCES));
     assert!(UdpSocket::bind("127.0.0.1:0").is_err());
 }

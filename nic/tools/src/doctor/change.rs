@@ -1,4 +1,4 @@
-//! What `--fix` changes of an interface, and how that is taken back.
+//! Settings that `--fix` changes and `--undo` restores.
 
 use std::fmt;
 use std::io;
@@ -10,19 +10,9 @@ use spray_nic::net::ethtool::{Ethtool, HashFields, UdpFlow};
 #[serde(rename_all = "snake_case")]
 pub(super) enum Setting {
     Mtu(u32),
-    Feature {
-        name: String,
-        on: bool,
-    },
-    Rings {
-        rx: u32,
-        tx: u32,
-    },
-    /// The fields that choose the queue of a UDP packet.
-    HashFields {
-        flow: String,
-        fields: u64,
-    },
+    Feature { name: String, on: bool },
+    Rings { rx: u32, tx: u32 },
+    HashFields { flow: String, fields: u64 },
 }
 
 impl Setting {
@@ -43,18 +33,12 @@ impl Setting {
         }
     }
 
-    /// Whether both are values of the same setting.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Feature { name, .. }, Self::Feature { name: other, .. }) => name == other,
             (Self::HashFields { flow, .. }, Self::HashFields { flow: other, .. }) => flow == other,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
-    }
-
-    /// Whether drivers may take the link down for some seconds to change it.
-    pub(super) const fn resets_link(&self) -> bool {
-        !matches!(self, Self::HashFields { .. })
     }
 }
 
@@ -69,7 +53,6 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A setting as it is, and as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) from: Setting,

@@ -1,10 +1,8 @@
-//! One check, and its line of the output.
-
 use serde::Serialize;
 
 use super::change::Change;
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -16,7 +14,7 @@ pub enum Status {
     Fail,
 }
 
-/// One check: a line of the output.
+/// A check: one line of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What was checked.
@@ -25,30 +23,29 @@ pub struct Check {
     pub status: Status,
     /// What was found.
     pub found: String,
-    /// What to do about it; empty when nothing needs doing.
+    /// What to do about it; empty if nothing.
     pub remedy: String,
-    /// What `--fix` does about it.
+    /// What `--fix` changes.
     #[serde(skip)]
     pub(super) changes: Vec<Change>,
 }
 
 impl Check {
-    /// All is well.
+    /// Creates a check without findings.
     pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self::new(check, Status::Ok, found.into(), String::new())
     }
 
-    /// It works, but could work better.
+    /// Creates a warning.
     pub fn warn(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(check, Status::Warn, found.into(), remedy.into())
     }
 
-    /// Some part of `spray` cannot work.
+    /// Creates a failure.
     pub fn fail(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(check, Status::Fail, found.into(), remedy.into())
     }
 
-    /// This finding, with what `--fix` does about it.
     pub(super) fn mended_by(self, changes: impl IntoIterator<Item = Change>) -> Self {
         Self { changes: changes.into_iter().collect(), ..self }
     }

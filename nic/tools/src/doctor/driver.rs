@@ -1,4 +1,4 @@
-//! The driver: what it declares, what others say of it, and what breaks with it.
+//! The driver: what it supports, published experience, and known problems.
 
 use spray_nic::net::drivers::{self, Quirk, Setting, Trust, Weight};
 
@@ -42,11 +42,10 @@ fn zero_copy(subject: &Subject) -> Check {
         Some(declared) if !declared.zero_copy() => {
             Check::ok("zero-copy", "the driver declares none: the kernel copies")
         }
-        _ => trust(
-            "zero-copy",
-            drivers::zero_copy(&subject.driver.name, subject.kernel),
-            "give --copy, or another kernel",
-        ),
+        _ => {
+            let experience = drivers::zero_copy(&subject.driver.name, subject.kernel);
+            trust("zero-copy", experience, "give --copy, or another kernel")
+        }
     }
 }
 
@@ -58,7 +57,7 @@ fn trust(check: &'static str, trust: Trust, remedy: &str) -> Check {
     }
 }
 
-/// The version of a driver that was built outside of the kernel, which marks the module.
+/// The version of a driver that is not part of the kernel.
 fn foreign(subject: &Subject) -> Option<&str> {
     let is_foreign = text(format!("/sys/module/{}/taint", subject.driver.name))?.contains('O');
     is_foreign.then_some(subject.driver.version.as_str())
@@ -77,10 +76,10 @@ fn quirks(subject: &Subject) -> Vec<Check> {
         cpus: std::thread::available_parallelism().map_or(1, usize::from) as u32,
         channels: subject.channels,
     };
-    drivers::quirks(&setting).map(|quirk| told(quirk, subject.name())).collect()
+    drivers::quirks(&setting).map(|quirk| quirk_check(quirk, subject.name())).collect()
 }
 
-fn told(quirk: &Quirk, interface: &str) -> Check {
+fn quirk_check(quirk: &Quirk, interface: &str) -> Check {
     let (found, remedy) = (format!("{} ({})", quirk.what, quirk.source), quirk.remedy.replace("IF", interface));
     match quirk.weight {
         Weight::Note => Check { remedy, ..Check::ok("known", found) },
@@ -97,7 +96,7 @@ mod tests {
     #[test]
     fn quirks_name_the_interface_and_the_source() {
         let setting = Setting { driver: "ice", has_irdma: true, kernel: (6, 12), ..Setting::default() };
-        let checks: Vec<_> = drivers::quirks(&setting).map(|quirk| told(quirk, "eth7")).collect();
+        let checks: Vec<_> = drivers::quirks(&setting).map(|quirk| quirk_check(quirk, "eth7")).collect();
         assert_eq!((checks.len(), checks[0].status), (1, Status::Warn));
         assert!(checks[0].found.ends_with("(firedancer#11071)"), "{}", checks[0].found);
         assert_eq!(checks[0].remedy, "`rmmod irdma` before `ethtool -L eth7`");

@@ -1,4 +1,4 @@
-//! Echo requests through an AF_XDP socket. The answers go to the kernel, as all that is not the transport's, and a raw socket takes them.
+//! ICMP echo requests through an AF_XDP socket. Replies pass to the kernel, and to a raw socket.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -13,18 +13,17 @@ use spray_nic::sys::monotonic_ns;
 
 pub(super) const REQUESTS: u16 = 16;
 
-/// A peer that answers, and how to reach it.
+/// A peer and the route to it.
 pub(super) struct Echo {
     macs: [[u8; 6]; 2],
     from: IpAddr,
     to: IpAddr,
     answers: Socket,
-    /// Tells the echoes of one queue from those of another.
+    /// Identifies the echoes of a queue.
     id: Cell<u16>,
 }
 
 impl Echo {
-    /// Finds the way to the peer.
     pub(super) fn open(interface: &Interface, to: IpAddr) -> Result<Self, String> {
         let from = interface.own_address(Some(to)).map_err(|error| error.to_string())?;
         let next_hop = interface.next_hop(to).map_err(|error| error.to_string())?;
@@ -45,7 +44,7 @@ impl Echo {
         })
     }
 
-    /// Sends requests by a socket and waits a second for the answers, and for the frames to come back.
+    /// Sends requests, and waits up to a second for replies and completions.
     pub(super) fn run(&self, device: &mut XskDevice) -> Result<(), String> {
         const PATIENCE_NS: u64 = 1_000_000_000;
         let id = self.id.replace(self.id.get().wrapping_add(1));
@@ -90,7 +89,7 @@ impl Echo {
         Ok(frame)
     }
 
-    /// The number of an answer to us, if one comes soon.
+    /// The number of a reply to `id`, if one comes soon.
     fn answer(&self, id: u16) -> Option<u16> {
         let mut packet = [0; 2048];
         let length = (&self.answers).read(&mut packet).ok()?;
@@ -98,7 +97,7 @@ impl Echo {
     }
 }
 
-/// The number of an echo's answer with that identifier. IPv4 packets come with their header.
+/// The number of a reply to `id`. IPv4 packets include their header.
 fn number_of(packet: &[u8], v4: bool, id: u16) -> Option<u16> {
     const ANSWERS: [u8; 2] = [0, 129];
     let header = if v4 { usize::from(packet.first()? & 15) * 4 } else { 0 };

@@ -1,8 +1,8 @@
-//! `spray doctor IF`: all checks of an interface, what `--fix` changes, and what `--undo` restores.
+//! `spray doctor IF`: checks an interface, and changes or restores its settings.
 
 use std::io;
 
-use super::change::Change;
+use super::change::{Change, Setting};
 use super::check::{Check, Group};
 use super::memory::Memory;
 use super::subject::Subject;
@@ -10,10 +10,7 @@ use super::{driver, link, offloads, placement, probe, programs, queues};
 use crate::args::Doctor;
 use crate::failure::{Failure, Outcome};
 
-/// The checks of an interface, by topic, after what `--fix` or `--undo` did.
-///
-/// # Errors
-/// When there is no such interface, or what was there before cannot be kept or read.
+/// Returns the checks of an interface, after `--fix` or `--undo`.
 pub(super) fn examine(name: &str, arguments: &Doctor) -> Outcome<Vec<Group>> {
     let subject = find(name)?;
     let mut groups = Vec::new();
@@ -39,7 +36,7 @@ fn find(name: &str) -> Outcome<Subject> {
     Subject::find(name).map_err(Failure::refused)
 }
 
-/// What the kernel and the driver tell.
+/// Checks that need no sockets.
 fn facts(subject: &Subject) -> Vec<Group> {
     let group = |title, checks| Group { title, checks };
     let mut link = link::checks(subject);
@@ -56,11 +53,12 @@ fn facts(subject: &Subject) -> Vec<Group> {
     ]
 }
 
-/// Changes what is safe to change, each after its old value is on file.
+/// Changes what is safe to change; each old value is saved first.
 fn fix(subject: &Subject) -> Outcome<Vec<Check>> {
     let changes = changes(subject);
     let mut memory = memory(subject)?;
-    let resets = changes.iter().any(|change| change.to.resets_link());
+    // Drivers may take the link down to change other settings.
+    let resets = changes.iter().any(|change| !matches!(change.to, Setting::HashFields { .. }));
     let mut checks = Vec::new();
     for change in &changes {
         memory.keep(&change.from).map_err(|error| failed_at(&memory, &error))?;
@@ -80,21 +78,21 @@ fn changes(subject: &Subject) -> Vec<Change> {
     facts(subject).into_iter().flat_map(|group| group.checks).flat_map(|check| check.changes).collect()
 }
 
-/// Restores what was before the first `--fix`, the last change first.
+/// Restores the settings before the first `--fix`, in reverse order.
 fn undo(subject: &Subject) -> Outcome<Vec<Check>> {
     let memory = memory(subject)?;
-    if memory.before().is_empty() {
+    if memory.saved.before.is_empty() {
         return Ok(vec![Check::ok("undo", "nothing: no --fix has changed this interface since the machine started")]);
     }
     let (mut checks, mut left) = (Vec::new(), Vec::new());
-    for setting in memory.before().iter().rev() {
+    for setting in memory.saved.before.iter().rev() {
         let outcome = setting.apply(&subject.ethtool);
         if outcome.is_err() {
             left.insert(0, setting.clone());
         }
         checks.push(done("", &setting.to_string(), outcome));
     }
-    let path = memory.path().display().to_string();
+    let path = memory.path.display().to_string();
     memory.forget_but(left).map_err(|error| Failure::failed(format!("{path}: {error}")))?;
     probe::wait_for_carrier(&subject.interface);
     Ok(checks)
@@ -107,7 +105,7 @@ fn memory(subject: &Subject) -> Outcome<Memory> {
 }
 
 fn failed_at(memory: &Memory, error: &io::Error) -> Failure {
-    let path = memory.path().display();
+    let path = memory.path.display();
     Failure::refused(format!("{path}: {error}; run as root. Nothing is changed that could not be restored"))
 }
 
@@ -125,7 +123,6 @@ fn done(from: &str, to: &str, outcome: io::Result<()>) -> Check {
 mod tests {
     use spray_nic::net::ethtool::Ethtool;
 
-    use super::super::change::Setting;
     use super::*;
     use crate::doctor::Status;
 

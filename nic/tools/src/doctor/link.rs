@@ -1,4 +1,4 @@
-//! What the interface is, what it is part of, and whether it is ready.
+//! The kind and state of an interface.
 
 use spray_nic::net::Fitness;
 use spray_nic::net::drivers::mtu_limit;
@@ -25,7 +25,7 @@ fn names(subject: &Subject) -> Check {
     }
 }
 
-/// Whether the interface is none to use at all, so that nothing of it is changed or probed.
+/// Whether the interface cannot be used at all, so that it is neither changed nor probed.
 pub(super) fn is_of_no_use(subject: &Subject) -> bool {
     matches!(subject.interface.fitness(&subject.all), Fitness::Unfit(_))
 }
@@ -65,38 +65,33 @@ fn state(subject: &Subject) -> Check {
     let rate = interface.link_bps.map_or("rate unknown".into(), |bps| format!("{} Gb/s", bps as f64 / 1e9));
     match (interface.up, interface.carrier) {
         (false, _) => Check::fail("link", "down", format!("`ip link set {name} up`")),
-        (true, false) => Check::fail(
-            "link",
-            "up, without a signal",
-            "put the cable in, or set the other side up; `ip link` shows LOWER_UP then",
-        ),
+        (true, false) => {
+            let remedy = "connect the cable, or set the other side up; `ip link` shows LOWER_UP then";
+            Check::fail("link", "up, without a signal", remedy)
+        }
         (true, true) => Check::ok("link", format!("up, {rate}, changed {} times", interface.carrier_changes)),
     }
 }
 
 fn addresses(subject: &Subject) -> Check {
-    let addresses: Vec<String> = subject.interface.station().addresses.iter().map(ToString::to_string).collect();
+    let station = subject.interface.station();
+    let addresses: Vec<String> = station.addresses.iter().map(ToString::to_string).collect();
     match addresses.as_slice() {
-        [] => Check::warn(
-            "addresses",
-            "none",
-            format!("`ip address add ADDRESS/BITS dev {}`", subject.interface.station().name),
-        ),
+        [] => Check::warn("addresses", "none", format!("`ip address add ADDRESS/BITS dev {}`", station.name)),
         some => Check::ok("addresses", some.join(", ")),
     }
 }
 
-/// What a frame of ours holds: a page without the kernel's head room and the Ethernet header.
+/// The longest packet in a frame of one page, less the kernel's headroom and the Ethernet header.
 const PAGE_LIMIT: u32 = 4096 - 256 - 14;
 
-/// The MTU of an Ethernet interface for which none was chosen.
 const DEFAULT_MTU: u32 = 1500;
 
 fn mtu(subject: &Subject) -> Check {
     let (mtu, driver) = (subject.interface.mtu, &subject.driver.name);
     let known = mtu_limit(driver);
     let limit = known.unwrap_or(PAGE_LIMIT).min(PAGE_LIMIT);
-    // A veth's other end is on this machine. What is between NICs may not carry longer packets.
+    // Both ends of a veth are on this machine. Between NICs, longer packets may not pass.
     let is_default = mtu == DEFAULT_MTU && driver == "veth";
     if mtu <= limit && !is_default {
         let found = known.map_or(format!("{mtu}; no limit of {driver} is known: the probe tells"), |known| {
@@ -109,11 +104,8 @@ fn mtu(subject: &Subject) -> Check {
     let check = if mtu > PAGE_LIMIT {
         Check::fail("MTU", format!("{mtu}, and a frame of a page holds {PAGE_LIMIT}"), remedy)
     } else if is_default {
-        Check::warn(
-            "MTU",
-            format!("{mtu}, of {limit} with native XDP on {driver}: longer packets cost less a byte"),
-            remedy,
-        )
+        let found = format!("{mtu}, of {limit} with native XDP on {driver}: longer packets cost less a byte");
+        Check::warn("MTU", found, remedy)
     } else {
         Check::warn("MTU", format!("{mtu}: {driver} takes native XDP up to {limit} (ebpf-docs)"), remedy)
     };

@@ -1,14 +1,14 @@
-//! Rights, limits, the machine's size, and leftovers of earlier runs.
+//! Privileges, limits, and the size of the machine.
 
 use std::fs;
 
 use super::check::Check;
 
-/// Capability bits (`linux/capability.h`) and their names, in the order in which `spray` needs them.
+/// Capability bits (`linux/capability.h`), in the order in which `spray` needs them.
 const CAPABILITIES: [(u32, &str); 5] =
     [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW"), (39, "CAP_BPF"), (38, "CAP_PERFMON"), (21, "CAP_SYS_ADMIN")];
 const CAP_IPC_LOCK: u32 = 14;
-/// A demo pins one UMEM of 16 MiB per host.
+/// A UMEM of 16 MiB for each host of the demo.
 const PINNED_BYTES: u64 = 8 * (16 << 20);
 
 pub(super) fn rights() -> Check {

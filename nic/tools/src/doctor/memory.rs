@@ -1,4 +1,4 @@
-//! What an interface was like before `--fix`: a file that outlives the process, so that `--undo` works after a crash as well.
+//! The settings of an interface before `--fix`, in a file so that `--undo` works after a crash.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
@@ -10,26 +10,24 @@ use spray_nic::net::Interface;
 
 use super::change::Setting;
 
-/// Where the files are. It is gone with the next boot, as the settings are.
+/// Lost on reboot, as the settings are.
 const FOLDER: &str = "/run/spray/doctor";
 
-/// The settings of an interface from before the first change.
 #[derive(Debug)]
 pub(super) struct Memory {
-    path: PathBuf,
-    kept: Kept,
+    pub(super) path: PathBuf,
+    pub(super) saved: Saved,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+pub(super) struct Saved {
     interface: String,
     mac: [u8; 6],
-    /// In the order in which they were changed.
-    before: Vec<Setting>,
+    /// In the order of the changes.
+    pub(super) before: Vec<Setting>,
 }
 
 impl Memory {
-    /// The memory of an interface of the calling thread's network namespace.
     pub(super) fn of(interface: &Interface) -> io::Result<Self> {
         let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
         Self::in_folder(Path::new(FOLDER), interface, namespace)
@@ -37,41 +35,32 @@ impl Memory {
 
     fn in_folder(folder: &Path, interface: &Interface, namespace: u64) -> io::Result<Self> {
         let path = folder.join(format!("{}-{}-{namespace}.json", interface.name, interface.index));
-        let none = || Kept { interface: interface.name.clone(), mac: interface.mac, before: Vec::new() };
-        let kept = match fs::read(&path) {
+        let none = || Saved { interface: interface.name.clone(), mac: interface.mac, before: Vec::new() };
+        let saved = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(error) if error.kind() == ErrorKind::NotFound => none(),
             Err(error) => return Err(error),
         };
-        // Numbers of interfaces and namespaces come again: that of another interface is of no use to this one.
-        let kept = if kept.mac == interface.mac { kept } else { none() };
-        Ok(Self { path, kept })
+        // Indices and namespaces are reused, so this may be of another interface.
+        let saved = if saved.mac == interface.mac { saved } else { none() };
+        Ok(Self { path, saved })
     }
 
-    /// The settings of before, in the order in which they were changed.
-    pub(super) fn before(&self) -> &[Setting] {
-        &self.kept.before
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Keeps a value that is about to be changed, on file once this returns. The first value of a setting stays.
+    /// Saves a value before it is changed. Only the first value of a setting is saved.
     pub(super) fn keep(&mut self, setting: &Setting) -> io::Result<()> {
-        if self.kept.before.iter().any(|kept| kept.is_of(setting)) {
+        if self.saved.before.iter().any(|saved| saved.is_of(setting)) {
             return Ok(());
         }
-        self.kept.before.push(setting.clone());
+        self.saved.before.push(setting.clone());
         self.write()
     }
 
-    /// Forgets what has been restored, all but `left`.
+    /// Removes all saved values except `left`.
     pub(super) fn forget_but(mut self, left: Vec<Setting>) -> io::Result<()> {
         if left.is_empty() {
             return fs::remove_file(&self.path);
         }
-        self.kept.before = left;
+        self.saved.before = left;
         self.write()
     }
 
@@ -80,7 +69,7 @@ impl Memory {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let fresh = self.path.with_extension("new");
         let mut file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(&serde_json::to_vec_pretty(&self.kept)?)?;
+        file.write_all(&serde_json::to_vec_pretty(&self.saved)?)?;
         file.sync_all()?;
         fs::rename(&fresh, &self.path)
     }
@@ -108,12 +97,12 @@ mod tests {
             memory.keep(&setting).unwrap();
         }
         let before = [Setting::Mtu(9000), feature("a", true), feature("b", false)];
-        assert_eq!((memory.before(), open(1).before()), (&before[..], &before[..]), "on file as well");
-        assert!(open(2).before().is_empty(), "another interface of the same name and number");
+        assert_eq!([&memory.saved.before, &open(1).saved.before], [&before; 2], "on file as well");
+        assert!(open(2).saved.before.is_empty(), "another interface of the same name and number");
         open(1).forget_but(vec![feature("a", true)]).unwrap();
-        assert_eq!(open(1).before(), [feature("a", true)]);
+        assert_eq!(open(1).saved.before, [feature("a", true)]);
         open(1).forget_but(Vec::new()).unwrap();
-        assert!(open(1).before().is_empty() && !memory.path().exists());
+        assert!(open(1).saved.before.is_empty() && !memory.path.exists());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the NIC or the kernel does to frames before the program sees them.
+//! Offloads that modify frames before the program.
 
 use spray_nic::net::ethtool::Pause;
 
@@ -7,12 +7,14 @@ use super::check::Check;
 use super::subject::Subject;
 
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
-    let pause = subject.ethtool.pause().map(|settings| pause(settings, subject.name()));
-    let pause = pause.unwrap_or_else(|_| Check::ok("pause", "the driver has no pause frames"));
+    let pause = match subject.ethtool.pause() {
+        Ok(settings) => pause(settings, subject.name()),
+        Err(_) => Check::ok("pause", "the driver has no pause frames"),
+    };
     vec![merging(subject), generic_merging(subject), vlan(subject), pause]
 }
 
-/// Features that make one packet of several.
+/// Features that merge packets.
 const MERGING: [&str; 4] = ["rx-lro", "rx-gro-hw", "rx-udp-gro-forwarding", "rx-gro-list"];
 
 fn merging(subject: &Subject) -> Check {
@@ -20,15 +22,11 @@ fn merging(subject: &Subject) -> Check {
     if on.is_empty() {
         return Check::ok("merging", format!("none of {} is on", MERGING.join(", ")));
     }
-    off(
-        "merging",
-        subject,
-        &on,
-        "packets are merged, or native XDP is refused (firedancer, ethtool-offloads.c; bcc#1833)",
-    )
+    let why = "packets are merged, or native XDP is refused (firedancer, ethtool-offloads.c; bcc#1833)";
+    off("merging", subject, &on, why)
 }
 
-/// GRO comes after a program in the driver, and before one in the generic path.
+/// GRO comes after native XDP, and before generic XDP.
 fn generic_merging(subject: &Subject) -> Check {
     let native = subject.declared.is_none_or(|declared| declared.native());
     match subject.on(&["rx-gro"]) {
@@ -39,15 +37,17 @@ fn generic_merging(subject: &Subject) -> Check {
 }
 
 fn off(check: &'static str, subject: &Subject, on: &[&str], why: &str) -> Check {
-    let arguments: Vec<String> = on.iter().map(|name| format!("{name} off")).collect();
-    let remedy = format!("`ethtool -K {} {}`", subject.name(), arguments.join(" "));
     let found = format!("{} on: {why}", on.join(", "));
-    Check::warn(check, found, remedy).mended_by(on.iter().map(|name| Change::turn_off(name)))
+    Check::warn(check, found, turn_off(subject, on)).mended_by(on.iter().map(|name| Change::turn_off(name)))
 }
 
-/// Tags that the NIC takes off or filters matter where there are VLANs. They are others' interfaces, so `--fix` leaves this alone.
+fn turn_off(subject: &Subject, features: &[&str]) -> String {
+    let arguments: Vec<String> = features.iter().map(|name| format!("{name} off")).collect();
+    format!("`ethtool -K {} {}`", subject.name(), arguments.join(" "))
+}
+
+/// `--fix` leaves these, since they affect the interfaces of VLANs.
 fn vlan(subject: &Subject) -> Check {
-    let name = subject.name();
     let is_on_it = |other: &&spray_nic::net::Interface| {
         other.kind.as_deref() == Some("vlan") && other.lower == Some(subject.interface.index)
     };
@@ -56,22 +56,15 @@ fn vlan(subject: &Subject) -> Check {
     if vlans.is_empty() {
         return Check::ok("VLAN", "none on this interface");
     }
+    let vlans = vlans.join(", ");
     if on.is_empty() {
-        return Check::ok(
-            "VLAN",
-            format!("{} on it; tags stay in the frames, which go to the kernel", vlans.join(", ")),
-        );
+        return Check::ok("VLAN", format!("{vlans} on it; tags stay in the frames, which go to the kernel"));
     }
-    let found = format!(
-        "{} on it, and {}: the program sees no tags, or no frames (p4c-xdp#38)",
-        vlans.join(", "),
-        on.join(", ")
-    );
-    let arguments: Vec<String> = on.iter().map(|name| format!("{name} off")).collect();
-    Check::warn("VLAN", found, format!("`ethtool -K {name} {}`, if peers are in a VLAN", arguments.join(" ")))
+    let found = format!("{vlans} on it, and {}: the program sees no tags, or no frames (p4c-xdp#38)", on.join(", "));
+    Check::warn("VLAN", found, format!("{}, if peers are in a VLAN", turn_off(subject, &on)))
 }
 
-/// Only who runs the fabric knows whether it is meant to be lossless.
+/// The operator decides whether the fabric is lossless.
 fn pause(settings: Pause, name: &str) -> Check {
     if !settings.rx && !settings.tx {
         return Check::ok("pause", "off");

@@ -1,4 +1,4 @@
-//! Where the NIC, its interrupts and this process are, and what lies between the NIC and memory.
+//! The location of the NIC, its interrupts and this process, and the bus between NIC and memory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     vec![node(subject), bus(subject), interrupts(subject), balancing(), iommu(subject), polling(subject)]
 }
 
-/// CPUs of the NUMA node of the NIC, where the machine has several nodes.
+/// The NUMA node of the NIC and its CPUs, if there are several nodes.
 fn own_cpus(subject: &Subject) -> Option<(String, BTreeSet<u32>)> {
     let node = subject.device_file("numa_node").filter(|node| node != "-1")?;
     let several = Path::new("/sys/devices/system/node/node1").exists();
@@ -35,7 +35,6 @@ fn node(subject: &Subject) -> Check {
     Check::warn("NUMA", found, format!("`taskset -c {names} spray ...`"))
 }
 
-/// What the slot carries each way, and what the NIC could.
 fn bus(subject: &Subject) -> Check {
     let speed = |which: &str| {
         let gts = subject.device_file(&format!("{which}_link_speed"))?.split(' ').next()?.parse().ok()?;
@@ -54,7 +53,7 @@ fn bus(subject: &Subject) -> Check {
     Check::ok("PCIe", found)
 }
 
-/// Bits that so many GT/s and lanes carry: two of ten are lost up to 5 GT/s, and two of 130 above.
+/// Less the overhead of encoding: 8b/10b up to 5 GT/s, 128b/130b above.
 fn pcie_gbps(gts: f64, lanes: u32) -> f64 {
     gts * f64::from(lanes) * if gts <= 5.0 { 0.8 } else { 128.0 / 130.0 }
 }
@@ -72,11 +71,8 @@ fn interrupts(subject: &Subject) -> Check {
     let found = format!("{} on CPUs {}", numbers.len(), ranges(&cpus));
     match own_cpus(subject) {
         Some((node, own)) if !cpus.is_subset(&own) => {
-            let remedy = format!(
-                "`echo CPU > /proc/irq/NUMBER/smp_affinity_list` with a CPU of {} each, for {}",
-                ranges(&own),
-                numbers.join(", ")
-            );
+            let (own, irqs) = (ranges(&own), numbers.join(", "));
+            let remedy = format!("`echo CPU > /proc/irq/IRQ/smp_affinity_list` with a CPU of {own}, for IRQs {irqs}");
             Check::warn("interrupts", format!("{found}, not all at node {node} as the NIC is"), remedy)
         }
         _ => Check::ok("interrupts", found),
@@ -84,32 +80,28 @@ fn interrupts(subject: &Subject) -> Check {
 }
 
 fn balancing() -> Check {
-    if processes().any(|(_, name)| name == "irqbalance") {
-        return Check::warn(
-            "irqbalance",
-            "runs, and moves interrupts onto the cores of the command",
-            "`systemctl stop irqbalance`, or IRQBALANCE_BANNED_CPULIST in its settings",
-        );
+    if !processes().any(|(_, name)| name == "irqbalance") {
+        return Check::ok("irqbalance", "does not run");
     }
-    Check::ok("irqbalance", "does not run")
+    let remedy = "`systemctl stop irqbalance`, or IRQBALANCE_BANNED_CPULIST in its settings";
+    Check::warn("irqbalance", "runs, and moves interrupts onto the cores of the command", remedy)
 }
 
 fn iommu(subject: &Subject) -> Check {
     match subject.device_file("iommu_group/type").as_deref() {
         None => Check::ok("IOMMU", "none between the device and memory"),
         Some("identity") => Check::ok("IOMMU", "passes addresses through"),
-        Some(kind) => Check::warn(
-            "IOMMU",
-            format!("{kind}: every buffer is mapped, which costs a part of the rate"),
-            "`iommu=pt` on the kernel's command line, where devices are trusted",
-        ),
+        Some(kind) => {
+            let remedy = "`iommu=pt` on the kernel's command line, where devices are trusted";
+            Check::warn("IOMMU", format!("{kind}: every buffer is mapped, which reduces the rate"), remedy)
+        }
     }
 }
 
-/// The settings alone put interrupts off for all programs, and poll for none.
+/// Without a socket that polls, these settings only delay interrupts.
 fn polling(subject: &Subject) -> Check {
     const FILES: [&str; 2] = ["napi_defer_hard_irqs", "gro_flush_timeout"];
-    let values = FILES.map(|file| subject.interface_file(file));
+    let values = FILES.map(|file| subject.interface.folder().and_then(|folder| text(folder.join(file))));
     let [Some(defer), Some(timeout)] = values else {
         return Check::ok("busy polling", "unknown: /sys is another network namespace's");
     };
@@ -117,12 +109,9 @@ fn polling(subject: &Subject) -> Check {
     if (defer.as_str(), timeout.as_str()) == ("0", "0") {
         return Check::ok("busy polling", format!("{found}: interrupts come at once"));
     }
-    let name = subject.name();
-    Check::warn(
-        "busy polling",
-        format!("{found}: without a socket that polls, as of a command with --busy-poll, frames only come later"),
-        format!("`for f in {}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll", FILES.join(" ")),
-    )
+    let (name, files) = (subject.name(), FILES.join(" "));
+    let remedy = format!("`for f in {files}; do echo 0 > /sys/class/net/{name}/$f; done`, unless programs poll");
+    Check::warn("busy polling", format!("{found}: without a socket that polls, frames only arrive later"), remedy)
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -132,7 +121,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The numbers of `0-3,8`.
+/// Parses a list such as `0-3,8`.
 fn list(text: &str) -> BTreeSet<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -141,7 +130,6 @@ fn list(text: &str) -> BTreeSet<u32> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// `0-3,8` of numbers.
 fn ranges(numbers: &BTreeSet<u32>) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {

@@ -1,4 +1,4 @@
-//! What sockets on the interface can do in fact: each queue is bound in each mode, told to send nothing, and echoes go to a peer.
+//! Opens sockets on each queue in each mode, sends from them, and exchanges echoes with a peer.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -31,20 +31,14 @@ pub(super) fn checks(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
 
 fn run(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let before = &subject.interface;
-    // As many as the program compares; which, does not matter to a probe.
+    // The number is limited; a probe works with any.
     let station = before.station();
     let addresses = &station.addresses[..station.addresses.len().min(SteerProgram::ADDRESSES)];
     let attached = SteerProgram::load(station.mac, addresses, Ports::DEFAULT)
         .and_then(|mut steer| steer.attach(before.index).map(|_| steer));
     let steer = match attached {
         Ok(steer) => steer,
-        Err(error) => {
-            return vec![Check::fail(
-                "attach",
-                error.to_string(),
-                "run as root; the lines above may tell what the driver minds",
-            )];
-        }
+        Err(error) => return vec![Check::fail("attach", error.to_string(), "run as root; see also the lines above")],
     };
     let mut checks = vec![attach(steer.refusal(), subject)];
     wait_for_carrier(before);
@@ -58,15 +52,14 @@ fn attach(refusal: Option<&str>, subject: &Subject) -> Check {
     let also = if subject.driver.name == "veth" { " (of a veth, the other side's counts)" } else { "" };
     match refusal {
         None => Check::ok("attach", "native: the program runs in the driver"),
-        Some(why) => Check::warn(
-            "attach",
-            format!("generic: frames take the kernel's slow path, since the driver refuses the program: {why}"),
-            format!("drivers mind long MTUs{also}, many queues and LRO: see above"),
-        ),
+        Some(why) => {
+            let remedy = format!("common reasons are a long MTU{also}, many queues and LRO: see above");
+            Check::warn("attach", format!("generic (slow), since the driver refuses the program: {why}"), remedy)
+        }
     }
 }
 
-/// Both modes on each queue, with echoes where there is a peer.
+/// Tries both modes on each queue, with echoes if there is a peer.
 fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut unreachable =
@@ -76,13 +69,13 @@ fn echoes(subject: &Subject, peer: Option<IpAddr>) -> Vec<Check> {
         let attempt = |queue| (queue, try_queue(subject, queue, mode, echo.as_ref()));
         checks.push(match danger(&subject.driver.name, subject.kernel, mode) {
             Some(why) => Check::warn(check, format!("left out: {why}"), "give --copy to spray's commands"),
-            None => told(check, (0..subject.queues()).map(attempt).collect(), echo.is_some(), subject),
+            None => summary(check, (0..subject.queues()).map(attempt).collect(), echo.is_some(), subject),
         });
     }
     checks
 }
 
-/// Why not even a probe tries a mode: what others found may take the NIC away, or the machine.
+/// Why a mode is not tried: others lost the NIC or the machine by it.
 fn danger(driver: &str, kernel: Kernel, mode: BindMode) -> Option<String> {
     match (mode, drivers::zero_copy(driver, kernel)) {
         (BindMode::ZeroCopy, Trust::Broken { why, source }) => Some(format!("{why} ({source})")),
@@ -95,11 +88,11 @@ enum Trouble {
     Failed(String),
 }
 
-/// Opens a queue and sends by it. A driver that wants to be woken but does not say so (bpf-examples#117) is tried a second time.
+/// Tries again without need-wakeup, which some drivers announce wrongly (bpf-examples#117).
 fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>) -> Result<(), Trouble> {
     let asked = XskConfig { mode, ..XskConfig::new(subject.name(), queue) };
     let mut device = open(&asked)?;
-    // Some drivers let a socket bind, and refuse to send (firedancer#273, #4266).
+    // Some drivers bind a socket, but refuse to send (firedancer#273, #4266).
     match SockRef::from(&device.as_fd()).send_with_flags(&[], libc::MSG_DONTWAIT) {
         Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS)) => {
             return Err(Trouble::Failed(format!("it binds, and does not send: {error}")));
@@ -109,13 +102,9 @@ fn try_queue(subject: &Subject, queue: u32, mode: BindMode, echo: Option<&Echo>)
     let Some(echo) = echo else { return Ok(()) };
     echo.run(&mut device).map_err(|why| {
         drop(device);
-        let awake =
-            open(&XskConfig { need_wakeup: false, ..asked }).is_ok_and(|mut device| echo.run(&mut device).is_ok());
-        Trouble::Failed(if awake {
-            format!("{why}; all did without the option that lets the driver sleep")
-        } else {
-            why
-        })
+        let awake = open(&XskConfig { need_wakeup: false, ..asked });
+        let works = awake.is_ok_and(|mut device| echo.run(&mut device).is_ok());
+        Trouble::Failed(if works { format!("{why}; all did without XDP_USE_NEED_WAKEUP") } else { why })
     })
 }
 
@@ -126,7 +115,7 @@ fn open(config: &XskConfig) -> Result<XskDevice, Trouble> {
     })
 }
 
-fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: bool, subject: &Subject) -> Check {
+fn summary(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: bool, subject: &Subject) -> Check {
     let all = outcomes.len();
     if outcomes.iter().all(|(_, outcome)| matches!(outcome, Err(Trouble::NoMode))) {
         return no_mode(check, subject);
@@ -142,42 +131,35 @@ fn told(check: &'static str, outcomes: Vec<(u32, Result<(), Trouble>)>, echoed: 
         return Check::ok(check, format!("{all} of {all} queues bind and send{answers}"));
     }
     match check {
-        "copy" => {
-            Check::fail(check, failed.join("\n"), "every driver can do this: the lines above may tell what is wrong")
-        }
+        "copy" => Check::fail(check, failed.join("\n"), "every driver can do this: see the lines above for the reason"),
         _ => Check::warn(check, failed.join("\n"), "give --copy to spray's commands"),
     }
 }
 
-/// Without zero-copy; a driver that declares it has a reason, which the kernel does not tell.
 fn no_mode(check: &'static str, subject: &Subject) -> Check {
     match subject.declared {
-        Some(declared) if declared.zero_copy() => Check::warn(
-            check,
-            "the driver declares it, and refuses every queue",
-            "see MTU, queues and rings above, and `dmesg`; --copy does without",
-        ),
+        Some(declared) if declared.zero_copy() => {
+            let remedy = "see MTU, queues and rings above, and `dmesg`; --copy does without";
+            Check::warn(check, "the driver declares it, and refuses every queue", remedy)
+        }
         _ => Check::ok(check, "the driver has none: the kernel copies"),
     }
 }
 
-/// Some drivers take the link down for seconds when a program or a socket comes.
+/// Some drivers take the link down when a program is attached or a socket is bound.
 fn resets(before: &Interface) -> Check {
     wait_for_carrier(before);
     let now = Interface::find(&before.name).map_or(before.carrier_changes, |now| now.carrier_changes);
     match now.saturating_sub(before.carrier_changes) {
         0 => Check::ok("link resets", "none while sockets came and went"),
-        changes => Check::warn(
-            "link resets",
-            format!(
-                "the link changed {changes} times while sockets came and went: what is sent then is lost (ipgen#46)"
-            ),
-            "begin with the receiver, and let a switch's port come up at once (portfast)",
-        ),
+        changes => {
+            let found = format!("the link changed {changes} times meanwhile, losing frames (ipgen#46)");
+            Check::warn("link resets", found, "start the receiver first, and enable portfast on the switch's port")
+        }
     }
 }
 
-/// Waits until the link is there again, if it was before, for ten seconds at most.
+/// Waits up to ten seconds for the carrier, if it was there before.
 pub(super) fn wait_for_carrier(before: &Interface) {
     let is_back = || !before.carrier || Interface::find(&before.name).is_ok_and(|now| now.carrier);
     for _ in 0..100 {
@@ -205,14 +187,14 @@ mod tests {
     fn queues_that_differ_are_told_one_by_one() {
         let subject = Subject::find("lo").unwrap();
         let outcomes = || vec![(0, Ok(())), (1, Err(Trouble::Failed("it binds, and does not send".into())))];
-        let copy = told("copy", outcomes(), false, &subject);
+        let copy = summary("copy", outcomes(), false, &subject);
         assert_eq!((copy.status, copy.found.as_str()), (Status::Fail, "queue 1: it binds, and does not send"));
-        let zero = told("zero-copy", vec![(0, Ok(())), (1, Err(Trouble::NoMode))], false, &subject);
+        let zero = summary("zero-copy", vec![(0, Ok(())), (1, Err(Trouble::NoMode))], false, &subject);
         assert_eq!(
             (zero.status, zero.found.as_str()),
             (Status::Warn, "queue 1: the driver has no zero-copy mode on it")
         );
-        let all = told("zero-copy", vec![(0, Ok(())), (1, Ok(()))], true, &subject);
+        let all = summary("zero-copy", vec![(0, Ok(())), (1, Ok(()))], true, &subject);
         assert_eq!(all.found, "2 of 2 queues bind and send, 16 echoes of each came back");
     }
 }

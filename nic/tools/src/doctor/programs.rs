@@ -1,5 +1,3 @@
-//! Other programs on the interface: which, and whose.
-
 use spray_nic::xdp::{AttachMode, Occupant};
 
 use super::check::Check;

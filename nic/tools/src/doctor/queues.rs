@@ -1,4 +1,4 @@
-//! The queues of the NIC: how many, how long their rings are, and what spreads packets over them.
+//! Queues, rings, RSS and steering rules of the NIC.
 
 use spray_nic::Ports;
 use spray_nic::device::XskConfig;
@@ -13,26 +13,18 @@ use super::subject::Subject;
 pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     let (ethtool, name) = (&subject.ethtool, subject.name());
     let ours = XskConfig::new("", 0).fill_ring;
-    let by_flow = |flow| {
-        let fields = ethtool.hash_fields(flow).map(|fields| hashing(flow, fields, subject.queues(), name));
-        fields.unwrap_or_else(|_| Check::ok(title(flow), "the driver does not report its RSS hash fields"))
+    let by_flow = |flow| match ethtool.hash_fields(flow) {
+        Ok(fields) => hashing(flow, fields, subject.queues(), name),
+        Err(_) => Check::ok(title(flow), "the driver does not report its RSS hash fields"),
     };
-    let rings = ethtool.rings().map(|sizes| rings(sizes, ours, name));
-    let rings = rings.unwrap_or_else(|_| Check::ok("rings", "the driver has none to set"));
     let [v4, v6] = UdpFlow::ALL.map(by_flow);
-    vec![
-        queues(subject.channels, name),
-        rings,
-        v4,
-        v6,
-        table(subject),
-        rules(
-            ethtool.feature(Feature::NTUPLE).ok().flatten(),
-            &subject.driver.name,
-            &ethtool.rules().unwrap_or_default(),
-            name,
-        ),
-    ]
+    let rings = match ethtool.rings() {
+        Ok(sizes) => rings(sizes, ours, name),
+        Err(_) => Check::ok("rings", "the driver has none to set"),
+    };
+    let (ntuple, present) = (ethtool.feature(Feature::NTUPLE).ok().flatten(), ethtool.rules().unwrap_or_default());
+    let rules = rules(ntuple, &subject.driver.name, &present, name);
+    vec![queues(subject.channels, name), rings, v4, v6, table(subject), rules]
 }
 
 fn queues(channels: Channels, name: &str) -> Check {
@@ -52,8 +44,7 @@ fn queues(channels: Channels, name: &str) -> Check {
     Check::ok("queues", format!("{queues} of {most} at most{small}"))
 }
 
-/// The rings of the NIC, which become at least as long as those of our sockets, of `ours` slots. Where they are longer, the sockets' grow
-/// with them.
+/// The rings of the NIC should be at least as long as our sockets' (`ours`), which grow with them.
 fn rings(rings: RingSizes, ours: u32, name: &str) -> Check {
     let found = format!("rx {} tx {}, of {} and {} at most", rings.rx, rings.tx, rings.most_rx, rings.most_tx);
     let rx = rings.rx.max(ours.min(rings.most_rx));
@@ -106,38 +97,28 @@ fn table(subject: &Subject) -> Check {
     Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
-/// Whether the driver heeds rules by which frames come to the queue of their thread, or could; `None` where it has none. And which there are
-/// for our ports, so that commands put theirs in place of them.
+/// `heeds` is whether rules are enabled, `None` if unsupported. Commands replace rules for our
+/// ports.
 fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check {
     let there = match there.iter().filter(|rule| Ports::DEFAULT.contain(rule.port)).count() {
         0 => String::new(),
-        rules => format!(
-            "; {rules} are there for our ports, of somebody else or of a command that was killed, and away while others run"
-        ),
+        rules => format!("; {rules} are there for our ports, of another program or a killed command"),
     };
     match heeds {
-        None => Check::ok("rules", "the driver has none: threads hand each other what comes by another's queue"),
-        Some(true) => Check::ok(
-            "rules",
-            format!(
-                "by destination port, if the NIC has room for 64: commands with several threads or --queue set them, and take them back{there}"
-            ),
-        ),
+        None => Check::ok("rules", "the driver has none: threads forward frames to each other"),
+        Some(true) => {
+            Check::ok("rules", format!("on: commands with several threads or --queue set and remove 64{there}"))
+        }
         Some(false) if drivers::resets_for_rules(driver) => {
             let feature = |on| Setting::Feature { name: Feature::NTUPLE.into(), on };
-            Check::warn(
-                "rules",
-                format!("off, and {driver} resets its link to heed them: threads hand each other what comes by another's queue"),
-                format!("`ethtool -K {name} ntuple on`"),
-            )
-            .mended_by([Change { from: feature(false), to: feature(true) }])
+            let found =
+                format!("off, and {driver} resets its link to enable them: threads forward frames to each other");
+            Check::warn("rules", found, format!("`ethtool -K {name} ntuple on`"))
+                .mended_by([Change { from: feature(false), to: feature(true) }])
         }
-        Some(false) => Check::ok(
-            "rules",
-            format!(
-                "off now; commands with several threads or --queue turn them on, set 64, and take everything back{there}"
-            ),
-        ),
+        Some(false) => {
+            Check::ok("rules", format!("off: commands with several threads or --queue enable them meanwhile{there}"))
+        }
     }
 }
 

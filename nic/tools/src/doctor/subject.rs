@@ -1,4 +1,4 @@
-//! All that is known of the interface that is examined, asked once.
+//! The interface under examination.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,24 @@ use spray_nic::net::drivers::{self, Kernel};
 use spray_nic::net::ethtool::{Channels, DriverInfo, Ethtool, Feature};
 use spray_nic::net::{Interface, NetError};
 
-/// The interface, its driver and its device.
 #[derive(Debug)]
 pub(super) struct Subject {
-    /// The name it was asked for by.
     pub(super) asked: String,
     pub(super) interface: Interface,
-    /// All interfaces of its network namespace.
+    /// All interfaces of the network namespace.
     pub(super) all: Vec<Interface>,
     pub(super) ethtool: Ethtool,
     pub(super) driver: DriverInfo,
     pub(super) kernel: Kernel,
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not report it.
     pub(super) declared: Option<Declared>,
     pub(super) channels: Channels,
     pub(super) features: Vec<Feature>,
-    /// Its folder in /sys, where the device is one of this machine's.
+    /// The folder in /sys, if the device is visible.
     pub(super) device: Option<PathBuf>,
 }
 
 impl Subject {
-    /// Asks for an interface of the calling thread's network namespace.
     pub(super) fn find(name: &str) -> Result<Self, NetError> {
         let interface = Interface::find(name)?;
         let ethtool = Ethtool::open(&interface.name)?;
@@ -51,7 +48,7 @@ impl Subject {
         &self.interface.name
     }
 
-    /// Queues on which frames arrive; one where the driver does not tell.
+    /// Receive queues; one if unknown.
     pub(super) fn queues(&self) -> u32 {
         self.channels.receiving().max(1)
     }
@@ -66,28 +63,22 @@ impl Subject {
         features.iter().copied().filter(|name| can(name)).collect()
     }
 
-    /// The interface that it is a part of.
+    /// The bridge or bond that it is a member of.
     pub(super) fn master(&self) -> Option<&Interface> {
         self.all.iter().find(|other| Some(other.index) == self.interface.master)
     }
 
-    /// A file of the device in /sys, without the line's end.
     pub(super) fn device_file(&self, name: &str) -> Option<String> {
         self.device.as_ref().and_then(|device| text(device.join(name)))
     }
-
-    /// A file of the interface in /sys, without the line's end.
-    pub(super) fn interface_file(&self, name: &str) -> Option<String> {
-        self.interface.folder().and_then(|folder| text(folder.join(name)))
-    }
 }
 
-/// The text of a small file, without the line's end.
+/// The content of a small file, trimmed.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_string())
 }
 
-/// The device's folder: by where the driver says that it is, or that of the interface.
+/// The device's folder: by the driver's bus address, or that of the interface.
 fn device(driver: &DriverInfo, interface: &Interface) -> Option<PathBuf> {
     let by_bus = Path::new("/sys/bus/pci/devices").join(&driver.bus);
     if !driver.bus.is_empty() && by_bus.exists() {

@@ -1,4 +1,5 @@
-//! The doctor and a veth, with each fault put there. Each test has network namespaces of its own, which end with its threads.
+//! The doctor on a veth with injected faults. Each test has its own network namespaces, which end
+//! with its threads.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -15,7 +16,8 @@ use super::*;
 
 const PEER: &str = "10.79.0.2";
 
-/// Runs `test` in a namespace with `eth0`, a veth of two queues whose other end answers echoes at [`PEER`] in another namespace.
+/// Runs `test` in a namespace with `eth0`, a veth of two queues, and a responder at [`PEER`] in
+/// another namespace.
 fn on_veth(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
@@ -30,7 +32,7 @@ fn on_veth(test: impl FnOnce() + Send) {
             wait.recv().unwrap();
             ip(&format!("address add {PEER}/24 dev eth0"));
             ip("link set eth0 up");
-            // The test ends, well or not, when it drops its side.
+            // Ends when the test drops its side.
             let _ = ended.recv();
         });
         let run = move || {
@@ -49,7 +51,7 @@ fn on_veth(test: impl FnOnce() + Send) {
     });
 }
 
-/// Runs `ip` in this thread's namespace; whether it did what was asked.
+/// Runs `ip` in this thread's namespace, and returns whether it succeeded.
 fn tried(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).output().expect("iproute2 is installed").status.success()
 }
@@ -68,7 +70,6 @@ fn carrier() {
     panic!("the other end did not come up");
 }
 
-/// What the doctor says of an interface.
 fn doctor(interface: &str, change: impl FnOnce(&mut Doctor)) -> Vec<Check> {
     let mut arguments = Doctor { interface: None, peer: None, fix: false, undo: false, no_probe: false };
     change(&mut arguments);
@@ -91,7 +92,7 @@ fn find<'a>(checks: &'a [Check], name: &str) -> &'a Check {
     checks.iter().find(|check| check.check == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
 }
 
-/// Expects a check to have ended so, with this in what it found and in its remedy.
+/// Expects a check with this status, and these parts of its finding and remedy.
 fn expect(checks: &[Check], name: &str, status: Status, (found, remedy): (&str, &str)) {
     let check = find(checks, name);
     assert!(check.status == status && check.found.contains(found) && check.remedy.contains(remedy), "{check:#?}");
@@ -182,7 +183,7 @@ fn another_program_is_named_with_its_owner_and_left_alone() {
 #[test]
 fn a_driver_that_refuses_the_program_is_told() {
     on_veth(|| {
-        // A veth takes the program if it never sends a frame that is too long for a buffer of its other end.
+        // A veth accepts the program if its frames fit the buffers of the other end.
         ip("link add eth1 type veth peer name eth2");
         for interface in ["eth1", "eth2"] {
             ip(&format!("link set {interface} mtu 9000 up"));
@@ -196,7 +197,7 @@ fn a_driver_that_refuses_the_program_is_told() {
     });
 }
 
-/// Bonds and others are checked where the kernel has them; `fitness` has all of them.
+/// Only if the kernel supports them; `fitness` covers all kinds.
 #[test]
 fn what_an_interface_really_is_is_told() {
     on_veth(|| {
@@ -239,7 +240,7 @@ fn what_is_fixed_is_restored_to_what_it_was_at_first() {
         expect(&checks, "MTU", Status::Ok, ("3506", ""));
         expect(&checks, "merging", Status::Ok, ("none of", ""));
         assert_eq!(state(), (3506, Some(false)));
-        // A second time, from another value.
+        // Again, from another value.
         ip("link set eth0 mtu 4000");
         expect(&fix(), "set", Status::Ok, ("mtu 4000 -> mtu 3506", ""));
         ip("link set eth0 mtu 1500");

@@ -1,4 +1,4 @@
-//! What is served, as Prometheus reads it.
+//! Storage and OpenMetrics encoding of metrics.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-/// All values of one name.
+/// A family of values with the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name without the prefix `spray_` and the suffix `_total`.
+    /// The name without the prefix `spray_` and the suffix `_total`.
     pub name: String,
-    /// What it counts, without a full stop.
+    /// The description, without a full stop.
     pub help: String,
-    /// Whether it only grows; a gauge otherwise.
+    /// Whether it is a counter; a gauge otherwise.
     pub is_counter: bool,
     /// Labels and values.
     pub values: Vec<(Labels, f64)>,
-    /// Of a histogram: the upper bound of each bucket, the last of them `f64::MAX`, and the samples in it. Its only value is the sum of its samples.
+    /// Of a histogram: upper bounds (the last is `f64::MAX`) and counts. Its value is the sum.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -28,29 +28,28 @@ pub struct Metric {
 pub type Labels = Vec<(&'static str, String)>;
 
 impl Metric {
-    /// A counter; values are added later.
+    /// Creates a counter without values.
     pub fn counter(name: impl Into<String>, help: impl Into<String>) -> Self {
         Self { name: name.into(), help: help.into(), is_counter: true, values: Vec::new(), buckets: Vec::new() }
     }
 
-    /// A gauge.
+    /// Creates a gauge without values.
     pub fn gauge(name: impl Into<String>, help: impl Into<String>) -> Self {
         Self { is_counter: false, ..Self::counter(name, help) }
     }
 
-    /// A histogram without labels: the sum of its samples and its buckets.
+    /// Creates a histogram without labels.
     pub fn histogram(name: impl Into<String>, help: impl Into<String>, sum: f64, buckets: Vec<(f64, u64)>) -> Self {
         Self { buckets, ..Self::gauge(name, help).with(Labels::new(), sum) }
     }
 
-    /// With one more value.
+    /// Adds a value.
     #[must_use]
     pub fn with(mut self, labels: Labels, value: f64) -> Self {
         self.values.push((labels, value));
         self
     }
 
-    /// Adds the values of the same name in another part.
     fn add(&mut self, other: &Self) {
         for (labels, value) in &other.values {
             match self.values.iter_mut().find(|(known, _)| known == labels) {
@@ -62,11 +61,10 @@ impl Metric {
     }
 }
 
-/// What is served: the sum of its parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board(Arc<Mutex<Vec<Vec<Metric>>>>);
 
-/// One thread's part of what is served, which it puts there now and then, whole.
+/// The metrics of one thread.
 #[derive(Debug)]
 pub struct Section {
     board: Board,
@@ -74,14 +72,13 @@ pub struct Section {
 }
 
 impl Section {
-    /// Replaces the part.
+    /// Replaces the metrics of this section.
     pub fn put(&self, metrics: Vec<Metric>) {
         self.board.parts()[self.place] = metrics;
     }
 }
 
 impl Board {
-    /// One more part, empty.
     pub(super) fn part(&self) -> Section {
         let mut parts = self.parts();
         parts.push(Vec::new());
@@ -92,7 +89,6 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All parts together: values of one name with the same labels add up.
     fn sum(&self) -> Vec<Metric> {
         let parts = self.parts();
         let Some((first, others)) = parts.split_first() else { return Vec::new() };
@@ -106,7 +102,6 @@ impl Board {
         sum
     }
 
-    /// The metrics as OpenMetrics 1.0, which Prometheus reads.
     pub(super) fn text(&self) -> Result<String, fmt::Error> {
         let (mut registry, mut text) = (Registry::with_prefix("spray"), String::new());
         registry.register_collector(Box::new(self.clone()));
@@ -130,7 +125,7 @@ impl Collector for Board {
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
             for (labels, value) in values {
                 let labels: Labels = labels.iter().map(|(name, value)| (*name, escaped(value))).collect();
-                // The encoder of a family writes braces around no labels, too.
+                // The encoder of a family writes braces even without labels.
                 match labels.is_empty() {
                     true => write(&mut family, *is_counter, *value)?,
                     false => write(&mut family.encode_family(&labels)?, *is_counter, *value)?,
@@ -145,7 +140,6 @@ fn write(encoder: &mut MetricEncoder<'_>, is_counter: bool, value: f64) -> Resul
     if is_counter { encoder.encode_counter::<NoLabelSet, _, u64>(&value, None) } else { encoder.encode_gauge(&value) }
 }
 
-/// A label's value as the format has it; the encoder leaves it as it is.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! HTTP for metrics: one thread, few connections, nothing but `/metrics`.
+//! The HTTP server for `/metrics`, on one thread.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -13,15 +13,14 @@ use tokio::task::AbortHandle;
 use super::board::Board;
 use crate::failure::{Failure, Outcome};
 
-/// Most connections at a time. Of more, the oldest ends: a request takes no time, so it is the slowest.
+/// Beyond this limit the oldest is closed, which is the slowest, since requests are short.
 pub(super) const CONNECTIONS: usize = 16;
-/// Most bytes of a request's head, and of its header fields.
 const MOST_BYTES: usize = 8192;
 const MOST_FIELDS: usize = 64;
-/// A connection ends after this time, whatever its client does. Tests want to see that nobody waits for it.
+/// Timeout of a connection. In tests it must not be the reason that a connection ends.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 1 });
 
-/// A server of metrics: it holds a port, and answers once it is started.
+/// Holds its port until it is started.
 #[derive(Debug)]
 pub(super) struct Server {
     address: SocketAddr,
@@ -29,10 +28,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Takes the port.
-    ///
-    /// # Errors
-    /// 2 when another program has it, or the address is none of this machine's.
+    /// Binds the port. Fails with 2 if it is in use, or the address is not of this machine.
     pub(super) fn open(address: SocketAddr, board: Board) -> Outcome<Self> {
         let refused = |error: std::io::Error| {
             let is_down = matches!(error.kind(), ErrorKind::NetworkUnreachable | ErrorKind::AddrNotAvailable);
@@ -45,7 +41,7 @@ impl Server {
             Failure::refused(format!("--metrics {address}: {error}; {mend}"))
         };
         let listener = TcpListener::bind(address).map_err(refused)?;
-        // The address can be bound while its interface is down, and then no client reaches it.
+        // Binding succeeds while the loopback interface is down, but no client can connect.
         let reached = std::net::TcpStream::connect_timeout(&listener.local_addr().map_err(refused)?, PATIENCE);
         if let (true, Err(error)) = (address.ip().is_loopback(), reached)
             && error.kind() == ErrorKind::NetworkUnreachable
@@ -58,16 +54,11 @@ impl Server {
         Ok(Self { address, work: Some((runtime, listener, board)) })
     }
 
-    /// Where it listens.
     #[cfg(test)]
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Begins to answer, until the process ends.
-    ///
-    /// # Errors
-    /// When no thread can be started.
     pub(super) fn start(&mut self) -> Outcome {
         let Some((runtime, listener, board)) = self.work.take() else { return Ok(()) };
         let serve = move || runtime.block_on(serve(listener, board));
@@ -81,7 +72,7 @@ async fn serve(listener: TcpListener, board: Board) {
     let mut clients: VecDeque<AbortHandle> = VecDeque::with_capacity(CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, or a client that has left: there is more to come.
+            // Out of descriptors, or the client has left: try again.
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -95,7 +86,6 @@ async fn serve(listener: TcpListener, board: Board) {
     }
 }
 
-/// Answers one request of a client. One that breaks off is its own business.
 async fn talk(mut stream: TcpStream, board: Board) -> io::Result<()> {
     let mut head = Vec::new();
     let answer = loop {

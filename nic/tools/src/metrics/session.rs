@@ -1,4 +1,4 @@
-//! The metrics of an endpoint on an interface: frames, what connections count, round-trip times, freezes.
+//! The metrics of an endpoint.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,9 @@ use spray_nic::device::{Device, DeviceStats};
 use super::{Labels, Metric, Section};
 use crate::session::Freezes;
 
-/// How often they are made anew: nobody asks more often.
 const EVERY: Duration = Duration::from_millis(200);
-/// Most connections that have metrics of their own.
 const CONNECTIONS: usize = 64;
 
-/// Makes the metrics of an endpoint now and then.
 #[derive(Debug, Default)]
 pub struct Session {
     part: Option<Section>,
@@ -23,12 +20,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes that part of what is served.
     pub fn new(part: Option<Section>) -> Self {
         Self { part, next: None }
     }
 
-    /// Makes them, if it is time; `strays` are the frames that came by a queue without a socket.
+    /// `strays` returns the frames lost on queues without a socket.
     pub fn update<D: Device>(
         &mut self,
         endpoint: &Endpoint<D>,
@@ -38,7 +34,7 @@ impl Session {
     ) {
         let Some(part) = self.part.as_ref().filter(|_| self.next.is_none_or(|next| now >= next)) else { return };
         self.next = Some(now + EVERY);
-        // All shards of a host see the strays of its interface: the first one tells them.
+        // The count is of the interface, so only the first shard reports it.
         let strays = if endpoint.config().shard.number() == 0 { strays(endpoint) } else { 0 };
         part.put(all(endpoint, freezes, strays));
     }
@@ -60,14 +56,13 @@ fn all<D: Device>(endpoint: &Endpoint<D>, freezes: &Freezes, strays: u64) -> Vec
     all
 }
 
-/// The round-trip times of all connections, in octaves from 8 us to 34 s.
+/// In octaves from 8 us to 34 s.
 fn round_trips(rtts: &RttHistogram) -> Metric {
     let seconds = |ps: u64| if ps == u64::MAX { f64::MAX } else { ps as f64 / 1e12 };
     let buckets = rtts.octaves(1 << 23, 22).map(|(most_ps, count)| (seconds(most_ps), count));
     Metric::histogram("rtt_seconds", "Round-trip times of all connections", rtts.sum_ps() / 1e12, buckets.collect())
 }
 
-/// A metric with a value for each word of one label.
 fn labelled<const N: usize>(metric: Metric, label: &'static str, values: [(&'static str, u64); N]) -> Metric {
     let add =
         |metric: Metric, (word, value): (&'static str, u64)| metric.with(vec![(label, word.into())], value as f64);
@@ -75,7 +70,7 @@ fn labelled<const N: usize>(metric: Metric, label: &'static str, values: [(&'sta
 }
 
 fn total(side: &str, Counter { name, about, value }: Counter) -> Metric {
-    // Prometheus' unit of time is the second.
+    // Prometheus uses seconds.
     let (name, value) = match name.strip_suffix("_ps") {
         Some(time) => (format!("{side}_{time}_seconds"), value as f64 / 1e12),
         None => (format!("{side}_{name}"), value as f64),
@@ -83,7 +78,6 @@ fn total(side: &str, Counter { name, about, value }: Counter) -> Metric {
     Metric::counter(name, about.trim_end_matches('.')).with(Labels::new(), value)
 }
 
-/// Frames by kind, and arrivals that came to nothing by cause.
 fn frames<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
     let mut frames = Metric::counter("frames", "Frames that were sent, and frames that arrived and parsed");
     let mut events = Metric::counter("endpoint_events", "Frames refused and other events, by name as in EndpointStats");
@@ -123,7 +117,6 @@ fn device(stats: DeviceStats, strays: u64) -> Metric {
     )
 }
 
-/// What open connections are like now.
 fn connections<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
     let seconds = |ps: u64| ps as f64 / 1e12;
     let (mut count, shard) = (0, endpoint.config().shard);
@@ -136,7 +129,7 @@ fn connections<D: Device>(endpoint: &Endpoint<D>) -> Vec<Metric> {
     for (id, peer) in endpoint.open_connections() {
         count += 1;
         let Some(stats) = endpoint.connection_stats(id).filter(|_| count <= CONNECTIONS) else { continue };
-        // Shards of a host number their connections each for itself.
+        // Shards number their connections independently.
         let name = match shard.count() {
             1 => id.raw().to_string(),
             _ => format!("{}-{}", shard.number(), id.raw()),

@@ -1,4 +1,4 @@
-//! Which values take which path, and how evenly they fall on paths.
+//! Which values share a path, and how evenly values are spread over paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,24 +8,21 @@ use serde::Serialize;
 
 use super::ask::{End, Reply, Survey};
 
-/// What is known of all values.
 #[derive(Debug, Serialize)]
 pub struct Analysis {
     pub values: Vec<Value>,
     pub hops: Vec<Hop>,
     pub paths: Vec<Path>,
-    /// Of the values that arrive, or of all where nobody at the far end answers; none where only one path is seen.
+    /// Of values that arrive, or of all if the far end is silent; `None` for a single path.
     pub evenness: Option<Evenness>,
 }
 
-/// An entropy value.
 #[derive(Debug, Serialize)]
 pub struct Value {
     pub port: u16,
-    /// Its place among the paths.
+    /// Index in [`Analysis::paths`].
     pub path: usize,
     pub state: State,
-    /// Who answered at each hop.
     pub hops: Vec<Option<IpAddr>>,
     pub sent: u32,
     pub answered: u32,
@@ -33,18 +30,15 @@ pub struct Value {
     pub rtt: Rtt,
 }
 
-/// What becomes of packets with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     Arrives,
     Refused,
     Lost,
-    /// Nobody at the far end answers any value.
     Unknown,
 }
 
-/// Round trips to the far end, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rtt {
     pub rtt_min_us: Option<f64>,
@@ -52,19 +46,17 @@ pub struct Rtt {
     pub rtt_p99_us: Option<f64>,
 }
 
-/// So many hops away.
 #[derive(Debug, Serialize)]
 pub struct Hop {
     pub hop: usize,
     pub routers: Vec<Router>,
-    /// Values that nobody answered here.
+    /// Without an answer here.
     pub silent: usize,
     pub limited: bool,
-    /// Values that were not answered here themselves: all others passed the same router.
+    /// Assumed to pass the only router, without an answer of their own.
     pub assumed: usize,
 }
 
-/// Who answers there.
 #[derive(Debug, Serialize)]
 pub struct Router {
     pub address: IpAddr,
@@ -72,7 +64,6 @@ pub struct Router {
     pub rtt_p50_us: Option<f64>,
 }
 
-/// Values that take the same way.
 #[derive(Debug, Serialize)]
 pub struct Path {
     pub state: State,
@@ -84,13 +75,12 @@ pub struct Path {
     pub rtt: Rtt,
 }
 
-/// How evenly values fall on paths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evenness {
     pub paths: usize,
     pub jain: f64,
     pub max_over_mean: f64,
-    /// How often a uniform hash would be as uneven, by a chi-square test; none with too few values for that.
+    /// That a uniform hash is as uneven (chi-square test); `None` for too few values.
     pub probability: Option<f64>,
 }
 
@@ -107,14 +97,12 @@ fn us(time: Duration) -> f64 {
 }
 
 impl Path {
-    /// The share of probes that were lost.
     pub fn loss(&self) -> f64 {
         1.0 - f64::from(self.answered) / f64::from(self.sent.max(1))
     }
 }
 
 impl Analysis {
-    /// What a survey of values with these ports, toward `to`, tells.
     pub fn new(survey: &Survey, ports: &[u16], to: IpAddr) -> Self {
         let mut values: Vec<Value> =
             ports.iter().enumerate().map(|(value, port)| Value::new(survey, value, *port, to)).collect();
@@ -127,13 +115,13 @@ impl Analysis {
         self.paths.iter().filter(move |path| path.state == state)
     }
 
-    /// The address that a router or the far end has at a hop from 0 on, for values that get through.
+    /// The number of arriving values that pass `address` at hop `at`, from 0.
     pub fn passing(&self, at: usize, address: Option<IpAddr>) -> usize {
         let passes = |value: &&Value| value.state == State::Arrives && value.hops.get(at) == Some(&address);
         self.values.iter().filter(passes).count()
     }
 
-    /// The addresses of a path that not all paths of its state have; all of them if it is the only one.
+    /// The addresses that are not on all paths of the same state; all if there are none.
     pub fn via(&self, path: &Path) -> String {
         let is_common = |address: &IpAddr| self.of(path.state).all(|other| other.hops.contains(&Some(*address)));
         let all: Vec<IpAddr> = path.hops.iter().flatten().copied().collect();
@@ -153,7 +141,7 @@ impl Value {
             let reply = level.answers.get(value).copied().flatten().map(|(reply, _)| reply);
             let answering = reply.map(|reply| address(reply, to));
             let is_refused = matches!(reply, Some(Reply::Refused(..)));
-            // Who refuses what it should pass on has answered before.
+            // A host that refuses what it should forward has answered before.
             if !is_refused || hops.last() != Some(&answering) {
                 hops.push(answering);
             }
@@ -169,7 +157,7 @@ impl Value {
             _ => State::Lost,
         };
         while hops.pop_if(|last| last.is_none()).is_some() {}
-        // Whoever arrives does so behind its last router, at the latest.
+        // What arrives passes the last router.
         if state == State::Arrives && hops.last() != Some(&Some(to)) && !hops.is_empty() {
             hops.push(Some(to));
         }
@@ -179,13 +167,13 @@ impl Value {
     }
 }
 
-/// Whether a value with these hops may have taken that way: what has not answered may have been anybody.
+/// Whether these hops may be of that path: a missing answer matches any address.
 fn fits(hops: &[Option<IpAddr>], way: &[Option<IpAddr>]) -> bool {
     hops.len() == way.len() && hops.iter().zip(way).all(|(ours, theirs)| ours.is_none() || ours == theirs)
 }
 
-/// The way of each value. The router before the far end may answer with an address for each way back (Linux does): behind the same routers it is
-/// taken for one.
+/// The path of each value. Linux routers answer with the address of the return path, so the
+/// addresses of the last router behind the same routers are taken as one.
 fn ways(values: &[Value]) -> Vec<Vec<Option<IpAddr>>> {
     let mut last: BTreeMap<Vec<Option<IpAddr>>, IpAddr> = BTreeMap::new();
     let way = |value: &Value| {
@@ -207,7 +195,7 @@ fn address(reply: Reply, to: IpAddr) -> IpAddr {
     }
 }
 
-/// Puts values with one way together. One with hops that did not answer goes with the only way that it fits.
+/// A value with missing answers joins the only path that it matches.
 fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
     let taken = ways(values);
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -264,9 +252,7 @@ impl Evenness {
         Self::of_counts(&counted.map(|path| path.ports.len() as f64).collect::<Vec<_>>())
     }
 
-    /// Of so many values on each path.
     fn of_counts(counts: &[f64]) -> Option<Self> {
-        /// Fewer values than that for each path, and the test says nothing.
         const LEAST: f64 = 5.0;
         let (paths, sum) = (counts.len(), counts.iter().sum::<f64>());
         let mean = sum / paths as f64;
@@ -281,14 +267,14 @@ impl Evenness {
     }
 }
 
-/// How often a chi-square variable with so many degrees of freedom is at least that (Wilson and Hilferty, 1931).
+/// The upper tail of the chi-square distribution (Wilson and Hilferty, 1931).
 fn chi_square_above(value: f64, degrees: f64) -> f64 {
     let variance = 2.0 / (9.0 * degrees);
     let normal = ((value / degrees).cbrt() - (1.0 - variance)) / variance.sqrt();
     normal_above(normal)
 }
 
-/// The same of the normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17).
+/// The upper tail of the normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17).
 fn normal_above(value: f64) -> f64 {
     const FACTORS: [f64; 5] = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let step = 1.0 / (1.0 + 0.231_641_9 * value.abs());

@@ -1,23 +1,20 @@
-//! What is asked of the network, and how fast.
+//! The order and rate of probes.
 //!
-//! Routers answer only so many probes a second (a Linux router one, after six at once, to each asker). What does not answer is asked again, as
-//! fast as answers came before, until nothing more comes: so a limit is not taken for a loss.
+//! Routers limit their ICMP answers (Linux: one per second and destination, after a burst of six).
+//! Unanswered probes are repeated at the observed rate until nothing more comes, so that a rate
+//! limit does not count as loss.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What sends probes and hears answers.
 pub trait Network {
     fn now(&self) -> Duration;
-    /// Sends a probe of a value that gets so many hops far.
     fn send(&mut self, value: usize, ttl: u8);
-    /// Waits for answers until that time, and no longer once there are some.
+    /// Waits for answers until `until`, or until there are some.
     fn answers(&mut self, until: Duration, out: &mut Vec<Answer>);
-    /// Nothing more is to be asked.
     fn is_stopped(&self) -> bool;
 }
 
-/// The answer to a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub value: usize,
@@ -26,41 +23,30 @@ pub struct Answer {
     pub reply: Reply,
 }
 
-/// Who answers, and what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// An endpoint of spray at the far end.
     Endpoint,
-    /// The far end's kernel: nobody listens at the port.
     Kernel,
-    /// A router at which the TTL ran out.
     Router(IpAddr),
-    /// Somebody who does not pass the probe on, and why.
+    /// The reason why a host does not forward the probe.
     Refused(IpAddr, &'static str),
 }
 
-/// What to ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub values: usize,
-    /// Probes of each value to the far end.
     pub probes: u32,
-    /// Hops to look at.
     pub hops: u8,
 }
 
-/// What came of it.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Who answers at the far end: [`Reply::Endpoint`] or [`Reply::Kernel`].
+    /// [`Reply::Endpoint`] or [`Reply::Kernel`], if the far end answers.
     pub by: Option<Reply>,
-    /// Of each value.
     pub ends: Vec<End>,
-    /// Of each hop, from the first on.
     pub levels: Vec<Level>,
 }
 
-/// Probes of a value to the far end.
 #[derive(Clone, Debug, Default)]
 pub struct End {
     pub sent: u32,
@@ -74,39 +60,30 @@ impl End {
     }
 }
 
-/// Probes of all values to one hop.
 #[derive(Debug, Default)]
 pub struct Level {
-    /// Of each value.
+    /// By value.
     pub answers: Vec<Option<(Reply, Duration)>>,
-    /// What answers here limits how often.
     pub limited: bool,
-    /// Values that were taken to pass the only router here without an answer of theirs.
+    /// Assumed to pass the only router, without an answer of their own.
     pub assumed: usize,
-    /// Values whose packets took several ways, with two of the routers.
+    /// Passed two routers here.
     pub unsteady: Vec<(usize, IpAddr, IpAddr)>,
 }
 
-/// A probe to the far end has the TTL of data.
 pub const FAR: u8 = spray_wire::INITIAL_TTL;
-/// How long an answer is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two probes to the far end.
 const FAR_GAP: Duration = Duration::from_millis(1);
-/// Between two probes to a hop, at first.
 const HOP_GAP: Duration = Duration::from_millis(5);
-/// And at most: no router is known that answers less than once a second.
+/// No router is known to answer less than once a second.
 const MOST_GAP: Duration = Duration::from_millis(1050);
-/// So many values that all pass one router leave another beside it unlikely: of two it would have been missed once in 256 times.
+/// A second router is unlikely if so many values pass one: missed once in 256 cases.
 const SURE: usize = 9;
-/// Values that are asked twice whether they keep to one way.
 const TWICE: usize = 8;
-/// They are, where answers come at least so often.
 const SOON: Duration = Duration::from_millis(250);
-/// After so many hops of which none answers, no more are looked at where the far end does not answer either.
+/// Gives up after these if the far end is silent, too.
 const SILENT_HOPS: usize = 3;
 
-/// Asks the far end, and then every hop. `tell` hears how far it is.
 pub fn survey(net: &mut impl Network, plan: &Plan, mut tell: impl FnMut(String)) -> Survey {
     let mut survey = far_end(net, plan, &mut tell);
     let mut active: Vec<usize> = order(plan.values);
@@ -132,7 +109,7 @@ pub fn survey(net: &mut impl Network, plan: &Plan, mut tell: impl FnMut(String))
     survey
 }
 
-/// All values, in an order that has neighbours far apart.
+/// All values, with neighbours far apart.
 fn order(values: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values).collect();
     order.sort_by_key(|value| (*value as u32).wrapping_mul(0x9e37_79b9));
@@ -143,7 +120,7 @@ fn far_end(net: &mut impl Network, plan: &Plan, tell: &mut impl FnMut(String)) -
     tell(format!("{} values to the far end, {} probes each", plan.values, plan.probes));
     let mut survey = Survey { ends: vec![End::default(); plan.values], ..Survey::default() };
     let all = order(plan.values);
-    // Twice, where the first probes of all are lost.
+    // A second time if the first probes of all values are lost.
     for _ in 0..2 {
         if survey.by.is_none() {
             survey.ask_far(net, &all);
@@ -176,7 +153,7 @@ impl Survey {
             match answer.reply {
                 Reply::Endpoint | Reply::Kernel => {
                     end.rtts.push(answer.rtt);
-                    // An endpoint that comes up meanwhile has the last word.
+                    // An endpoint may come up meanwhile.
                     self.by = self.by.filter(|by| *by == Reply::Endpoint).or(Some(answer.reply));
                 }
                 Reply::Refused(by, why) => end.refused = Some((by, why)),
@@ -188,8 +165,8 @@ impl Survey {
 }
 
 impl Level {
-    /// Asks until all values are answered, or nothing more comes. Of `ends`, values that are known to get through need not be asked one by
-    /// one of a router that limits its answers and that all pass.
+    /// Probes until nothing more comes. Where answers are rate-limited and all pass one router,
+    /// values that reach the far end (`ends`) are not probed one by one.
     fn ask(net: &mut impl Network, values: &[usize], ttl: u8, ends: &[End]) -> Self {
         let is_alive = |value: usize| ends.get(value).is_some_and(End::is_alive);
         let all = values.iter().max().map_or(0, |most| most + 1).max(ends.len());
@@ -224,7 +201,7 @@ impl Level {
         level
     }
 
-    /// Keeps an answer; whether it is the value's first.
+    /// Stores an answer. Returns whether it is the value's first.
     fn note(&mut self, answer: &Answer) -> bool {
         let place = &mut self.answers[answer.value];
         let is_first = place.is_none();
@@ -232,7 +209,7 @@ impl Level {
         is_first
     }
 
-    /// The answer of the only one here, once it is sure to be that.
+    /// The answer of the only router here, if others are unlikely.
     fn sole(&self) -> Option<(Reply, Duration)> {
         let mut answers = self.answers.iter().flatten();
         let first = answers.next().filter(|(reply, _)| !matches!(reply, Reply::Refused(..)))?;
@@ -240,7 +217,7 @@ impl Level {
         (is_sole && answers.count() + 1 >= SURE).then_some(*first)
     }
 
-    /// Where there are several routers, asks some values again: whether packets of one value keep to one way.
+    /// Probes some values again if there are several routers: is their path stable?
     fn ask_again(&mut self, net: &mut impl Network, values: &[usize], ttl: u8, gap: Duration) {
         let router = |level: &Self, value: usize| match level.answers[value] {
             Some((Reply::Router(address), _)) => Some(address),
@@ -262,7 +239,7 @@ impl Level {
     }
 }
 
-/// Sends a probe of each of these, and waits for the answers. It ends before where `is_enough`, which hears every answer, says so.
+/// Sends a probe of each value and waits for answers, or until `is_enough` accepts one.
 fn pass(net: &mut impl Network, values: &[usize], ttl: u8, gap: Duration, mut is_enough: impl FnMut(&Answer) -> bool) {
     let (mut left, mut answers, mut next) = (values.len(), Vec::new(), net.now());
     let mut hear = |net: &mut _, until: Duration, left: &mut usize| {

@@ -1,4 +1,4 @@
-//! What is remarkable, one line each.
+//! Remarkable observations, one line each.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,57 +9,45 @@ use super::analyse::{Analysis, Path, State, Value};
 use super::ask::{Reply, Survey};
 use super::probe::FORBIDDEN;
 
-/// Something that an engineer would want to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub kind: Kind,
     pub text: String,
-    /// The values that it is about; empty for all.
+    /// Empty for all.
     pub ports: Vec<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Nobody at the far end answers.
     NoAnswer,
-    /// A program of another process takes the answers.
     InUse,
-    /// The far end's kernel answers, no endpoint.
     NoEndpoint,
-    /// All values take one path.
     OnePath,
-    /// No router says who it is.
     SilentRouters,
-    /// A path, or some of several behind a router, loses everything; or a filter drops these values.
+    /// A dead path, one of several behind a router, or a filter of these values.
     DeadPath,
-    /// Somebody refuses values, and says so.
     Refused,
-    /// What answers the values goes another way back, where it is lost.
+    /// The answers are lost.
     WayBack,
     Slow,
     Lossy,
     Uneven,
-    /// Packets of one value take several ways.
     Unsteady,
-    /// A router answers only so many probes a second.
     Limited,
 }
 
-/// A value or a path is slow if it takes so many times what the fast ones take,
+/// Slow is what exceeds the fast values by this factor
 const SLOW_TIMES: f64 = 2.0;
-/// and so much more, in microseconds: less may be the machine's own.
+/// and this number of microseconds: less may be the machine's own delay.
 const SLOW_US: f64 = 300.0;
-/// Fewer round trips say nothing.
 const SOME: u32 = 3;
-/// A path is lossy if it loses so much,
 const LOSSY: f64 = 0.01;
-/// and so many probes.
 const LOST: u32 = 2;
-/// What chance seldom does.
+/// Significance level of the test for evenness.
 const RARELY: f64 = 0.01;
 
-/// All that is to say, the gravest first. `occupied` says which program has the interface of this side, if one has.
+/// The most serious first. `occupied` describes the program on this side's interface.
 pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Vec<Finding> {
     let mut all: Vec<Finding> = far_end(survey, to, occupied).into_iter().collect();
     all.extend(refused(analysis, survey));
@@ -74,7 +62,7 @@ pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Opti
     all
 }
 
-/// Numbers in words: `49152, 49155-49157`.
+/// Formats as `49152, 49155-49157`.
 pub fn ranges(ports: &[u16]) -> String {
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for port in ports.iter().copied() {
@@ -87,7 +75,6 @@ pub fn ranges(ports: &[u16]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// Values in words.
 fn count(values: usize) -> String {
     if values == 1 { "1 value".into() } else { format!("{values} values") }
 }
@@ -99,20 +86,15 @@ fn finding(kind: Kind, ports: &[u16], text: String) -> Finding {
 fn far_end(survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Option<Finding> {
     match survey.by {
         None if let Some(occupied) = occupied => Some(finding(Kind::InUse, &[], occupied.into())),
-        None => Some(finding(
-            Kind::NoAnswer,
-            &[],
-            format!(
-                "{to} answers no value: is `spray recv` or `spray serve` running there? With keys, give --key or --peer"
-            ),
-        )),
-        Some(Reply::Kernel) => Some(finding(
-            Kind::NoEndpoint,
-            &[],
-            format!(
-                "only the kernel of {to} answers, at a limited rate: for losses, start `spray recv` or `spray serve` there"
-            ),
-        )),
+        None => {
+            let text = format!("{to} does not answer: is `spray serve` running there? With keys, give --key or --peer");
+            Some(finding(Kind::NoAnswer, &[], text))
+        }
+        Some(Reply::Kernel) => {
+            let text =
+                format!("only the kernel of {to} answers, at a limited rate: to see losses, run `spray serve` there");
+            Some(finding(Kind::NoEndpoint, &[], text))
+        }
         Some(_) => None,
     }
 }
@@ -121,11 +103,11 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     let mut by: BTreeMap<(IpAddr, &str), Vec<u16>> = BTreeMap::new();
     for (value, end) in analysis.values.iter().zip(&survey.ends).filter(|(value, _)| value.state == State::Refused) {
         let place = analysis.values.iter().position(|other| other.port == value.port);
-        let told = survey.levels.iter().find_map(|level| match level.answers.get(place?)? {
+        let by_hop = survey.levels.iter().find_map(|level| match level.answers.get(place?)? {
             Some((Reply::Refused(by, why), _)) => Some((*by, *why)),
             _ => None,
         });
-        by.entry(end.refused.or(told).unwrap_or((IpAddr::from([0; 4]), ""))).or_default().push(value.port);
+        by.entry(end.refused.or(by_hop).unwrap_or((IpAddr::from([0; 4]), ""))).or_default().push(value.port);
     }
     let all = analysis.values.len();
     let text = |((by, why), ports): (&(IpAddr, &str), &Vec<u16>)| {
@@ -135,25 +117,22 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     by.iter().map(text).collect()
 }
 
-/// Values that never arrive, by the last router that answers them.
 fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
     let mut by_last: BTreeMap<(usize, Option<IpAddr>), Vec<&Value>> = BTreeMap::new();
     for value in analysis.values.iter().filter(|value| value.state == State::Lost) {
         by_last.entry((value.hops.len(), value.hops.last().copied().flatten())).or_default().push(value);
     }
     let farthest = analysis.of(State::Arrives).map(|path| path.hops.len()).max().unwrap_or(0);
-    let told = |((hops, last), values): ((usize, Option<IpAddr>), Vec<&Value>)| {
+    let describe = |((hops, last), values): ((usize, Option<IpAddr>), Vec<&Value>)| {
         let (kind, place) = match last {
             None => (Kind::DeadPath, "lost before the first router that answers".into()),
             Some(last) if analysis.passing(hops - 1, Some(last)) == 0 => {
                 (Kind::DeadPath, format!("the path via {last} (hop {hops}) is dead behind it"))
             }
-            Some(last) if farthest > 0 && hops + 1 >= farthest => (
-                Kind::WayBack,
-                format!(
-                    "lost behind {last} (hop {hops}), the last router: at {to}, or on the way back by the same port"
-                ),
-            ),
+            Some(last) if farthest > 0 && hops + 1 >= farthest => {
+                let place = format!("lost behind {last} (hop {hops}), the last router: at {to}, or on the way back");
+                (Kind::WayBack, place)
+            }
             Some(last) => {
                 let place = format!("lost behind {last} (hop {hops}), which passes others: a dead path, or a filter");
                 (Kind::DeadPath, place)
@@ -163,14 +142,14 @@ fn lost(analysis: &Analysis, to: IpAddr) -> Vec<Finding> {
         let all = analysis.values.len();
         finding(kind, &ports, format!("{} of {all}: {place}: {}", count(ports.len()), ranges(&ports)))
     };
-    by_last.into_iter().map(told).collect()
+    by_last.into_iter().map(describe).collect()
 }
 
 fn ports(values: &[&Value]) -> Vec<u16> {
     values.iter().map(|value| value.port).collect()
 }
 
-/// What takes much longer than the fast quarter of values: whole paths, and values of others.
+/// Compared with the fastest quarter of values: slow paths, and slow values of others.
 fn slow(analysis: &Analysis) -> Vec<Finding> {
     let mut all: Vec<f64> = analysis.values.iter().filter_map(|value| value.rtt.rtt_p50_us).collect();
     all.sort_by(f64::total_cmp);
@@ -180,30 +159,24 @@ fn slow(analysis: &Analysis) -> Vec<Finding> {
     };
     let several = analysis.of(State::Arrives).count() > 1;
     let is_slow = |path: &Path| several && slow(path.rtt.rtt_p50_us, path.answered).is_some();
-    let told = |path: &Path| {
+    let describe = |path: &Path| {
         let (via, own) = (analysis.via(path), milliseconds(path.rtt.rtt_p50_us.unwrap_or_default()));
         let text = format!("the path via {via} is slow: median round trip {own}, others {}", milliseconds(fast));
         finding(Kind::Slow, &path.ports, text)
     };
-    let mut found: Vec<Finding> = analysis.paths.iter().filter(|path| is_slow(path)).map(told).collect();
+    let mut found: Vec<Finding> = analysis.paths.iter().filter(|path| is_slow(path)).map(describe).collect();
     let others =
         analysis.values.iter().filter(|value| analysis.paths.get(value.path).is_some_and(|path| !is_slow(path)));
     let rest: Vec<&Value> = others.filter(|value| slow(value.rtt.rtt_p50_us, value.answered).is_some()).collect();
     let most = rest.iter().filter_map(|value| value.rtt.rtt_p50_us).fold(0.0, f64::max);
-    let ports = ports(&rest);
-    let text = format!(
-        "{} of {}: round trips up to {}, of others on the same paths {}, so the way back may be slow: {}",
-        count(ports.len()),
-        analysis.values.len(),
-        milliseconds(most),
-        milliseconds(fast),
-        ranges(&ports)
-    );
+    let (ports, all) = (ports(&rest), analysis.values.len());
+    let (values, most, fast, ranges) = (count(ports.len()), milliseconds(most), milliseconds(fast), ranges(&ports));
+    let text =
+        format!("{values} of {all} take up to {most}, others on the same paths {fast} (slow return path?): {ranges}");
     found.extend((!ports.is_empty()).then(|| finding(Kind::Slow, &ports, text)));
     found
 }
 
-/// A time in milliseconds with as many digits as say something.
 fn milliseconds(us: f64) -> String {
     if us < 1000.0 { format!("{:.2} ms", us / 1e3) } else { format!("{:.1} ms", us / 1e3) }
 }
@@ -219,20 +192,14 @@ fn lossy(analysis: &Analysis) -> Vec<Finding> {
     analysis.of(State::Arrives).filter(|path| counts(path)).filter(lossy).map(text).collect()
 }
 
-/// How values spread over paths.
 fn spread(analysis: &Analysis) -> Option<Finding> {
     let seen = || analysis.paths.iter().filter(|path| matches!(path.state, State::Arrives | State::Unknown));
     if let Some(even) = analysis.evenness {
         let busiest = seen().max_by_key(|path| path.ports.len())?;
-        let text = || {
-            format!(
-                "values fall unevenly on paths: {} of them on the path via {}, {:.1} times the mean",
-                busiest.ports.len(),
-                analysis.via(busiest),
-                even.max_over_mean
-            )
-        };
-        return even.probability.filter(|often| *often < RARELY).map(|_| finding(Kind::Uneven, &busiest.ports, text()));
+        even.probability.filter(|often| *often < RARELY)?;
+        let (values, via, times) = (busiest.ports.len(), analysis.via(busiest), even.max_over_mean);
+        let text = format!("uneven spread: {values} values are on the path via {via}, {times:.1} times the mean");
+        return Some(finding(Kind::Uneven, &busiest.ports, text));
     }
     let only = seen().next().filter(|path| path.ports.len() > 1)?;
     let routers = only.hops.split_last().map_or(&[][..], |(_, routers)| routers);
@@ -250,10 +217,10 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
         survey.levels.iter().enumerate().flat_map(|(hop, level)| level.unsteady.iter().map(move |case| (hop, case)));
     let (hop, (value, before, now)) = cases.next()?;
     let port = analysis.values.get(*value)?.port;
+    let hop = hop + 1;
     let text = format!(
-        "packets of one value take several ways (value {port} passed {before} and then {now} at hop {}): switches choose for each \
-         packet, or routes changed",
-        hop + 1
+        "packets of one value take several paths (value {port} passed {before}, then {now} at hop {hop}): switches spray \
+         packets, or routes changed"
     );
     Some(finding(Kind::Unsteady, &[], text))
 }
@@ -261,11 +228,10 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
 fn limited(analysis: &Analysis) -> Option<Finding> {
     let limited: Vec<&super::analyse::Hop> = analysis.hops.iter().filter(|hop| hop.limited).collect();
     let hops = limited.iter().map(|hop| hop.hop.to_string()).collect::<Vec<_>>().join(", ");
-    let assumed = limited.iter().map(|hop| hop.assumed).max().filter(|most| *most > 0);
-    let assumed =
-        assumed.map_or(String::new(), |most| format!("; up to {most} values are assumed to pass the only router seen"));
-    let text = format!(
-        "routers at hop {hops} limit their answers (Linux: net.ipv4.icmp_ratelimit), which is no loss{assumed}"
-    );
+    let assumed = match limited.iter().map(|hop| hop.assumed).max() {
+        None | Some(0) => String::new(),
+        Some(most) => format!("; up to {most} values are assumed to pass the only router seen"),
+    };
+    let text = format!("routers at hop {hops} limit ICMP (Linux: net.ipv4.icmp_ratelimit), which is no loss{assumed}");
     (!limited.is_empty()).then(|| finding(Kind::Limited, &[], text))
 }

@@ -1,7 +1,8 @@
-//! Probes by ordinary UDP sockets, one for each entropy value, and their answers.
+//! Probes from ordinary UDP sockets, one for each entropy value, and their answers.
 //!
-//! A probe is a Connect without a token: an endpoint answers it with a shorter Retry over the same port and keeps nothing (END-2). Routers and
-//! hosts answer by ICMP, which the kernel hands to the socket that sent the probe (its error queue). So it takes no right.
+//! A probe is a Connect without a token: an endpoint answers with a shorter Retry over the same
+//! port and keeps no state (END-2). ICMP answers come from the socket's error queue. This needs no
+//! privileges.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -24,7 +25,6 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 use crate::stop::Stop;
 
-/// Where probes come from and go to.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub from: IpAddr,
@@ -33,19 +33,15 @@ pub struct Route {
     pub key: Option<PublicKey>,
 }
 
-/// The sockets, and what is under way.
 pub struct Prober {
     route: Route,
     begun: Instant,
-    /// Of each value.
     lanes: Vec<Lane>,
-    /// Endpoints answer here.
     answers: UdpSocket,
-    /// Which of the ports that is.
     shard: u8,
-    /// The value, TTL and time of each probe, in the order of their numbers; no time once it is answered.
+    /// Value, TTL and send time by probe number; no time once answered.
     sent: Vec<(usize, u8, Option<Duration>)>,
-    /// Only who has received a probe knows it.
+    /// Proves that the sender of an answer has received the probe.
     cookie: u64,
     stop: Stop,
 }
@@ -53,17 +49,14 @@ pub struct Prober {
 struct Lane {
     socket: UdpSocket,
     port: u16,
-    /// Its last probe.
     last: usize,
 }
 
-/// Room for a probe with all headers, and for what is quoted of one.
 const SPACE: usize = 256;
-/// Where a Connect has its sender's number.
+/// Offset of the connection number in a Connect.
 const NUMBER: usize = 20;
 
 impl Route {
-    /// The route to `to`, from an address of this machine or the one that routes tell.
     pub fn find(to: IpAddr, from: Option<IpAddr>, ports: Ports, key: Option<PublicKey>) -> Outcome<Self> {
         let from = match from {
             Some(from) if from.is_ipv4() != to.is_ipv4() => {
@@ -78,7 +71,6 @@ impl Route {
         Ok(Self { from, to, ports, key })
     }
 
-    /// A probe with this number, as UDP carries it.
     fn probe(&self, port: u16, shard: u8, number: u32, cookie: u64) -> Option<Vec<u8>> {
         let terms = Terms {
             connection: number,
@@ -102,7 +94,7 @@ impl Route {
         Some(space.get(start..bytes)?.to_vec())
     }
 
-    /// The number of the probe that a datagram answers which came from this port of the far end.
+    /// The number of the probe that a datagram from this port of the far end answers.
     fn number_of(&self, datagram: &[u8], port: u16, shard: u8, cookie: u64) -> Option<usize> {
         let mut space = [0; 2 * SPACE];
         let envelope = self.envelope(self.to, self.from, port, self.ports.at(shard));
@@ -121,7 +113,7 @@ impl Route {
 }
 
 impl Prober {
-    /// Opens a socket for each of these ports that can be had, and says which cannot.
+    /// Also returns the ports that are in use.
     pub fn open(route: Route, ports: &[u16], cookie: u64, stop: Stop) -> Outcome<(Self, Vec<u16>)> {
         let at = |port| SocketAddr::new(route.from, port);
         let (mut lanes, mut taken, mut why) = (Vec::with_capacity(ports.len()), Vec::new(), None);
@@ -132,12 +124,9 @@ impl Prober {
             }
         }
         if let (true, Some(error)) = (lanes.is_empty(), why) {
-            return Err(Failure::refused(format!(
-                "cannot send from UDP ports {} to {} of {}: {error}. Where other programs have them (`ss -uapn` names them): give others with --ports",
-                ports.first().unwrap_or(&0),
-                ports.last().unwrap_or(&0),
-                route.from
-            )));
+            let ([first, .., last] | [first @ last]) = ports else { return Err(Failure::refused(error)) };
+            let why = format!("cannot send from UDP ports {first} to {last} of {}: {error}", route.from);
+            return Err(Failure::refused(format!("{why}; if they are in use (`ss -uapn`), give others with --ports")));
         }
         let receiving = (0..Ports::COUNT as u8).map(|shard| Ok((UdpSocket::bind(at(route.ports.at(shard)))?, shard)));
         let receiving = receiving
@@ -151,12 +140,11 @@ impl Prober {
         Ok((Self { route, begun: now(), lanes, answers, shard, sent: Vec::new(), cookie, stop }, taken))
     }
 
-    /// The port of each value.
     pub fn ports(&self) -> Vec<u16> {
         self.lanes.iter().map(|lane| lane.port).collect()
     }
 
-    /// The answer to a probe with that number, unless it had one.
+    /// `None` if it was answered before.
     fn answered(&mut self, number: usize, reply: Reply) -> Option<Answer> {
         let now = self.now();
         let (value, ttl, at) = self.sent.get_mut(number)?;
@@ -164,7 +152,6 @@ impl Prober {
         Some(Answer { value: *value, ttl: *ttl, rtt: now.saturating_sub(at), reply })
     }
 
-    /// Takes what endpoints say.
     fn take_answers(&mut self, out: &mut Vec<Answer>) {
         let mut datagram = [0; SPACE];
         while let Ok((bytes, from)) = self.answers.recv_from(&mut datagram) {
@@ -174,15 +161,14 @@ impl Prober {
         }
     }
 
-    /// Takes what the kernel has been told of a value's probes.
     fn take_errors(&mut self, value: usize, out: &mut Vec<Answer>) {
-        while let Some(told) = self.lanes.get(value).and_then(|lane| told(&lane.socket)) {
-            let number = told.number(self.cookie).or_else(|| Some(self.lanes.get(value)?.last));
+        while let Some(icmp_error) = self.lanes.get(value).and_then(|lane| icmp_error(&lane.socket)) {
+            let number = icmp_error.number(self.cookie).or_else(|| Some(self.lanes.get(value)?.last));
             let own = number.filter(|number| self.sent.get(*number).is_some_and(|sent| sent.0 == value));
-            let reply = told.reply(self.route.to);
+            let reply = icmp_error.reply(self.route.to);
             out.extend(own.zip(reply).and_then(|(number, reply)| self.answered(number, reply)));
         }
-        // An error that came without a message would be reported for ever.
+        // An error without a message would be reported forever.
         let _ = self.lanes.get(value).map(|lane| lane.socket.take_error());
     }
 }
@@ -197,15 +183,16 @@ impl Network for Prober {
         self.sent.push((value, ttl, Some(at)));
         let Some(lane) = self.lanes.get_mut(value) else { return };
         lane.last = number;
-        // What strangers send here would take the room of what the kernel tells.
+        // Unrelated datagrams would use up the buffer of the error queue.
         while lane.socket.recv(&mut [0; 1]).is_ok() {}
         let Some(probe) = self.route.probe(lane.port, self.shard, number as u32, self.cookie) else { return };
         let to = SockaddrStorage::from(SocketAddr::new(self.route.to, self.route.ports.first()));
         let hops = i32::from(ttl);
         let ttl =
             if self.route.to.is_ipv4() { ControlMessage::Ipv4Ttl(&hops) } else { ControlMessage::Ipv6HopLimit(&hops) };
-        // The first try may only report an earlier error. What cannot be sent is a loss. With `MSG_MORE` the kernel writes the checksum
-        // itself, and does not leave it to a NIC: veth has none, and endpoints on AF_XDP would take the probe for corrupt.
+        // The first attempt may only report an earlier error. With `MSG_MORE` the kernel computes
+        // the checksum instead of the NIC: veth computes none, and AF_XDP endpoints would drop the
+        // probe.
         for _ in 0..2 {
             let fd = lane.socket.as_raw_fd();
             let flags = MsgFlags::from_bits_retain(libc::MSG_DONTWAIT | libc::MSG_MORE);
@@ -218,7 +205,7 @@ impl Network for Prober {
 
     fn answers(&mut self, until: Duration, out: &mut Vec<Answer>) {
         let left = until.saturating_sub(self.now());
-        // To the next millisecond, lest it spins.
+        // Rounded up, to avoid busy waiting.
         let timeout = PollTimeout::try_from(left.as_micros().div_ceil(1000) as u32).unwrap_or(PollTimeout::MAX);
         let mut fds = vec![PollFd::new(self.answers.as_fd(), PollFlags::POLLIN)];
         fds.extend(self.lanes.iter().map(|lane| PollFd::new(lane.socket.as_fd(), PollFlags::empty())));
@@ -237,8 +224,8 @@ impl Network for Prober {
     }
 }
 
-/// A socket that sends from there, and is told what becomes of what it sent. It is not connected: Linux routers beside it in namespaces of one
-/// machine would go by the connected socket's random number in place of ports.
+/// Opens a socket that receives ICMP errors. It is not connected: Linux routers in namespaces of
+/// the same machine would hash the connected socket's random number instead of the ports.
 fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
     match at {
@@ -250,25 +237,22 @@ fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Why somebody refuses who has a way.
 pub const FORBIDDEN: &str = "a filter forbids it";
 
-/// What the kernel tells of a probe.
-pub struct Told {
+/// An ICMP error for a datagram.
+pub struct IcmpError {
     /// Type and code, and whether it is ICMPv6.
     pub kind: (u8, u8, bool),
     pub by: IpAddr,
-    /// The destination of the datagram.
     pub to: Option<IpAddr>,
-    /// What is quoted of the probe behind the UDP header: often nothing.
+    /// The quoted UDP payload, often empty.
     quoted: Vec<u8>,
 }
 
-/// Reads a socket's error queue. Only messages of ICMP count.
-pub fn told(socket: &UdpSocket) -> Option<Told> {
+pub fn icmp_error(socket: &UdpSocket) -> Option<IcmpError> {
     loop {
         let mut quoted = [0; SPACE];
-        // The last two come too where the socket is asked for addresses and marks.
+        // The last two are for sockets with options for addresses and marks.
         let mut control = nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo, libc::c_int);
         let mut space = [IoSliceMut::new(&mut quoted)];
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -288,13 +272,12 @@ pub fn told(socket: &UdpSocket) -> Option<Told> {
             _ => None,
         });
         if let Some((kind, by)) = by {
-            return Some(Told { kind, by, to, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
+            return Some(IcmpError { kind, by, to, quoted: quoted.get(..bytes).unwrap_or_default().to_vec() });
         }
     }
 }
 
-impl Told {
-    /// The number of the probe that is quoted, if that much is.
+impl IcmpError {
     fn number(&self, cookie: u64) -> Option<usize> {
         let number = self.quoted.get(NUMBER..)?.first_chunk()?;
         let quoted = self.quoted.get(NUMBER + 4..)?.first_chunk()?;
@@ -330,7 +313,7 @@ mod tests {
         Route { from, to, ports: Ports::DEFAULT, key: None }
     }
 
-    /// What an endpoint says to a probe from a port with a number and a cookie.
+    /// The answer of an endpoint to a probe.
     fn retry(route: &Route, port: u16, connection: u32, cookie: u64) -> Vec<u8> {
         let envelope = route.envelope(route.to, route.from, port, route.ports.at(3));
         let mut space = [0; SPACE];
@@ -350,20 +333,24 @@ mod tests {
             (None, None, None)
         );
         let probe = route().probe(49_152, 3, 7, 99).unwrap();
-        let told = |quoted: &[u8]| Told { kind: (11, 0, false), by: route().from, to: None, quoted: quoted.to_vec() };
-        assert_eq!(told(&probe).number(99), Some(7));
-        assert_eq!((told(&probe).number(98), told(&probe[..31]).number(99), told(&[]).number(99)), (None, None, None));
+        let icmp_error =
+            |quoted: &[u8]| IcmpError { kind: (11, 0, false), by: route().from, to: None, quoted: quoted.to_vec() };
+        assert_eq!(icmp_error(&probe).number(99), Some(7));
+        assert_eq!(
+            (icmp_error(&probe).number(98), icmp_error(&probe[..31]).number(99), icmp_error(&[]).number(99)),
+            (None, None, None)
+        );
         let key = PrivateKey::generate().unwrap().public();
         let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, 7, 99).unwrap();
         assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
-        // It asks for more than it gives: an endpoint's answer is shorter.
+        // No amplification: the answer is shorter.
         assert!(said.len() < probe.len());
     }
 
     #[test]
     fn messages_of_routers_and_hosts_are_told_apart() {
         let (to, other) = (route().to, route().from);
-        let reply = |kind, by| Told { kind, by, to: None, quoted: Vec::new() }.reply(to);
+        let reply = |kind, by| IcmpError { kind, by, to: None, quoted: Vec::new() }.reply(to);
         for v6 in [false, true] {
             let (expired, port, filter) =
                 if v6 { ((3, 0, v6), (1, 4, v6), (1, 1, v6)) } else { ((11, 0, v6), (3, 3, v6), (3, 13, v6)) };
@@ -387,15 +374,15 @@ mod tests {
             said in proptest::collection::vec(any::<u8>(), 0..SPACE),
             (port, shard, cookie, cut) in any::<(u16, u8, u64, usize)>(),
         ) {
-            let told = Told { kind, by: route().from, to: None, quoted };
-            let _ = (told.number(cookie), told.reply(route().to));
+            let icmp_error = IcmpError { kind, by: route().from, to: None, quoted };
+            let _ = (icmp_error.number(cookie), icmp_error.reply(route().to));
             prop_assert_eq!(route().number_of(&said, port, shard, cookie), None);
             let mut genuine = retry(&route(), 49_152, u32::MAX, 99);
             genuine.truncate(cut % 64);
             let _ = route().number_of(&genuine, 49_152, 3, 99);
         }
 
-        /// Messages of anybody, on a socket of loopback: they name probes that were not sent, or those of others.
+        /// Unsolicited datagrams name no probe that was sent.
         #[test]
         fn what_was_not_asked_is_no_answer(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
             let to = IpAddr::from([127, 9, 9, 9]);

@@ -1,4 +1,4 @@
-//! Surveys of networks that are made up, in virtual time, and what is found in them.
+//! Surveys of simulated networks in virtual time, and their findings.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,20 +19,20 @@ fn far() -> IpAddr {
     ip("10.2.0.2")
 }
 
-/// A leaf, four spines, a leaf and the far end; spines by a hash.
+/// A leaf, four spines chosen by a hash, a leaf and the far end.
 struct Made {
     now: Duration,
     waiting: Vec<(Duration, Answer)>,
-    /// What answers at the far end.
+    /// The reply of the far end.
     end: Option<Reply>,
-    /// Which spine a value takes there.
+    /// The spine of a value.
     spine: fn(usize) -> usize,
-    /// Whether a probe of a value comes over that hop, to which its TTL would bring it, by number of its kind.
+    /// Whether a probe of a value passes a hop, by the number of its kind.
     passes: fn(usize, u8) -> bool,
     rtt_us: fn(usize) -> u64,
-    /// Routers do not say who they are.
+    /// Routers are silent.
     mute: bool,
-    /// Answers a second of each router after six at once; the tokens and the time of the last.
+    /// Answers per second of each router after a burst of six; tokens and time of the last.
     limit: Option<BTreeMap<IpAddr, (f64, Duration)>>,
     sent: usize,
 }
@@ -132,7 +132,8 @@ fn every_value_has_its_path() {
     }
     let even = analysis.evenness.unwrap();
     assert!(even.paths == 4 && even.jain > 0.8 && even.probability.unwrap() > 0.01, "{even:?}");
-    // Ten to the end, one to each of four hops, and eight again where there are several routers.
+    // Ten to the far end, one to each of four hops, and eight again where there are several
+    // routers.
     assert_eq!(made.sent, VALUES * 14 + 8);
     assert!(made.now < 5 * PATIENCE, "{:?}", made.now);
 }
@@ -147,7 +148,7 @@ fn a_limit_of_answers_is_no_loss() {
         assert_eq!(value.hops.len(), 4);
         assert_eq!(value.hops[1], Some(IpAddr::from([10, 10, hash(number) as u8, 2])));
     }
-    // Of the leaves, which all values pass, nine answers were enough.
+    // Nine answers are enough for leaves, which all values pass.
     let assumed: Vec<usize> = survey.levels.iter().map(|level| level.assumed).collect();
     assert!(assumed[0] >= 40 && assumed[2] >= 40 && assumed[1] == 0, "{assumed:?}");
     assert!(made.now < Duration::from_secs(60), "{:?}", made.now);
@@ -158,42 +159,42 @@ fn one_path_is_told_from_several() {
     assert_eq!(Made { spine: |_| 2, ..Made::healthy() }.kinds(), [Kind::OnePath]);
     let (_, analysis, findings, _) = Made { mute: true, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::SilentRouters, 1));
-    // Sixty values on one of them, and four on others.
+    // Sixty values on one spine, and four on the others.
     let uneven = Made { spine: |value| if value < 60 { 0 } else { value % 4 }, ..Made::healthy() };
     assert_eq!(uneven.kinds(), [Kind::Uneven]);
 }
 
 #[test]
 fn dead_paths_are_found() {
-    // The first spine says nothing any more.
+    // The first spine is silent.
     let (_, analysis, findings, _) = Made { passes: |v, hop| hop != 2 || hash(v) != 0, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     let dead: Vec<u16> = (0..VALUES).filter(|v| hash(*v) == 0).map(|v| FIRST + v as u16).collect();
     assert_eq!(findings[0].ports, dead);
     assert!(findings[0].text.contains("lost behind 10.1.0.1 (hop 1), which passes others"), "{}", findings[0].text);
     assert_eq!(analysis.of(State::Lost).count(), 1);
-    // It answers, and what it passes on is lost.
+    // It answers, and drops what it should forward.
     let (_, _, findings, _) = Made { passes: |v, hop| hop < 3 || hash(v) != 1, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     assert!(findings[0].text.contains("the path via 10.10.1.2 (hop 2) is dead behind it: "), "{}", findings[0].text);
-    // All come to the last router.
+    // All values reach the last router.
     let (_, _, findings, _) = Made { passes: |v, hop| hop < 4 || v % 5 != 1, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::WayBack), "{findings:?}");
 }
 
 #[test]
 fn values_that_a_filter_drops_are_named() {
-    // Ports in a row, before the spines.
+    // A range of ports, before the spines.
     let row = Made { passes: |v, hop| hop != 2 || !(10..19).contains(&v), ..Made::healthy() };
     let (_, _, findings, _) = row.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     let text = &findings[0].text;
     assert!(text.starts_with("9 values of 64: ") && text.ends_with(": 49162-49170"), "{text}");
-    // Any ports, behind each of several routers.
+    // Various ports, behind each of several routers.
     let (_, _, findings, _) = Made { passes: |v, hop| hop != 3 || v % 4 != 1, ..Made::healthy() }.survey();
     assert!(findings.iter().all(|finding| finding.kind == Kind::DeadPath), "{findings:?}");
     assert_eq!(findings.iter().map(|finding| finding.ports.len()).sum::<usize>(), 16, "{findings:?}");
-    // Before any router.
+    // Before the first router.
     let (_, _, findings, _) = Made { passes: |v, _| v > 3, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].ports.len()), (1, 4), "{findings:?}");
 }
@@ -205,11 +206,11 @@ fn slow_and_lossy_paths_are_found() {
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::Slow));
     let told = "the path via 10.10.3.2 is slow: median round trip 8.1 ms, others 0.40 ms";
     assert_eq!(findings[0].text, told);
-    // Slow on the way back, which has nothing to do with the spine there.
+    // Slow on the return path, independent of the spine.
     let back = Made { rtt_us: |v| if v % 7 == 3 { 8_100 } else { 400 }, ..Made::healthy() };
     let (_, _, findings, _) = back.survey();
     assert!(findings.len() == 1 && findings[0].text.contains("others on the same paths"), "{findings:?}");
-    // A little slower is not slow.
+    // Slightly slower is not slow.
     assert_eq!(Made { rtt_us: |v| if hash(v) == 3 { 650 } else { 400 }, ..Made::healthy() }.kinds(), []);
 }
 

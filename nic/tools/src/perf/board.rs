@@ -1,77 +1,53 @@
-//! Where the threads of `spray perf` put up what they have counted.
+//! Counters that the threads of `spray perf` share.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::interval::Look;
+use super::interval::Snapshot;
 
-/// One place for each thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Board {
-    looks: Box<[Mutex<Look>]>,
-    /// By thread the counters at the start of the measured time.
-    bases: Box<[Mutex<Look>]>,
-    ready: AtomicUsize,
-    over: AtomicBool,
-    done: AtomicUsize,
+    snapshots: Box<[Mutex<Snapshot>]>,
+    bases: Box<[Mutex<Snapshot>]>,
+    pub(super) ready: AtomicUsize,
+    pub(super) over: AtomicBool,
+    pub(super) done: AtomicUsize,
 }
 
 impl Board {
     pub(super) fn new(threads: usize) -> Self {
-        let [looks, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
-        Self { looks, bases, ready: AtomicUsize::new(0), over: AtomicBool::new(false), done: AtomicUsize::new(0) }
+        let [snapshots, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
+        Self { snapshots, bases, ..Self::default() }
     }
 
     pub(super) fn threads(&self) -> usize {
-        self.looks.len()
+        self.snapshots.len()
     }
 
-    pub(super) fn say_ready(&self, thread: usize, look: Look) {
-        self.put(thread, look);
-        self.put_base(thread, look);
-        self.ready.fetch_add(1, Ordering::Release);
+    /// Whether all threads have counted themselves in `ready` or `done`.
+    pub(super) fn are_all(&self, count: &AtomicUsize) -> bool {
+        count.load(Ordering::Acquire) >= self.snapshots.len()
     }
 
-    pub(super) fn are_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire) >= self.looks.len()
+    pub(super) fn put(&self, thread: usize, snapshot: Snapshot) {
+        *self.snapshots[thread].lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    pub(super) fn say_over(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    pub(super) fn put_base(&self, thread: usize, snapshot: Snapshot) {
+        *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+    /// `first` is of the first thread.
+    pub(super) fn sum(&self, first: Snapshot) -> Snapshot {
+        with_others(first, &self.snapshots)
     }
 
-    pub(super) fn say_done(&self) {
-        self.done.fetch_add(1, Ordering::Release);
-    }
-
-    pub(super) fn are_done(&self) -> bool {
-        self.done.load(Ordering::Acquire) >= self.looks.len()
-    }
-
-    pub(super) fn put(&self, thread: usize, look: Look) {
-        *self.looks[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
-    }
-
-    pub(super) fn put_base(&self, thread: usize, look: Look) {
-        *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = look;
-    }
-
-    /// The first thread's look, with what the others have put up last.
-    pub(super) fn sum(&self, first: Look) -> Look {
-        with_others(first, &self.looks)
-    }
-
-    /// The counters of all threads at the start of the measured time; `first` are those of the first thread.
-    pub(super) fn base(&self, first: Look) -> Look {
+    pub(super) fn base(&self, first: Snapshot) -> Snapshot {
         with_others(first, &self.bases).seen_at(first.at)
     }
 }
 
-fn with_others(first: Look, all: &[Mutex<Look>]) -> Look {
-    let others = all[1..].iter().map(|look| *look.lock().unwrap_or_else(PoisonError::into_inner));
-    others.fold(first, |sum, look| sum.plus(&look))
+fn with_others(first: Snapshot, all: &[Mutex<Snapshot>]) -> Snapshot {
+    let others = all[1..].iter().map(|snapshot| *snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+    others.fold(first, |sum, snapshot| sum.plus(&snapshot))
 }

@@ -1,6 +1,7 @@
-//! `spray perf`: asks a `spray serve` to measure with it.
+//! `spray perf`: measures with a `spray serve`.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::adjust;
 use super::board::Board;
 use super::cpu::Cpu;
 use super::format::{Message, Omitted, Request, What, end, ping};
-use super::interval::{Asides, HEAD, Interval, Look};
+use super::interval::{HEAD, Interval, Overhead, Snapshot};
 use super::measured::{Measured, event};
 use super::plan::Plan;
 use super::pump::Pump;
@@ -24,10 +25,10 @@ use crate::say;
 use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 
-/// Measures, prints intervals while it does, and a sum at the end.
+/// Measures, and prints intervals and a summary.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when a connection failed, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if a connection failed, 130 after Ctrl-C.
 pub fn perf(arguments: &args::Perf) -> Outcome {
     let mut document = json!({});
     let outcome = measure(arguments, &mut document);
@@ -41,7 +42,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     outcome
 }
 
-/// Measures, and says the results: as JSON in `document`, which has those up to a failure.
+/// `document` has the results up to a failure.
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
@@ -63,57 +64,50 @@ fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
         clients.iter_mut().for_each(Client::break_off);
     }
     session.end();
-    *document = Client::together(clients).report(&name, &session.taken());
+    *document = Client::together(clients).report(&name, &session.device_info());
     outcome
 }
 
-/// One thread's part of the connections. The first one says what comes of all.
+/// The connections of one thread. The first thread reports for all.
 pub(super) struct Client<'a> {
     plan: Plan,
     peer: Peer,
     board: &'a Board,
     thread: usize,
-    /// When it has looked last what its connections have counted.
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     begun_at: Option<Time>,
-    /// The counters of payload and processor at the start of the measured time.
-    base: Look,
+    base: Snapshot,
     cpu: Cpu,
     counts: bool,
-    last: Look,
-    /// What was counted last, at the time when payload last moved.
-    moved: Look,
-    asides: Asides,
-    /// Since when nothing more is given to the connections.
+    last: Snapshot,
+    /// The last counters, at the time when payload last moved.
+    moved: Snapshot,
+    overhead: Overhead,
     over_at: Option<Time>,
-    /// What was counted when all had come that it gave or, where the server sends, that the server gave.
-    closed: Option<Look>,
-    /// Why a connection ended that has not got the server's figures.
+    /// The final counters.
+    closed: Option<Snapshot>,
+    /// Why a connection ended before the server's figures.
     lost: Option<String>,
     pub(super) measured: Measured,
 }
 
 struct Lane {
     request: Request,
-    /// The number of the message that has it.
     asked: Option<MessageId>,
     omitted: Omitted,
-    /// It has requested the server's figures.
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
-    /// When the ping that is under way went.
     pinged_at: Time,
-    /// Pings that the server has not acknowledged.
     pings: u32,
-    /// The server has told its figures, or tells none.
+    /// Whether the server's figures have come, or will not come.
     is_done: bool,
 }
 
-/// How often a thread puts up what it has counted.
+/// In picoseconds.
 const COUNT_PS: u64 = 2_000_000_000;
-/// How long the server may take for its figures: what was sent before arrives first.
+/// After the last data.
 const FIGURES_PS: u64 = 5 * PS_PER_S;
 
 impl<'a> Client<'a> {
@@ -137,12 +131,12 @@ impl<'a> Client<'a> {
             counted_at: Time::ZERO,
             connections: HashMap::new(),
             begun_at: None,
-            base: Look::default(),
+            base: Snapshot::default(),
             cpu: Cpu::default(),
             counts: plan.omit_ps == 0,
-            last: Look::default(),
-            moved: Look::default(),
-            asides: Asides::default(),
+            last: Snapshot::default(),
+            moved: Snapshot::default(),
+            overhead: Overhead::default(),
             over_at: None,
             closed: None,
             lost: None,
@@ -157,7 +151,7 @@ impl<'a> Client<'a> {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now)?;
         }
-        if self.begun_at.is_none() && self.are_open() && self.board.are_ready() {
+        if self.begun_at.is_none() && self.are_open() && self.board.are_all(&self.board.ready) {
             self.begin(endpoint, now)?;
         }
         let Some(begun_at) = self.begun_at else { return Ok(()) };
@@ -176,9 +170,9 @@ impl<'a> Client<'a> {
         let is_over = is_enough || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
         let first = self.thread == 0;
         if first {
-            self.look_in_time(endpoint, now);
+            self.record_in_time(endpoint, now);
         }
-        if if first { is_over } else { self.board.is_over() } {
+        if if first { is_over } else { self.board.over.load(Ordering::Relaxed) } {
             self.stop(now);
         }
         Ok(())
@@ -218,7 +212,10 @@ impl<'a> Client<'a> {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
-                    self.board.say_ready(self.thread, self.sight(endpoint, now));
+                    let snapshot = self.snapshot(endpoint, now);
+                    self.board.put(self.thread, snapshot);
+                    self.board.put_base(self.thread, snapshot);
+                    self.board.ready.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
             }
@@ -248,9 +245,9 @@ impl<'a> Client<'a> {
     fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
         let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
-            self.asides.acked += end(lane.omitted).len() as u64;
+            self.overhead.acked += end(lane.omitted).len() as u64;
         } else if lane.asked == Some(message) {
-            self.asides.acked += lane.request.encode().len() as u64;
+            self.overhead.acked += lane.request.encode().len() as u64;
         } else {
             lane.pump.iter_mut().for_each(Pump::on_delivered);
             lane.pings = lane.pings.saturating_sub(1);
@@ -268,10 +265,9 @@ impl<'a> Client<'a> {
         match Message::decode(message) {
             Some(Message::Figures(figures)) if self.over_at.is_some() && !lane.is_done => {
                 lane.is_done = true;
-                self.asides.received += message.len() as u64;
+                self.overhead.received += message.len() as u64;
                 self.measured.add(figures);
             }
-            // A ping is back: the next one goes.
             Some(Message::Ping) if self.over_at.is_none() && lane.request.what == What::Latency => {
                 self.measured.round_trips.saturating_record(now.since(lane.pinged_at) / 1000);
                 (lane.pinged_at, lane.pings) = (now, lane.pings + 1);
@@ -286,32 +282,32 @@ impl<'a> Client<'a> {
         self.connections.values().all(|lane| lane.is_open)
     }
 
-    /// Puts up what a thread has counted, if it is time. Whether all bytes have gone that were asked for.
+    /// Returns whether the requested number of bytes was sent.
     fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
         if now < self.counted_at.after(COUNT_PS) || self.closed.is_some() {
             return false;
         }
         self.counted_at = now;
-        let look = self.sight(endpoint, now);
-        let moved_at = if look.bytes() > self.moved.bytes() { now } else { self.moved.at };
-        self.moved = look.seen_at(moved_at);
+        let snapshot = self.snapshot(endpoint, now);
+        let moved_at = if snapshot.bytes() > self.moved.bytes() { now } else { self.moved.at };
+        self.moved = snapshot.seen_at(moved_at);
         if self.thread > 0 {
             self.board.put(self.thread, self.moved);
             return false;
         }
         let Some(number) = self.plan.number else { return false };
         let base = self.board.base(self.base);
-        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(look));
+        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(snapshot));
         ways.iter().all(|way| way.bytes >= number)
     }
 
-    fn sight<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Look {
+    fn snapshot<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Snapshot {
         let connections: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        Look::new(endpoint, &connections, self.asides, now)
+        Snapshot::new(endpoint, &connections, self.overhead, now)
     }
 
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        self.base = self.sight(endpoint, now);
+        self.base = self.snapshot(endpoint, now);
         self.moved = self.base;
         (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
         for (connection, lane) in &mut self.connections {
@@ -334,11 +330,11 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// What was measured up to now does not count.
+    /// Restarts the measurement after the omitted time.
     fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
-        let base = self.sight(endpoint, now);
+        let base = self.snapshot(endpoint, now);
         if self.thread == 0 {
-            self.look(self.board.sum(base));
+            self.record(self.board.sum(base));
             self.cpu = Cpu::now();
         }
         for (connection, lane) in &mut self.connections {
@@ -352,27 +348,25 @@ impl<'a> Client<'a> {
         self.counts = true;
     }
 
-    fn look_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
+    fn record_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         if now >= self.last.at.after(self.plan.interval_ps) {
-            self.look(self.board.sum(self.sight(endpoint, now)));
+            self.record(self.board.sum(self.snapshot(endpoint, now)));
         }
     }
 
-    fn look(&mut self, look: Look) {
-        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &look);
+    fn record(&mut self, snapshot: Snapshot) {
+        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &snapshot);
         ways.iter_mut().for_each(|way| way.omitted = !self.counts);
         self.measured.take(&ways);
-        self.last = look;
+        self.last = snapshot;
     }
 
-    /// The time is over: the connections get no more.
     fn stop(&mut self, now: Time) {
         self.over_at = Some(now);
-        self.board.say_over();
+        self.board.over.store(true, Ordering::Relaxed);
         self.connections.values_mut().filter_map(|lane| lane.pump.as_mut()).for_each(Pump::stop);
     }
 
-    /// Requests the server's figures on each connection of which all payload is acknowledged.
     fn ask<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
@@ -384,19 +378,18 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Ends its connections once the server has told its figures, and the first thread all, or when it does not.
     fn await_figures<D: Device>(&mut self, endpoint: &mut Endpoint<D>, over_at: Time, now: Time) -> Step {
         self.ask(endpoint);
         let is_late = now >= over_at.max(self.moved.at).after(FIGURES_PS);
         let is_done = is_late || self.connections.values().all(|lane| lane.is_done);
         let has_gone = self.plan.ways() == What::Up && self.connections.values().all(|lane| lane.has_ended);
         if self.closed.is_none() && (has_gone || is_done) {
-            self.closed = Some(self.sight(endpoint, now));
+            self.closed = Some(self.snapshot(endpoint, now));
         }
         if let Some(closed) = self.closed {
             self.board.put(self.thread, closed);
         } else if self.thread == 0 {
-            self.look_in_time(endpoint, now);
+            self.record_in_time(endpoint, now);
         }
         if let (true, Some(why)) = (is_done, self.missing(is_late)) {
             return Err(Failure::failed(why).into());
@@ -404,10 +397,10 @@ impl<'a> Client<'a> {
         if !self.connections.is_empty() && is_done {
             self.connections.keys().for_each(|connection| endpoint.abort(*connection));
             self.connections.clear();
-            self.board.say_done();
+            self.board.done.fetch_add(1, Ordering::Release);
         }
         match self.closed {
-            Some(closed) if self.thread == 0 && self.board.are_done() => {
+            Some(closed) if self.thread == 0 && self.board.are_all(&self.board.done) => {
                 self.total(self.board.sum(closed));
                 Err(End(Ok(())))
             }
@@ -415,7 +408,6 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Why the server's figures of a connection will not come, if so.
     fn missing(&self, is_late: bool) -> Option<String> {
         let server = self.peer.address;
         let silent = || format!("{server} sent no figures of what arrived within {} s", FIGURES_PS / PS_PER_S);
@@ -423,21 +415,19 @@ impl<'a> Client<'a> {
         self.lost.clone().or_else(|| (is_late && waits).then(silent))
     }
 
-    /// The measurement has failed: the sums are up to the time when payload last moved.
     pub(super) fn break_off(&mut self) {
         if self.begun_at.is_some() && self.thread == 0 {
             self.total(self.board.sum(self.moved));
         }
     }
 
-    /// All threads have closed: sums up to the last look, after what is left as an interval.
-    fn total(&mut self, look: Look) {
-        if look.at > self.last.at {
-            self.look(look);
+    fn total(&mut self, snapshot: Snapshot) {
+        if snapshot.at > self.last.at {
+            self.record(snapshot);
         }
         let base = self.board.base(self.base);
-        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &look);
-        let elapsed_us = look.at.since(self.base.at) / 1_000_000;
+        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &snapshot);
+        let elapsed_us = snapshot.at.since(self.base.at) / 1_000_000;
         self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
     }
 }

@@ -1,10 +1,9 @@
-//! What the processor has done for this process.
+//! CPU usage of this process.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
 
-/// Time of all threads, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     pub user_us: u64,
@@ -12,7 +11,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Since the process began; zeros where the kernel does not tell.
+    /// Zeros if unavailable.
     pub fn now() -> Self {
         getrusage(UsageWho::RUSAGE_SELF).map_or(Self::default(), |usage| Self {
             user_us: usage.user_time().num_microseconds() as u64,
@@ -20,13 +19,12 @@ impl Cpu {
         })
     }
 
-    /// From an earlier time to this one.
     pub fn since(self, earlier: Self) -> Self {
         let (user_us, system_us) = (self.user_us - earlier.user_us, self.system_us - earlier.system_us);
         Self { user_us, system_us }
     }
 
-    /// As percent of one core over so long: both, user, system.
+    /// Percent of one core: total, user, system.
     pub fn percent(self, elapsed_us: u64) -> [f64; 3] {
         let percent = |us: u64| 100.0 * us as f64 / elapsed_us.max(1) as f64;
         let (user, system) = (percent(self.user_us), percent(self.system_us));
@@ -34,7 +32,7 @@ impl Cpu {
     }
 }
 
-/// Both ends, by iperf3's names. What nobody told is null.
+/// Both ends, by iperf3's names; null if not reported.
 pub fn utilization(own: [f64; 3], servers: Option<[f64; 3]>) -> Value {
     let servers = |at: usize| servers.map(|percent| percent[at]);
     json!({

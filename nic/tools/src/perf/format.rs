@@ -1,24 +1,22 @@
-//! What the two sides say to each other: the first byte of a message is its kind.
+//! Messages between client and server. The first byte is the type.
 
 use bytes::{Buf, Bytes};
 
 use super::MOST_BYTES;
 use crate::transfer::gbps;
 
-/// Begins every connection: what the client asks for. Then come the version and the fields of [`Request`].
+/// The first message: version and fields of [`Request`].
 const REQUEST: u8 = 1;
-/// Payload, of which only the amount counts.
 const DATA: u8 = 2;
-/// Comes back as it went.
 const PING: u8 = 3;
-/// The client has measured: the server stops, and answers with its figures. Then come the fields of [`Omitted`].
+/// Fields of [`Omitted`]. The server answers with its figures.
 const END: u8 = 4;
-/// What the server has counted: then come the fields of [`Figures`].
+/// Fields of [`Figures`].
 const FIGURES: u8 = 5;
 const VERSION: u8 = 4;
-/// Bytes of a request: kind, version, what, three numbers of 4 bytes and two of 8.
+/// Type, version, direction, three numbers of 4 bytes and two of 8.
 const REQUEST_BYTES: usize = 31;
-/// Longest time that a client may ask for: a day, what it omits, and some to spare.
+/// More than a day and the maximum omitted time.
 const MOST_SECONDS: u32 = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +24,18 @@ pub enum What {
     Up,
     Down,
     Both,
-    /// Messages go there and back, one at a time.
     Latency,
 }
 
-/// What a client asks for on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub what: What,
-    /// Size of a message that the server sends.
     pub bytes: u32,
     pub seconds: u32,
-    /// So many seconds do not count.
     pub omit: u32,
-    /// Most bits a second; 0 for as many as go.
+    /// 0 for no limit.
     pub rate_bps: u64,
-    /// Most bytes; `u64::MAX` for as many as go.
+    /// `u64::MAX` for no limit.
     pub most: u64,
 }
 
@@ -74,15 +68,14 @@ impl Request {
     }
 }
 
-/// Payload of a connection that is not measured: what the client had acknowledged and received before the measured time.
+/// Payload before the measured time, as the client has counted it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
     pub sent: u64,
     pub received: u64,
 }
 
-/// What the server has counted of a connection, and of its processor, since what is omitted. Bytes are payload, without the messages by which the two
-/// sides agree.
+/// Counters of the server since the omitted time, without protocol messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     pub elapsed_us: u64,
@@ -97,36 +90,23 @@ pub struct Figures {
 impl Figures {
     pub fn encode(self) -> Bytes {
         let Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us } = self;
-        let numbers = [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us];
-        [FIGURES].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+        encode(FIGURES, [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us])
     }
 
     fn decode(message: &[u8]) -> Option<Self> {
-        let mut numbers = message.get(1..).filter(|numbers| numbers.len() == size_of::<Self>())?;
-        let mut next = || numbers.try_get_u64().ok();
-        Some(Self {
-            elapsed_us: next()?,
-            received_bytes: next()?,
-            sent_bytes: next()?,
-            packets_sent: next()?,
-            retransmits: next()?,
-            user_us: next()?,
-            system_us: next()?,
-        })
+        let [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us] = decode(message)?;
+        Some(Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us })
     }
 
     pub fn line(self) -> String {
         let Self { elapsed_us, received_bytes, sent_bytes, retransmits, packets_sent, .. } = self;
         let seconds = elapsed_us as f64 / 1e6;
-        format!(
-            "{seconds:.1} s, received {received_bytes} bytes ({:.2} Gb/s), sent {sent_bytes} ({:.2} Gb/s; {retransmits} of {packets_sent} \
-             packets again)",
-            gbps(received_bytes, seconds),
-            gbps(sent_bytes, seconds)
-        )
+        let [up, down] =
+            [received_bytes, sent_bytes].map(|bytes| format!("{bytes} bytes ({:.2} Gb/s", gbps(bytes, seconds)));
+        format!("{seconds:.1} s, received {up}), sent {down}; {retransmits} of {packets_sent} packets retransmitted)")
     }
 
-    /// Of two connections of one server, whose processor both tell of.
+    /// CPU times are of the whole process.
     pub fn plus(self, other: Self) -> Self {
         Self {
             elapsed_us: self.elapsed_us.max(other.elapsed_us),
@@ -150,39 +130,37 @@ pub enum Message {
 }
 
 impl Message {
-    /// `None` for what neither side says.
     pub fn decode(message: &[u8]) -> Option<Self> {
         match *message.first()? {
             REQUEST => Request::decode(message).map(Self::Request),
             DATA => Some(Self::Data),
             PING => Some(Self::Ping),
-            END => Omitted::decode(message).map(Self::End),
+            END => decode(message).map(|[sent, received]| Self::End(Omitted { sent, received })),
             FIGURES => Figures::decode(message).map(Self::Figures),
             _ => None,
         }
     }
 }
 
-/// A message of so many bytes that carries nothing.
 pub fn data(bytes: u32) -> Bytes {
     filled(DATA, bytes)
 }
 
-/// A message of so many bytes that the other side sends back.
 pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }
 
 pub fn end(omitted: Omitted) -> Bytes {
-    let numbers = [omitted.sent, omitted.received];
-    [END].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+    encode(END, [omitted.sent, omitted.received])
 }
 
-impl Omitted {
-    fn decode(message: &[u8]) -> Option<Self> {
-        let mut numbers = message.get(1..).filter(|numbers| numbers.len() == size_of::<Self>())?;
-        Some(Self { sent: numbers.try_get_u64().ok()?, received: numbers.try_get_u64().ok()? })
-    }
+fn encode<const N: usize>(kind: u8, numbers: [u64; N]) -> Bytes {
+    [kind].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
+}
+
+fn decode<const N: usize>(message: &[u8]) -> Option<[u64; N]> {
+    let numbers = message.get(1..)?.as_chunks();
+    <[[u8; 8]; N]>::try_from(numbers.0).ok().filter(|_| numbers.1.is_empty()).map(|all| all.map(u64::from_be_bytes))
 }
 
 fn filled(kind: u8, bytes: u32) -> Bytes {

@@ -1,4 +1,4 @@
-//! What is measured: of each interval a line for each way, and of all of them a sum.
+//! Measurements of an interval, one for each direction.
 
 use serde::Serialize;
 use spray_core::flow::{ReceiverStats, SenderStats};
@@ -9,9 +9,8 @@ use spray_nic::{ConnectionId, Endpoint, Time};
 use super::format::What;
 use crate::transfer::gbps;
 
-/// What all connections have counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct Snapshot {
     pub at: Time,
     sender: SenderStats,
     receiver: ReceiverStats,
@@ -19,13 +18,12 @@ pub struct Look {
     rtt_p99_us: f64,
 }
 
-impl Look {
-    /// Reads the counters of `connections`, with the largest of their round-trip times. `asides` are the bytes of messages that are not
-    /// measured: they are subtracted.
-    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], asides: Asides, at: Time) -> Self {
+impl Snapshot {
+    /// Subtracts `overhead`; round-trip times are the largest of `connections`.
+    pub fn new<D: Device>(endpoint: &Endpoint<D>, connections: &[ConnectionId], overhead: Overhead, at: Time) -> Self {
         let (mut sender, mut receiver) = endpoint.totals();
-        sender.bytes_acked -= asides.acked;
-        receiver.bytes -= asides.received;
+        sender.bytes_acked -= overhead.acked;
+        receiver.bytes -= overhead.received;
         let stats = connections.iter().filter_map(|connection| endpoint.connection_stats(*connection));
         let rtt = |us: (f64, f64), (p50_ps, p99_ps): (u64, u64)| {
             (us.0.max(p50_ps as f64 / 1e6), us.1.max(p99_ps as f64 / 1e6))
@@ -34,7 +32,6 @@ impl Look {
         Self { at, sender, receiver, rtt_p50_us, rtt_p99_us }
     }
 
-    /// Payload that has moved, both ways.
     pub fn bytes(&self) -> u64 {
         self.sender.bytes_acked + self.receiver.bytes
     }
@@ -43,7 +40,6 @@ impl Look {
         Self { at, ..self }
     }
 
-    /// Both together, at the time of the later one.
     pub fn plus(mut self, other: &Self) -> Self {
         self.at = self.at.max(other.at);
         self.sender.add(&other.sender);
@@ -54,33 +50,31 @@ impl Look {
     }
 }
 
-/// Bytes of the messages by which the two sides agree, which are no payload of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asides {
+pub struct Overhead {
     pub acked: u64,
     pub received: u64,
 }
 
-/// One way between two looks. The fields are those of `--json`, by iperf3's names where it has them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One direction. The fields are those of `--json`, by iperf3's names where it has them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Interval {
     pub start: f64,
     pub end: f64,
     pub seconds: f64,
     pub bytes: u64,
     pub bits_per_second: f64,
-    /// Not in the sums.
     pub omitted: bool,
-    /// From this side: `up`; otherwise `down` to it.
+    /// This side sends (`up`).
     pub sender: bool,
-    /// Up only: packets sent again, all packets, and the share of the first.
+    /// Up only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     packets: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retransmit_percent: Option<f64>,
-    /// Up only: the share of ACKs that tell of a mark.
+    /// Up only: the fraction of ACKs with a mark.
     #[serde(skip_serializing_if = "Option::is_none")]
     marked_share: Option<f64>,
     /// Up only: since the connection began.
@@ -88,7 +82,7 @@ pub struct Interval {
     rtt_p50_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rtt_p99_us: Option<f64>,
-    /// Down only: packets that arrived after one with a higher number.
+    /// Down only: packets that arrived behind a later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reordered: Option<u64>,
 }
@@ -96,35 +90,21 @@ pub struct Interval {
 pub const HEAD: &str = "seconds        way       Gb/s  sent again  marked  RTT p50 us  p99 us  reordered";
 
 impl Interval {
-    /// The ways that `what` has, from one look to a later one; times count from `begun_at`.
-    pub fn between(what: What, begun_at: Time, from: &Look, to: &Look) -> Vec<Self> {
+    /// Times count from `begun_at`.
+    pub fn between(what: What, begun_at: Time, from: &Snapshot, to: &Snapshot) -> Vec<Self> {
         let up = matches!(what, What::Up | What::Both).then(|| Self::up(begun_at, from, to));
         let down = matches!(what, What::Down | What::Both).then(|| Self::down(begun_at, from, to));
         up.into_iter().chain(down).collect()
     }
 
-    fn new(sender: bool, begun_at: Time, from: &Look, to: &Look, bytes: u64) -> Self {
+    fn new(sender: bool, begun_at: Time, from: &Snapshot, to: &Snapshot, bytes: u64) -> Self {
         let seconds = |at: Time| at.since(begun_at) as f64 / PS_PER_S as f64;
         let (start, end) = (seconds(from.at), seconds(to.at));
-        Self {
-            start,
-            end,
-            seconds: end - start,
-            bytes,
-            bits_per_second: gbps(bytes, end - start) * 1e9,
-            omitted: false,
-            sender,
-            retransmits: None,
-            packets: None,
-            retransmit_percent: None,
-            marked_share: None,
-            rtt_p50_us: None,
-            rtt_p99_us: None,
-            reordered: None,
-        }
+        let (seconds, bits_per_second) = (end - start, gbps(bytes, end - start) * 1e9);
+        Self { start, end, seconds, bytes, bits_per_second, sender, ..Self::default() }
     }
 
-    fn up(begun_at: Time, from: &Look, to: &Look) -> Self {
+    fn up(begun_at: Time, from: &Snapshot, to: &Snapshot) -> Self {
         let counted = from.sender.until(&to.sender);
         Self {
             retransmits: Some(counted.retransmits),
@@ -137,12 +117,11 @@ impl Interval {
         }
     }
 
-    fn down(begun_at: Time, from: &Look, to: &Look) -> Self {
+    fn down(begun_at: Time, from: &Snapshot, to: &Snapshot) -> Self {
         let counted = from.receiver.until(&to.receiver);
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }
 
-    /// Up only: how much was sent again, as a line.
     pub fn sent_again(&self) -> Option<String> {
         let (again, packets, percent) = (self.retransmits?, self.packets?, self.retransmit_percent?);
         Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))
@@ -152,15 +131,15 @@ impl Interval {
         let Self { start, end, .. } = self;
         let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);
         let omitted = if self.omitted { "  (omitted)" } else { "" };
-        let count = |count: Option<u64>| count.map_or_else(|| "-".into(), |count| count.to_string());
-        let real = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
-        let marked = self.marked_share.map_or_else(|| "-".into(), |share| format!("{:.1} %", 100.0 * share));
-        format!(
-            "{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {:>10}  {marked:>6}  {:>10}  {:>6}  {:>9}{omitted}",
-            count(self.retransmits),
-            real(self.rtt_p50_us),
-            real(self.rtt_p99_us),
-            count(self.reordered)
-        )
+        let [again, reordered] =
+            [self.retransmits, self.reordered].map(|count| or_dash(count.map(|it| it.to_string())));
+        let [p50, p99] = [self.rtt_p50_us, self.rtt_p99_us].map(|us| or_dash(us.map(|us| format!("{us:.1}"))));
+        let marked = or_dash(self.marked_share.map(|share| format!("{:.1} %", 100.0 * share)));
+        let columns = format!("{again:>10}  {marked:>6}  {p50:>10}  {p99:>6}  {reordered:>9}");
+        format!("{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {columns}{omitted}")
     }
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
 }

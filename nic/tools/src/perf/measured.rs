@@ -1,10 +1,10 @@
-//! What has come out of a measurement, as lines and as JSON by iperf3's names.
+//! Results of a measurement, as text and as JSON with iperf3's names.
 
 use std::fmt::Arguments;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use spray_core::link::PS_PER_S;
 
 use super::cpu;
@@ -13,21 +13,16 @@ use super::interval::Interval;
 use super::plan::Plan;
 use crate::{say, transfer};
 
-/// Longest round trip that is told from longer ones: an hour, beyond which the connection has failed.
+/// An hour: the connection has failed by then.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// The quantiles of round trips, with their names.
 const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("p99_99", 0.9999)];
 
-/// Of one thread, or of all.
 pub(super) struct Measured {
     pub plan: Plan,
-    /// Each an object with the sum of each way.
     pub intervals: Vec<Value>,
     pub total: Vec<Interval>,
     pub round_trips: Histogram<u64>,
-    /// The processor's time of this process, as percent of a core.
     pub cpu: [f64; 3],
-    /// Of all connections that have answered.
     pub server: Option<Figures>,
 }
 
@@ -43,7 +38,6 @@ impl Measured {
         }
     }
 
-    /// The first thread's, with what another one has measured by itself.
     pub(super) fn plus(mut self, other: &Self) -> Self {
         // They have the same bounds.
         let _ = self.round_trips.add(&other.round_trips);
@@ -51,18 +45,16 @@ impl Measured {
         self
     }
 
-    /// Adds the server's figures of a connection.
     pub(super) fn add(&mut self, figures: Figures) {
         self.server = Some(self.server.map_or(figures, |sum| sum.plus(figures)));
     }
 
-    /// Takes the ways of an interval, and says them.
     pub(super) fn take(&mut self, ways: &[Interval]) {
         if ways.is_empty() {
             return;
         }
         ways.iter().for_each(|way| self.line(format_args!("{}", way.line())));
-        let sums = sums("sum", ways.iter().map(|way| json!(way)));
+        let sums = sums("sum", ways.iter().map(|way| json!(way))).into();
         if self.plan.streams {
             event("interval", &sums);
         }
@@ -75,7 +67,6 @@ impl Measured {
         }
     }
 
-    /// What was asked for, by iperf3's names.
     pub(super) fn start(&self, server: &str) -> Value {
         let Plan { request, parallel, load, time_ps, omit_ps, number, .. } = self.plan;
         json!({
@@ -97,7 +88,6 @@ impl Measured {
         })
     }
 
-    /// The sums, by iperf3's names.
     pub(super) fn end(&self) -> Value {
         let ends = self.total.iter().map(|own| {
             let theirs = self.server.map(|server| theirs(server, own.sender));
@@ -105,22 +95,18 @@ impl Measured {
         });
         let (sent, received): (Vec<_>, Vec<_>) = ends.unzip();
         let mut end = sums("sum_sent", sent.into_iter());
-        let also = [
-            sums("sum_received", received.into_iter()),
-            json!({ "cpu_utilization_percent": cpu::utilization(self.cpu, self.server.map(server_percent)) }),
-            json!({ "latency_us": (self.plan.request.what == What::Latency).then(|| self.latency()) }),
-        ];
-        if let Value::Object(end) = &mut end {
-            also.into_iter().filter_map(|part| part.as_object().cloned()).for_each(|part| end.extend(part));
-        }
-        end
+        end.extend(sums("sum_received", received.into_iter()));
+        let cpu = cpu::utilization(self.cpu, self.server.map(server_percent));
+        let latency = (self.plan.request.what == What::Latency).then(|| self.latency());
+        end.extend([("cpu_utilization_percent".into(), cpu), ("latency_us".into(), json!(latency))]);
+        end.into()
     }
 
     pub(super) fn json(&self, server: &str) -> Value {
         json!({ "start": self.start(server), "intervals": self.intervals, "end": self.end() })
     }
 
-    /// Says the sums as text, or as the last event; nothing where no connection has opened. Returns all as JSON.
+    /// Prints the totals, if a connection has opened. Returns all results as JSON.
     pub(super) fn report(&self, server: &str, interface: &impl Serialize) -> Value {
         let mut object = self.json(server);
         object["interface"] = json!(interface);
@@ -148,7 +134,7 @@ impl Measured {
         object
     }
 
-    /// What both sides have counted of each way: payload, each byte once, without the messages by which they agree what to measure.
+    /// Without retransmissions and protocol messages.
     fn payload(&self) -> Vec<String> {
         let line = |own: &Interval| {
             let server = self.server.map(|server| if own.sender { server.received_bytes } else { server.sent_bytes });
@@ -177,7 +163,6 @@ fn in_words(us: &Value) -> String {
     named.chain(ends).collect::<Vec<_>>().join(", ")
 }
 
-/// What the server has counted of one way.
 fn theirs(server: Figures, client_sends: bool) -> Value {
     let seconds = server.elapsed_us as f64 / 1e6;
     let bytes = if client_sends { server.received_bytes } else { server.sent_bytes };
@@ -195,10 +180,9 @@ fn server_percent(server: Figures) -> [f64; 3] {
     cpu::Cpu { user_us, system_us }.percent(elapsed_us)
 }
 
-/// The ways by iperf3's names: the second one is the reverse of `--bidir`.
-fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Value {
-    let names = [name.to_owned(), format!("{name}_bidir_reverse")];
-    names.into_iter().zip(ways).collect::<serde_json::Map<_, _>>().into()
+/// `name`, and with `--bidir` the reverse direction.
+fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Map<String, Value> {
+    [name.to_owned(), format!("{name}_bidir_reverse")].into_iter().zip(ways).collect()
 }
 
 pub(super) fn event(name: &str, data: &Value) {

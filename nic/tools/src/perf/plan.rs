@@ -1,27 +1,25 @@
-//! What is to be measured, as the command line says.
+//! The measurement that the command line requests.
 
 use spray_core::link::PS_PER_S;
 
 use super::format::{Request, What};
 use crate::args;
 
-/// How much longer than asked for the server may send: its clock begins later.
+/// The server's clock starts later.
 const SPARE_S: u32 = 5;
-/// Longest measurement, and so how long a number of bytes may take.
+/// Limit of a measurement by the number of bytes.
 pub const LONGEST_S: u32 = 86_400;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Of each connection, but for the bytes that it may send.
     pub request: Request,
     pub parallel: u32,
-    /// Connections that send meanwhile, and are not measured themselves.
+    /// Additional connections that are not measured.
     pub load: u32,
     pub time_ps: u64,
     pub omit_ps: u64,
     pub interval_ps: u64,
-    /// Bytes of all connections after which it ends, each way.
+    /// For each direction, over all connections.
     pub number: Option<u64>,
-    /// Lines are JSON, as they come.
     pub streams: bool,
 }
 
@@ -52,7 +50,7 @@ impl Plan {
         (self.parallel + self.load) as usize
     }
 
-    /// What a connection asks for: the last ones are the load.
+    /// The last `load` connections are the load.
     pub(super) fn request(&self, connection: usize) -> Request {
         let (place, parallel) = (connection as u64, u64::from(self.parallel));
         if place >= parallel {
@@ -62,13 +60,12 @@ impl Plan {
         Request { most: self.number.map_or(u64::MAX, share), ..self.request }
     }
 
-    /// The ways that payload goes.
     pub(super) fn ways(&self) -> What {
         if self.request.what == What::Latency && self.load > 0 { What::Up } else { self.request.what }
     }
 }
 
-/// The size of a message where nobody gives one: with a rate what goes in 10 ms, so that it is kept.
+/// With a rate, what it sends in 10 ms.
 fn usual_bytes(what: What, rate_bps: u64) -> u32 {
     match rate_bps {
         _ if what == What::Latency => 64,

@@ -1,4 +1,4 @@
-//! A connection that always has something to send.
+//! A connection that always has data to send.
 
 use bytes::Bytes;
 use spray_core::link::PS_PER_S;
@@ -7,20 +7,19 @@ use spray_nic::{ConnectionId, Endpoint, Time};
 
 use super::format::{Request, data};
 
-/// Most bytes of the messages that wait in a connection, and two messages more: what is in flight, several times over.
+/// In addition to two messages.
 const QUEUED_BYTES: usize = 16 << 20;
-/// No more waits than twice what was delivered in the last two round trips, in a time between these, and two messages: so little is left when the
-/// time is over.
+/// At most twice what was delivered in the last two periods is queued, so that little is left at
+/// the end. A period is two round trips, within these bounds.
 const PERIODS_PS: [u64; 2] = [PS_PER_S / 200, PS_PER_S / 4];
-/// Most messages that wait; a connection takes 1,024.
+/// A connection takes 1,024.
 const QUEUED: usize = 512;
 
-/// Sends the same message again and again, at a rate where one is asked for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pump {
     message: Bytes,
     queued: usize,
-    /// Messages delivered in this period, which began then, and in the last one.
+    /// In this period and the previous one.
     delivered: [usize; 2],
     period_at: Time,
     period_ps: u64,
@@ -32,24 +31,13 @@ pub struct Pump {
 }
 
 impl Pump {
-    /// What a side sends that was asked for this, for so long.
     pub fn new(request: &Request, now: Time, for_ps: u64) -> Self {
         let Request { bytes, rate_bps, most, .. } = *request;
-        Self {
-            message: data(bytes),
-            queued: 0,
-            delivered: [0; 2],
-            period_at: now,
-            period_ps: PERIODS_PS[0],
-            rate_bps,
-            since: now,
-            until: now.after(for_ps),
-            sent: 0,
-            most,
-        }
+        let (message, until, period_ps) = (data(bytes), now.after(for_ps), PERIODS_PS[0]);
+        Self { message, period_at: now, period_ps, rate_bps, since: now, until, most, ..Self::default() }
     }
 
-    /// Gives the connection messages, if there is room and time. The last one is as long as what is left.
+    /// The last message may be shorter.
     pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         if now >= self.period_at.after(self.period_ps) {
             let rtt_ps = endpoint.connection_stats(connection).map_or(0, |stats| stats.rtt_p99_ps);
@@ -81,7 +69,6 @@ impl Pump {
         self.delivered[0] += 1;
     }
 
-    /// Whether there is more, and what has gone is no more than the rate allows up to now.
     fn is_due(&self, now: Time) -> bool {
         let allowed = u128::from(self.rate_bps) * u128::from(now.since(self.since));
         let sent = u128::from(self.sent) * 8 * u128::from(PS_PER_S);

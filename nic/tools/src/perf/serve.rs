@@ -1,4 +1,4 @@
-//! `spray serve`: answers `spray perf`, several at once, until Ctrl-C.
+//! `spray serve`: the server of `spray perf`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId
 
 use super::cpu::Cpu;
 use super::format::{Figures, Message, Omitted, What};
-use super::interval::Asides;
+use super::interval::Overhead;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
 use crate::args;
@@ -25,26 +25,24 @@ use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// How long a client may take for its request, and later for a byte in either direction.
+/// Timeout of the request, and later of progress in either direction.
 const PATIENCE_PS: u64 = 10 * PS_PER_S;
 const CHECK_PS: u64 = PS_PER_S;
-/// Most bytes of pings of one client that are on their way back: it sends one after the other.
 const PINGED_BYTES: usize = 2 * MOST_BYTES as usize;
 
-/// Clients at once in a thread.
+/// In a thread.
 //= docs/specs/endpoint.md#END-27 holds 64 connections
 const CLIENTS: usize = 64;
 
-/// Settings of an endpoint that clients connect to.
 pub(super) fn has_room(config: &mut EndpointConfig) {
     adjust(config);
     config.max_connections = (CLIENTS + HALF_OPEN) as u32;
 }
 
-/// Waits for clients and does what they ask for.
+/// Serves clients until Ctrl-C.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when the interface was removed, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
@@ -54,7 +52,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
-    note!("listening on {} as {}{whose}", session.device_name(), session.config().address);
+    note!("listening on {} as {}{whose}", session.name, session.first().endpoint.config().address);
     let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
     let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
@@ -63,7 +61,6 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     outcome
 }
 
-/// How many clients there are, on all threads.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     one_off: bool,
@@ -76,32 +73,29 @@ pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
     served: Arc<Served>,
     check_at: Time,
-    /// There was nobody any more at the last look: a client may measure several times.
+    /// At the last check: a client may measure several times.
     was_left: bool,
 }
 
 #[derive(Debug)]
 struct Client {
     peer: IpAddr,
-    /// What was counted when it connected, or when what it omits was over. Data may be there before a request that was lost first.
+    /// When it connected, or after the omitted time. Data may precede a lost request.
     begun: Counted,
     omits_until: Option<Time>,
     pump: Option<Pump>,
     asked: bool,
-    /// It has measured: what it omits.
     ended: Option<Omitted>,
     answered: bool,
-    asides: Asides,
-    /// Pings on their way back, with their lengths.
+    overhead: Overhead,
     pings: HashMap<MessageId, usize>,
-    /// Bytes that had gone both ways, and since when there are no more.
+    /// Bytes of both directions, and when they last grew.
     moved: (u64, Time),
     pace: Pace,
-    /// It has given way; the end of its connection is the endpoint's next event of it.
+    /// Preempted: its connection is about to end.
     leaves: bool,
 }
 
-/// What a connection has counted at a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     at: Time,
@@ -111,14 +105,13 @@ struct Counted {
 }
 
 impl Counted {
-    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, asides: Asides, at: Time) -> Self {
+    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, overhead: Overhead, at: Time) -> Self {
         let mut stats = endpoint.connection_stats(connection).unwrap_or_default();
-        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(asides.received);
-        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(asides.acked);
+        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(overhead.received);
+        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(overhead.acked);
         Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
     }
 
-    /// From here to a later time; bytes since what is omitted, if that is known.
     fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
         let sender = self.sender.until(&later.sender);
         let Omitted { sent, received } =
@@ -150,7 +143,7 @@ impl Server {
                 pump.fill(endpoint, *connection, now);
             }
             if client.omits_until.is_some_and(|until| now >= until) {
-                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.asides, now), None);
+                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.overhead, now), None);
             }
             client.answer(endpoint, *connection, now);
         }
@@ -166,7 +159,6 @@ impl Server {
         Ok(())
     }
 
-    /// Ends the connections of clients that neither ask for anything nor move a byte: others may wait for their places.
     fn check<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) {
         for (&connection, client) in &mut self.clients {
             let stats = endpoint.connection_stats(connection).unwrap_or_default();
@@ -176,21 +168,18 @@ impl Server {
             }
             client.pace.on_bytes(moved, now);
             if now.since(client.moved.1) > PATIENCE_PS {
-                note!("spray: {} does nothing; its connection is closed", client.peer);
+                note!("spray: {} makes no progress; its connection is closed", client.peer);
                 endpoint.abort(connection);
             }
         }
     }
 
-    /// Takes a connection that has opened, for which another may have to go.
     fn accept<D: Device>(&mut self, new: ConnectionId, peer: IpAddr, endpoint: &mut Endpoint<D>, now: Time) {
         self.clients.insert(new, Client::new(peer, now));
         let others = self.clients.iter().filter(|(id, client)| **id != new && !client.leaves);
-        let taken = others.map(|(&id, client)| places::Taken {
-            id,
-            party: Party::of(endpoint, id, client.peer),
-            pace: client.pace,
-            overdue_ps: (!client.asked).then(|| now.since(client.moved.1)),
+        let taken = others.map(|(&id, client)| {
+            let overdue_ps = (!client.asked).then(|| now.since(client.moved.1));
+            places::Slot { id, party: Party::of(endpoint, id, client.peer), pace: client.pace, overdue_ps }
         });
         let taken: Vec<_> = taken.collect();
         if taken.len() < CLIENTS {
@@ -206,9 +195,7 @@ impl Server {
 
     fn on_event<D: Device>(&mut self, event: EndpointEvent, endpoint: &mut Endpoint<D>, now: Time) {
         match event {
-            EndpointEvent::Accepted { connection, peer, .. } => {
-                self.accept(connection, peer.address, endpoint, now);
-            }
+            EndpointEvent::Accepted { connection, peer, .. } => self.accept(connection, peer.address, endpoint, now),
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
                 let had_asked = client.asked;
@@ -218,14 +205,14 @@ impl Server {
                     self.served.ever.store(true, Ordering::Relaxed);
                 }
                 if taken.is_none() {
-                    note!("spray: {} says what no `spray perf` says; its connection is closed", client.peer);
+                    note!("spray: {} violates the protocol of `spray perf`; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
                 if client.answered {
-                    client.asides.acked = Figures::default().encode().len() as u64;
+                    client.overhead.acked = Figures::default().encode().len() as u64;
                 } else if client.pings.remove(&message).is_none() {
                     client.pump.iter_mut().for_each(Pump::on_delivered);
                 }
@@ -252,7 +239,7 @@ impl Client {
             asked: false,
             ended: None,
             answered: false,
-            asides: Asides::default(),
+            overhead: Overhead::default(),
             pings: HashMap::new(),
             moved: (0, now),
             pace: Pace::new(now),
@@ -260,7 +247,7 @@ impl Client {
         }
     }
 
-    /// Takes a message; `None` for one that no client sends.
+    /// `None` if it violates the protocol.
     fn take<D: Device>(
         &mut self,
         message: &[u8],
@@ -269,36 +256,30 @@ impl Client {
         now: Time,
     ) -> Option<()> {
         match Message::decode(message)? {
-            Message::Request(_) if self.asked => None,
-            Message::Request(request) => {
+            Message::Request(request) if !self.asked => {
                 self.asked = true;
-                self.asides.received += message.len() as u64;
+                self.overhead.received += message.len() as u64;
                 let sends = matches!(request.what, What::Down | What::Both);
                 self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
-                Some(())
             }
-            Message::End(_) if self.ended.is_some() || !self.asked => None,
-            Message::End(omitted) => {
+            Message::End(omitted) if self.asked && self.ended.is_none() => {
                 self.ended = Some(omitted);
-                self.asides.received += message.len() as u64;
+                self.overhead.received += message.len() as u64;
                 self.pump.iter_mut().for_each(Pump::stop);
-                Some(())
             }
-            Message::Figures(_) => None,
-            Message::Data => Some(()),
-            Message::Ping if self.ended.is_some() => Some(()),
-            Message::Ping => self.ping(message.to_vec().into(), endpoint, connection),
+            Message::Ping if self.ended.is_none() => self.ping(message.to_vec().into(), endpoint, connection)?,
+            Message::Data | Message::Ping => {}
+            Message::Request(_) | Message::End(_) | Message::Figures(_) => return None,
         }
+        Some(())
     }
 
-    /// What was counted up to now.
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
-        self.begun.until(&Counted::now(endpoint, connection, self.asides, now), self.ended)
+        self.begun.until(&Counted::now(endpoint, connection, self.overhead, now), self.ended)
     }
 
-    /// Sends its figures to a client that has measured, once all payload of this side is acknowledged.
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
         if self.ended.is_some() && !self.answered && is_drained {
@@ -310,7 +291,7 @@ impl Client {
         }
     }
 
-    /// Sends a ping back; `None` where too much is on its way.
+    /// `None` if too much is outstanding.
     fn ping<D: Device>(&mut self, ping: Bytes, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Option<()> {
         if self.pings.values().sum::<usize>() + ping.len() > PINGED_BYTES {
             return None;
@@ -320,11 +301,10 @@ impl Client {
         Some(())
     }
 
-    /// Says what has gone each way, once the connection has ended.
     fn tell<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) {
         let (figures, peer) = (self.figures(endpoint, connection, now), self.peer);
         say!("{peer}: {}", figures.line());
-        // It has a form in JSON.
+        // It can always be encoded.
         let _ = say::object(&json!({
             "from": peer,
             "seconds": figures.elapsed_us as f64 / 1e6,

@@ -25,12 +25,12 @@ fn endpoint(network: &MemoryNetwork, number: u8) -> (Endpoint<MemoryDevice>, Pee
     (Endpoint::new(network.attach(mac), config).unwrap(), Peer { address, mac })
 }
 
-/// Measures for 20 ms on two connections, with a look every 5, and returns what is said as JSON.
+/// Measures for 20 ms on two connections, with intervals of 5 ms, and returns the JSON.
 fn measure(what: What, bytes: u32) -> Value {
     planned(what, bytes, |plan| plan).json("server")
 }
 
-/// The same, with a plan that `change` changes.
+/// With a plan modified by `change`.
 fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
     let request = Request { what, bytes, seconds: 60, omit: 0, rate_bps: 0, most: u64::MAX };
     let plan = Plan {
@@ -46,14 +46,13 @@ fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
     measure_with(change(plan))
 }
 
-/// Measures as planned.
 fn measure_with(plan: Plan) -> Measured {
     let (measured, outcome) = measure_until(plan, u64::MAX);
     outcome.unwrap();
     measured
 }
 
-/// Measures as planned, by a server that is gone from this time on.
+/// With a server that disappears at this time.
 fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
@@ -92,7 +91,7 @@ fn each_way_is_measured_in_intervals_that_add_up() {
             let [own, theirs] = [own, theirs].map(|side| &said["end"][format!("sum_{side}{suffix}")]);
             assert!(intervals.clone().all(|way| way["sender"] == *sender), "{said}");
             let sum: f64 = intervals.clone().map(|way| number(&way["bytes"])).sum();
-            // After four comes what was under way when the time was over.
+            // After four intervals comes what was in flight at the end.
             assert_eq!(sum, number(&own["bytes"]), "{what:?}");
             assert!((5..20).contains(&intervals.count()), "{what:?}: {said}");
             assert!(sum > 1e6, "{what:?}: {sum} bytes");
@@ -108,7 +107,8 @@ fn each_way_is_measured_in_intervals_that_add_up() {
     }
 }
 
-/// Its figures are missing, whether it is gone before the time is over or after: the sums are of the time until then.
+/// The server's figures are missing whether it disappears before or after the end; the totals are
+/// up to then.
 #[test]
 fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
     let usual = planned(What::Latency, 64, |plan| plan).plan;
@@ -140,7 +140,7 @@ fn a_rate_is_kept_both_ways() {
     }
 }
 
-/// Payload by both sides' counts: what was sent and what of it arrived, each way.
+/// Sent and received payload of each direction, as counted by both sides.
 fn counted(measured: &Measured) -> Vec<[u64; 2]> {
     let server = measured.server.unwrap();
     let way =
@@ -193,7 +193,7 @@ fn round_trips_are_measured_one_by_one() {
     let said = measure(What::Latency, 64);
     let us = &said["end"]["latency_us"];
     let (count, p50) = (number(&us["count"]), number(&us["p50"]));
-    // The network in memory takes no time; the clock steps by 5 us.
+    // The in-memory network has no delay; the clock advances by 5 us.
     assert!((5.0..60.0).contains(&p50), "{said}");
     assert!(count * p50 / 2.0 < 30_000.0 && count > 100.0, "{said}");
     assert!(said["intervals"].as_array().unwrap().is_empty());
@@ -230,7 +230,7 @@ fn who_asks_for_nothing_gives_its_place_up() {
     assert!(ended.ps() > 10_000 * MS && server.connections() == 0, "{ended:?}");
 }
 
-/// 64 connections, of one address or of one each, have asked and send a byte every 2 s.
+/// 64 connections, of one address or of one each, that send a byte every 2 s after their requests.
 #[test]
 //= docs/specs/endpoint.md#END-27 holds 64 connections
 fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
@@ -257,7 +257,7 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             now = now.after(20 * MS);
             network.advance(now);
             if now.ps() % (2000 * MS) == 0 {
-                // That of a connection which has given way is no longer sent.
+                // A preempted connection does not send any more.
                 for &(host, id) in &connections {
                     let _ = slow[host].send(id, vec![2].into());
                 }

@@ -1,11 +1,9 @@
-//! How often balancers froze.
-
 use spray_core::feedback::LossCause;
 use spray_core::summed;
 use spray_nic::{Event, FreezeReason};
 
 summed! {
-    /// Times that a balancer froze (REPS §3.2), and why: for a loss by timeout, for one by a gap, for unanswered probes.
+    /// The number of freezes of balancers (REPS §3.2), by cause.
     pub struct Freezes {
         pub all: u64,
         pub by_timeout: u64,

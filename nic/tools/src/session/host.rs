@@ -1,22 +1,21 @@
-//! A host on a real network, with the threads of its shards.
-
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 use std::thread::{Builder, available_parallelism};
 use std::time::{Duration, Instant};
 
 use spray_nic::device::{Device, DeviceHealth, DeviceStats, Nic};
-use spray_nic::net::{PermanentNeighbours, Resolver};
+use spray_nic::net::PermanentNeighbours;
 use spray_nic::{Endpoint, EndpointConfig, Host, Peer, Time};
 use tracing::info_span;
 
+use super::device_info::DeviceInfo;
 use super::freezes::Freezes;
 use super::path::PathOptions;
-use super::seat::{Over, Seat, Step, Wake, strays};
-use super::taken::Taken;
 use super::tap::Tap;
+use super::worker::{Step, Wake, Worker, strays};
 use super::{mtu, open, refused, tap, trust};
 use crate::args;
 use crate::captures::Watching;
@@ -27,16 +26,13 @@ use crate::note;
 use crate::progress::now;
 use crate::stop::Stop;
 
-/// A host on a real network. Dropping it closes the sockets, and detaches the program of an interface that was taken over.
+/// A host on a real network. Dropping it closes the sockets and detaches the XDP program.
 pub struct Session {
-    /// The host's shards, one at least.
-    seats: Vec<Seat>,
-    name: String,
-    /// The Ethernet address that the user gave for the next hop.
+    workers: Vec<Worker>,
+    pub name: String,
     next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
-    /// The permanent entries of the kernel's table of neighbours by which frames go, and their interface.
     permanent: (PermanentNeighbours, String),
     refused: refused::Watch,
     metrics: Metrics,
@@ -44,11 +40,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the interface over, with settings of the endpoint that `adjust` changes: with a shard for each queue, `most` at most and no more
-    /// than there are CPUs.
-    ///
-    /// # Errors
-    /// When it is missing, down, busy, without a fitting address, or its MTU is too small; when rights or keys are missing.
+    /// Takes over the interface, with up to `most` shards: no more than queues or CPUs.
     pub fn open(
         arguments: &args::Interface,
         peer: Option<IpAddr>,
@@ -62,92 +54,73 @@ impl Session {
         let keys = trust::keys(&arguments.trust)?;
         let watching = tap::begin(&arguments.captures, &name)?;
         let most = most.min(available_parallelism().map_or(1, NonZero::get));
-        let hosts = open::hosts(arguments, peer, path, keys, most, adjust)?;
-        note!("spray: {name}: {}", Taken::of(hosts[0].endpoint.device()));
+        let hosts = open::Request { arguments, peer, path, keys }.open(most, adjust)?;
+        note!("spray: {name}: {}", DeviceInfo::of(hosts[0].endpoint.device()));
         let mtu = mtu::Watch::new(&name, hosts[0].mtu());
         let refused = refused::Watch::new(peer, &hosts[0].endpoint);
         let permanent = permanent(peer, &hosts[0], &name);
         let tap = watching.as_ref().map(|watching| Tap::new(watching.watch.clone()));
-        let seats = hosts.into_iter().map(|host| Seat::new(host, &metrics, tap.clone()));
-        let seats = seats.collect::<io::Result<_>>().map_err(Failure::failed)?;
+        let workers = hosts.into_iter().map(|host| Worker::new(host, &metrics, tap.clone()));
+        let workers = workers.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self { seats, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
+        Ok(Self { workers, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
     }
 
-    pub fn config(&self) -> &EndpointConfig {
-        self.first().endpoint.config()
-    }
-
-    /// The peer at an address, by way of the Ethernet address that the user gave, or else of the next hop that the kernel knows.
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
         match self.next_hop {
             Some(args::Mac(mac)) => Ok(Peer { address, mac }),
-            // With that flag the kernel need not know.
+            // `--peer-mac` replaces the kernel's answer.
             None => self.first().peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
         }
     }
 
-    pub fn device_name(&self) -> &str {
-        &self.name
+    pub fn device_info(&self) -> DeviceInfo {
+        DeviceInfo::of(self.first().endpoint.device())
     }
 
-    pub fn taken(&self) -> Taken {
-        Taken::of(self.first().endpoint.device())
-    }
-
-    /// Asks for next hops while it runs; `None` where the user gave one, or the device finds them.
-    pub fn resolver(&self) -> Option<Resolver> {
-        self.first().resolver()
-    }
-
-    /// Waits for an interface that is down for as long as it takes.
     pub fn outlast_outages(&mut self) {
         self.outage.limit = None;
     }
 
-    /// Gives up all that a session does not need which is open and runs no thread yet.
+    /// Gives up what an open session without threads does not need.
     pub fn confine(&self, reach: &Reach<'_>) -> Outcome {
-        // How many CPUs there may be is read from a file, and kept.
+        // Caches the number of CPUs, which is read from a file.
         self.strays();
         confine(reach)
     }
 
     pub fn shards(&self) -> usize {
-        self.seats.len()
+        self.workers.len()
     }
 
-    /// Has a sleep of a shard end when `waker` is readable.
     pub fn wake(&mut self, shard: usize, waker: RawFd) {
-        self.seats[shard].wakers.push(waker);
+        self.workers[shard].wakers.push(waker);
     }
 
-    /// What ends a shard's sleep when another thread has something for it.
     pub fn waker(&self, shard: usize) -> Wake {
-        self.seats[shard].wake.clone()
+        self.workers[shard].wake.clone()
     }
 
-    /// Runs the endpoint, and calls `step` after every poll, until a step ends the command or the user stops it.
+    /// Calls `step` after each poll, until a step or the user ends the command.
     pub fn run(&mut self, stop: &Stop, step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step + Send) -> Outcome {
         self.run_all(stop, vec![step])
     }
 
-    /// As [`run`](Self::run), with a step for each shard, in their order: each is called on its shard's thread, the first one on this. When one
-    /// ends the command, all end.
+    /// With a step for each shard, on its thread; the first is the calling one.
     pub fn run_all<S>(&mut self, stop: &Stop, steps: Vec<S>) -> Outcome
     where
         S: FnMut(&mut Endpoint<Nic>, Time) -> Step + Send,
     {
         self.metrics.start()?;
-        let over = Over::default();
-        let Self { seats, outage, mtu, refused, .. } = self;
-        let mut seats = seats.iter_mut().zip(steps);
-        let Some((first, mut step)) = seats.next() else { return Ok(()) };
+        let over = OnceLock::new();
+        let Self { workers, outage, mtu, refused, .. } = self;
+        let mut workers = workers.iter_mut().zip(steps);
+        let Some((first, mut step)) = workers.next() else { return Ok(()) };
         std::thread::scope(|scope| {
-            for (seat, step) in seats {
+            for (worker, step) in workers {
                 let over = &over;
-                let started = Builder::new().spawn_scoped(scope, move || seat.run(over, step));
-                if let Err(error) = started {
-                    over.end(Err(Failure::failed(no_thread(&error))));
+                if let Err(error) = Builder::new().spawn_scoped(scope, move || worker.run(over, step)) {
+                    let _ = over.set(Err(Failure::failed(no_thread(&error))));
                 }
             }
             first.run(&over, |endpoint, at| {
@@ -160,54 +133,50 @@ impl Session {
                 step(endpoint, at)
             });
         });
-        over.into_outcome().map_err(|failure| {
+        over.into_inner().unwrap_or(Ok(())).map_err(|failure| {
             explain_permanent(refused.explain(mtu.explain(failure)), &self.permanent.0, &self.permanent.1)
         })
     }
 
-    /// Frames that came by a queue without a socket, and were lost; 0 when the kernel does not tell.
+    /// Frames lost on queues without a socket; 0 if unknown.
     pub fn strays(&self) -> u64 {
         strays(&self.first().endpoint)
     }
 
     pub fn freezes(&self) -> Freezes {
-        self.seats.iter().map(|seat| seat.freezes).sum()
+        self.workers.iter().map(|worker| worker.freezes).sum()
     }
 
-    /// Ends all connections once what was sent is delivered, for which they have so long, and the capture.
+    /// Waits for deliveries up to `limit`, closes the connections, and ends the capture.
     pub fn close(&mut self, limit: Duration) {
-        for seat in &mut self.seats {
-            seat.host.close(limit);
+        for worker in &mut self.workers {
+            worker.host.close(limit);
         }
         self.end_capture();
     }
 
-    /// Ends all connections at once, tells their peers, and ends the capture. Tells of strays.
     pub fn end(&mut self) {
-        self.seats.iter_mut().for_each(|seat| seat.host.abort());
+        self.workers.iter_mut().for_each(|worker| worker.host.abort());
         self.end_capture();
         strays_line(self.strays()).inspect(|line| note!("spray: {line}"));
         self.astray_line().inspect(|line| note!("spray: {line}"));
-        let fragmented = matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented());
-        if fragmented {
-            note!(
-                "spray: warning: the path takes shorter packets than were sent, which went in fragments: give less --payload"
-            );
+        if matches!(self.first().endpoint.device(), Nic::Udp(device) if device.has_fragmented()) {
+            note!("spray: warning: packets exceeded the path MTU and were sent in fragments: give less --payload");
         }
     }
 
-    /// The line about frames that rules of the NIC have not brought to their queue, if there were more than come before the rules are there.
+    /// Reports frames that NIC rules did not steer, beyond those before the rules.
     fn astray_line(&self) -> Option<String> {
         let rules = self.first().endpoint.device().xdp().map_or(0, |interface| interface.taken_over().rules);
-        let stats: DeviceStats = self.seats.iter().map(|seat| seat.host.endpoint.device().stats()).sum();
+        let stats: DeviceStats = self.workers.iter().map(|worker| worker.host.endpoint.device().stats()).sum();
         let DeviceStats { rx, handed_over, .. } = stats;
         (rules > 0 && handed_over > rx / 100).then(|| {
-            format!("{handed_over} of {rx} frames came by another thread's queue: the NIC does not keep to its {rules} rules")
+            format!("{handed_over} of {rx} frames arrived on another thread's queue, despite {rules} NIC rules")
         })
     }
 
-    fn first(&self) -> &Host<Nic> {
-        &self.seats[0].host
+    pub fn first(&self) -> &Host<Nic> {
+        &self.workers[0].host
     }
 
     fn end_capture(&mut self) {
@@ -215,10 +184,8 @@ impl Session {
     }
 }
 
-/// How long the interface has not sent. A short outage is waited out: cables are replugged, and interfaces reconfigured.
 pub(crate) struct Outage {
     interface: String,
-    /// `None`: as long as it takes.
     limit: Option<Duration>,
     since: Option<Instant>,
 }
@@ -228,13 +195,12 @@ impl Outage {
         Self { interface: interface.into(), limit: Some(limit), since: None }
     }
 
-    /// Ends the command when the interface was removed or taken away, or is down for longer than the limit.
     pub(crate) fn check<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Instant) -> Outcome {
         let name = &self.interface;
         if endpoint.is_device_gone() {
             return Err(Failure::failed(format!(
-                "interface {name} was removed, or somebody has detached spray's XDP program from it: `ip link show {name}` tells which; \
-                 start anew once it is there and free"
+                "interface {name} was removed, or spray's XDP program was detached from it (`ip link show {name}`); \
+                 start again once it is there and free"
             )));
         }
         if !endpoint.is_device_failing() {
@@ -248,8 +214,7 @@ impl Outage {
     }
 }
 
-/// The permanent entries by which frames go. The kernel sends those of UDP sockets: that to the peer is looked up here, before the process
-/// gives up its rights.
+/// For UDP sockets, the peer's is looked up before privileges are given up.
 fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNeighbours, String) {
     let followed = || (host.permanent_neighbours().unwrap_or_default(), name.into());
     match (peer, host.endpoint.device()) {
@@ -260,24 +225,16 @@ fn permanent(peer: Option<IpAddr>, host: &Host<Nic>, name: &str) -> (PermanentNe
     }
 }
 
-/// Adds to a failure the permanent entries by which frames went, which no answer of the neighbour corrects.
 fn explain_permanent(failure: Failure, permanent: &PermanentNeighbours, interface: &str) -> Failure {
     let entries = permanent.all().into_iter().filter(|_| failure.is_failed()).collect::<Vec<_>>();
     entries.into_iter().fold(failure, |failure, (neighbour, mac)| {
         let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
-        failure.and(format!(
-            "frames went to {mac}, by a permanent neighbour entry: if {neighbour} has another Ethernet address, `ip neigh del {neighbour} dev \
-             {interface}`"
-        ))
+        let delete = format!("`ip neigh del {neighbour} dev {interface}`");
+        failure.and(format!("frames went to {mac}, by a permanent neighbour entry: if that is wrong, {delete}"))
     })
 }
 
-/// The line about frames that came by a queue without a socket, if there were any.
 pub fn strays_line(strays: u64) -> Option<String> {
-    (strays > 0).then(|| {
-        format!(
-            "{strays} frames arrived on queues without a socket and were lost: leave out --queue, where it is given, or have the NIC put UDP \
-             ports 61440 to 61503 (or the 64 from --port on) on that queue"
-        )
-    })
+    const REMEDY: &str = "leave out --queue, or have the NIC steer the 64 UDP ports from --port (61440) on to it";
+    (strays > 0).then(|| format!("{strays} frames arrived on queues without a socket and were lost: {REMEDY}"))
 }

@@ -1,11 +1,10 @@
-//! The MTU of the interface, while a command runs: packets are as long as it was at the start.
+//! Watches the MTU of the interface: packets keep the length they had at the start.
 
 use spray_nic::net::Mtu;
 
 use crate::failure::Failure;
 use crate::note;
 
-/// Tells once when it becomes smaller, and again when something fails after that.
 pub(super) struct Watch {
     interface: String,
     mtu: Option<Mtu>,
@@ -14,13 +13,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// `None` where nobody follows it.
     pub(super) fn new(interface: &str, mtu: Option<Mtu>) -> Self {
         let at_start = mtu.as_ref().map_or(0, Mtu::bytes);
         Self { interface: interface.into(), mtu, at_start, last: at_start }
     }
 
-    /// Tells of a change for the worse.
     pub(super) fn check(&mut self) {
         let Some(now) = self.mtu.as_ref().map(Mtu::bytes).filter(|now| *now != self.last) else { return };
         self.last = now;
@@ -29,16 +26,13 @@ impl Watch {
         }
     }
 
-    /// Adds to a failure what it may come from.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         if self.last < self.at_start && failure.is_failed() { failure.and(self.what()) } else { failure }
     }
 
     fn what(&self) -> String {
         let Self { interface, at_start, last, .. } = self;
-        format!(
-            "the MTU of {interface} is {last} now and was {at_start} at the start: packets that are longer may be lost; `ip link set \
-             {interface} mtu {at_start}`, or begin anew"
-        )
+        let change = format!("the MTU of {interface} has decreased from {at_start} to {last}");
+        format!("{change}: longer packets may be lost; `ip link set {interface} mtu {at_start}`, or start again")
     }
 }

@@ -1,5 +1,3 @@
-//! The device that the command line asks for, and the settings of the endpoint on it.
-
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -18,47 +16,100 @@ use crate::args::{self, Device, Way};
 use crate::failure::{Failure, Outcome};
 use crate::{note, ports};
 
-/// Events between two steps, of which freezes are counted. A retransmission is one too, so the log takes those of a poll.
+/// Capacity of the event log between two steps. Retransmissions are events, too.
 const EVENTS: usize = 4096;
 
-/// Files that a command has open at most, besides the sockets of `--device udp`: those of 16 transfers, each with 16 pieces under way, sockets of
-/// queues, and what belongs to the process.
+/// 16 transfers with 16 files each, sockets of queues, and others; not those of `--device udp`.
 const FILES: u64 = 384;
 
-/// What users know a device by.
 pub fn name(way: &Way) -> String {
     way.interface.clone().unwrap_or_else(|| "UDP".into())
 }
 
-/// Opens the device, and an endpoint on it with settings that `adjust` changes: the shards of a host, `most` at most. On UDP sockets it has
-/// one.
-pub fn hosts(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &PathOptions,
-    keys: Option<Keys>,
-    most: usize,
-    adjust: impl FnOnce(&mut EndpointConfig),
-) -> Outcome<Vec<Host<Nic>>> {
-    if let Some([clash, remedy]) = ports::clash(arguments.steered.ports) {
-        note!("spray: warning: {clash}: {remedy}");
-    }
-    check_families(arguments.steered.from, peer)?;
-    check_open_files(FILES).map_err(Failure::refused)?;
-    if arguments.way.device == Some(Device::Udp) {
-        let (sockets, mut endpoint) = udp(arguments, peer, path, keys)?;
-        check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
-        adjust(&mut endpoint);
-        let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
-        return Ok(vec![host]);
-    }
-    let mut config = xdp(arguments, peer, path, keys)?;
-    config.shards = most;
-    adjust(&mut config.endpoint);
-    debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
+/// What the command line requests.
+pub struct Request<'a> {
+    pub arguments: &'a args::Interface,
+    pub peer: Option<IpAddr>,
+    pub path: &'a PathOptions,
+    pub keys: Option<Keys>,
 }
 
-/// Whoever has no rights, or no interface of the right kind, has another way.
+impl Request<'_> {
+    /// Opens the device, with up to `most` shards; UDP sockets have one.
+    pub fn open(self, most: usize, adjust: impl FnOnce(&mut EndpointConfig)) -> Outcome<Vec<Host<Nic>>> {
+        let steered = &self.arguments.steered;
+        if let Some([clash, remedy]) = ports::clash(steered.ports) {
+            note!("spray: warning: {clash}: {remedy}");
+        }
+        if let (Some(from), Some(peer)) = (steered.from, self.peer)
+            && from.is_ipv4() != peer.is_ipv4()
+        {
+            return Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")));
+        }
+        check_open_files(FILES).map_err(Failure::refused)?;
+        if self.arguments.way.device == Some(Device::Udp) {
+            let (sockets, mut endpoint) = self.udp()?;
+            check_open_files(FILES + u64::from(sockets.evs)).map_err(Failure::refused)?;
+            adjust(&mut endpoint);
+            let host = Host::open_udp_as(sockets, endpoint, Nic::Udp).map_err(Failure::refused)?;
+            return Ok(vec![host]);
+        }
+        let mut config = self.xdp()?;
+        config.shards = most;
+        adjust(&mut config.endpoint);
+        debug_span!("load and attach").in_scope(|| Host::open_shards(config, Nic::Xdp)).map_err(without_rights)
+    }
+
+    fn xdp(self) -> Outcome<HostConfig> {
+        let Self { arguments, peer, path, .. } = self;
+        let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
+        interface.check_free().map_err(without_rights)?;
+        let address = own_address(&interface, arguments.steered.from, peer)?;
+        let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
+        let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
+        config.endpoint = self.endpoint(config.endpoint, &room)?;
+        config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
+            (true, _) => BindMode::ZeroCopy,
+            (_, true) => BindMode::Copy,
+            _ => BindMode::Auto,
+        };
+        config.sockets.busy_poll = arguments.busy_poll;
+        (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
+        Ok(config)
+    }
+
+    fn udp(self) -> Outcome<(UdpConfig, EndpointConfig)> {
+        let Self { arguments, peer, path, .. } = self;
+        let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
+        let polls = *busy_poll == BusyPoll::On;
+        if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
+            const XDP_ONLY: &str = "--queue, --copy, --zero-copy, --busy-poll and --peer-mac";
+            return Err(Failure::refused(format!("--device udp goes without {XDP_ONLY}")));
+        }
+        let mut sockets = sockets(arguments, peer)?;
+        let is_link_local = |it: &IpAddr| matches!(it, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
+            let message = format!("{local} is a link-local address, which goes with --device xdp only: use another");
+            return Err(Failure::refused(message));
+        }
+        sockets.ports = steered.ports;
+        sockets.evs = path.or("transport.evs", path.transport.evs(&path.transport.balancer[0].into()), sockets.evs);
+        let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
+        let config = sockets.endpoint().map_err(Failure::refused)?;
+        Ok((sockets, self.endpoint(config, &room)?))
+    }
+
+    fn endpoint(self, config: EndpointConfig, room: &Room<'_>) -> Outcome<EndpointConfig> {
+        let Self { arguments, path, keys, .. } = self;
+        let config = match keys {
+            Some(keys) => config.with_keys(keys),
+            None => config,
+        };
+        let config = with_path(path, config.with_give_up(Duration::from_secs(arguments.timeout)), room)?;
+        Ok(EndpointConfig { ports: arguments.steered.ports, event_log: EVENTS, ..config })
+    }
+}
+
 fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     let error = error.into();
     if let TakeOverError::Net(NetError::Unfit { .. }) = error {
@@ -69,57 +120,7 @@ fn without_rights(error: impl Into<TakeOverError>) -> Failure {
     Failure::refused(format!("{error}{otherwise}"))
 }
 
-/// The library's settings for the interface, with what the command line gives.
-fn xdp(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &PathOptions,
-    keys: Option<Keys>,
-) -> Outcome<HostConfig> {
-    let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
-    interface.check_free().map_err(without_rights)?;
-    let address = own_address(&interface, arguments.steered.from, peer)?;
-    let mut config = HostConfig::on(interface, address).map_err(Failure::refused)?;
-    let room = Room { interface: Some(&config.interface.name), mtu: config.interface.longest_packet() };
-    config.endpoint = endpoint(config.endpoint, arguments, path, keys, &room)?;
-    config.sockets.mode = match (arguments.zero_copy, arguments.copy) {
-        (true, _) => BindMode::ZeroCopy,
-        (_, true) => BindMode::Copy,
-        _ => BindMode::Auto,
-    };
-    config.sockets.busy_poll = arguments.busy_poll;
-    (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
-    Ok(config)
-}
-
-/// The same for UDP sockets.
-fn udp(
-    arguments: &args::Interface,
-    peer: Option<IpAddr>,
-    path: &PathOptions,
-    keys: Option<Keys>,
-) -> Outcome<(UdpConfig, EndpointConfig)> {
-    let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
-    let polls = *busy_poll == BusyPoll::On;
-    if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
-        return Err(Failure::refused(
-            "--device udp goes without --queue, --copy, --zero-copy, --busy-poll and --peer-mac",
-        ));
-    }
-    let mut sockets = sockets(arguments, peer)?;
-    if let Some(local) = [Some(sockets.address), peer].into_iter().flatten().find(is_link_local) {
-        return Err(Failure::refused(format!(
-            "{local} is a link-local address, which goes with --device xdp only: use another"
-        )));
-    }
-    sockets.ports = steered.ports;
-    sockets.evs = path.or("transport.evs", path.transport.evs(&path.transport.balancer[0].into()), sockets.evs);
-    let room = Room { interface: arguments.way.interface.as_deref(), mtu: sockets.mtu };
-    let config = sockets.endpoint().map_err(Failure::refused)?;
-    Ok((sockets, endpoint(config, arguments, path, keys, &room)?))
-}
-
-/// The address and the MTU: of the interface, or else of the route, and the address that was given.
+/// Of the interface, or of the route.
 fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConfig> {
     let from = arguments.steered.from;
     let of = |name: &str| {
@@ -130,7 +131,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     if let Some(name) = &arguments.way.interface {
         return of(name);
     }
-    // Who listens has no peer: what stands for one is the address that was given.
+    // For a receiver, `peer` is its own address.
     match (from, peer.filter(|peer| Some(*peer) != from)) {
         (Some(from), None) => Ok(UdpConfig::at(from)),
         (Some(from), Some(peer)) => UdpConfig::between(from, peer).map_err(Failure::refused),
@@ -142,7 +143,7 @@ fn sockets(arguments: &args::Interface, peer: Option<IpAddr>) -> Outcome<UdpConf
     }
 }
 
-/// The interface that is up, besides loopback, where there is one only.
+/// If there is only one besides loopback.
 fn only_interface() -> Option<String> {
     let leads =
         |flags: InterfaceFlags| flags.contains(InterfaceFlags::IFF_UP) && !flags.contains(InterfaceFlags::IFF_LOOPBACK);
@@ -151,34 +152,6 @@ fn only_interface() -> Option<String> {
     names.sort_unstable();
     names.dedup();
     (names.len() == 1).then(|| names.remove(0))
-}
-
-/// The endpoint's settings with those that both devices have.
-fn endpoint(
-    mut config: EndpointConfig,
-    arguments: &args::Interface,
-    path: &PathOptions,
-    keys: Option<Keys>,
-    room: &Room<'_>,
-) -> Outcome<EndpointConfig> {
-    if let Some(keys) = keys {
-        config = config.with_keys(keys);
-    }
-    let config = with_path(path, config.with_give_up(Duration::from_secs(arguments.timeout)), room)?;
-    Ok(EndpointConfig { ports: arguments.steered.ports, event_log: EVENTS, ..config })
-}
-
-fn check_families(from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome {
-    match (from, peer) {
-        (Some(from), Some(peer)) if from.is_ipv4() != peer.is_ipv4() => {
-            Err(Failure::refused(format!("--from {from} and --to {peer} are not of the same IP version")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_link_local(address: &IpAddr) -> bool {
-    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 fn own_address(interface: &Interface, from: Option<IpAddr>, peer: Option<IpAddr>) -> Outcome<IpAddr> {

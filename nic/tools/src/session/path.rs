@@ -1,4 +1,4 @@
-//! What the command line says of the path, and the settings of connections over it.
+//! Settings of connections, from the command line.
 
 use std::path::Path as FilePath;
 use std::time::Duration;
@@ -14,21 +14,19 @@ use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
 use crate::transfer::format::MESSAGE_BYTES;
 
-/// What a connection must know about the path and the kernel does not know.
+/// Properties of the path that the kernel does not know.
 pub struct PathOptions {
     pub transport: Transport,
-    /// Settings that the command line gives.
     pub given: Document,
-    /// First guesses, for where the connection has not learned the path yet.
+    /// Initial guesses, until the connection has measured the path.
     pub gbps: Option<f64>,
     pub rtt_us: Option<f64>,
     pub trimming: bool,
-    /// The Ethernet address of the next hop, instead of the kernel's routes.
+    /// Replaces the kernel's routes.
     pub next_hop: Option<args::Mac>,
 }
 
 impl PathOptions {
-    /// Nothing is known of the path, which does not trim. `overrides` change the library's settings.
     pub fn new(overrides: &Overrides) -> Outcome<Self> {
         let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
@@ -36,7 +34,7 @@ impl PathOptions {
         Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false, next_hop: None })
     }
 
-    /// Refuses a control that needs a rate and has none. No default would be right, and what was learned is what it sends.
+    /// Refuses `fixed-rate` without a rate: there is no sensible default.
     pub fn check(&self) -> Outcome {
         let own = &self.transport.cc_schemes.fixed_rate;
         if self.transport.cc == CcKind::FixedRate && own.rate_gbps.is_none() && self.gbps.is_none() {
@@ -45,31 +43,28 @@ impl PathOptions {
         Ok(())
     }
 
-    /// The value of a setting where the command line gives it, or `default`.
+    /// Returns `value` if the command line sets `path`, else `default`.
     pub(super) fn or<T>(&self, path: &str, value: T, default: T) -> T {
         if self.given.is_assigned(path) { value } else { default }
     }
 }
 
-/// What bounds a packet.
 #[derive(Debug, Default)]
 pub(super) struct Room<'a> {
-    /// The interface whose MTU it is, where users know one.
     pub interface: Option<&'a str>,
     pub mtu: u32,
 }
 
-/// The endpoint's settings with those that the user gives for its connections. The library's packets fill those of the interface.
+/// By default, packets fill the MTU.
 pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
     let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
     if payload_bytes > room {
         let needed = mtu + payload_bytes - room;
-        let whose = interface.unwrap_or("the path");
+        let small =
+            format!("the MTU of {} is too small for {payload_bytes} bytes of payload", interface.unwrap_or("the path"));
         let how = interface.map_or(String::new(), |name| format!(" (`ip link set {name} mtu {needed}`)"));
-        return Err(Failure::refused(format!(
-            "the MTU of {whose} is {mtu}, too small for {payload_bytes} bytes of payload: needed is {needed}{how}, or less --payload"
-        )));
+        return Err(Failure::refused(format!("{small}: it is {mtu}, needed is {needed}{how}, or less --payload")));
     }
     let mut config = match path.rtt_us {
         Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
@@ -81,8 +76,7 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
     Ok(config)
 }
 
-/// The settings of a connection that learns its path: the library's, but for what the user gives. What the user says of the path is not kept,
-/// but for the rate of `fixed-rate` and the first timeout.
+/// Keeps only the rate of `fixed-rate` and the first timeout: the rest of the path is measured.
 //= docs/specs/calibration.md#CAL-5 guesses
 fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;
@@ -100,7 +94,7 @@ fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowCon
         path.or("transport.max_window_bytes", given.path.max_window_bytes, learned.path.max_window_bytes);
     let first_bytes = learned.path.initial_window_bytes.min(max_window_bytes);
     let initial_window_bytes = path.or("transport.initial_window_bytes", given.path.initial_window_bytes, first_bytes);
-    // Both that are given go together.
+    // If both are given, the window must hold its initial value.
     let max_window_bytes = max_window_bytes.max(initial_window_bytes);
     let rto = path.or("transport.rto_min_us", given.rto, library.rto);
     let bounds = path.transport.rto(rto.min_ps);
@@ -178,7 +172,7 @@ mod tests {
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
     }
 
-    /// A peer may announce no more than what a sender sends: the receiver makes room for a message with its first packet.
+    /// Bounds the length that a peer may announce, since the first packet allocates the message.
     #[test]
     //= docs/specs/endpoint.md#END-21 No message is longer
     fn no_message_is_longer_than_a_piece() {

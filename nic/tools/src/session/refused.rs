@@ -1,4 +1,4 @@
-//! What is answered by ICMP to a command that connects.
+//! ICMP errors for frames of a command that connects.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use spray_nic::net::{Refusal, Refusals};
 
 use crate::failure::Failure;
 use crate::note;
-use crate::paths::probe::{Told, told};
+use crate::paths::probe::{IcmpError, icmp_error};
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Prints the first refusal of frames to the peer, until a connection has opened.
+/// Prints the first ICMP error from the path, until a connection opens.
 pub(super) struct Watch {
     peer: Option<IpAddr>,
-    /// Of a device whose sockets have no error queues. Without the right to it nothing is watched.
+    /// For XDP, whose sockets have no error queue; `None` without the privilege.
     socket: Option<Refusals>,
     looked_at: Option<Instant>,
     first: Option<Refusal>,
 }
 
 impl Watch {
-    /// Without a peer nothing is watched: the command waits for peers.
+    /// `peer` is `None` for a command that waits for peers.
     pub(super) fn new(peer: Option<IpAddr>, endpoint: &Endpoint<Nic>) -> Self {
         let own = endpoint.config();
         let mut peer = peer.filter(|peer| *peer != own.address);
@@ -42,7 +42,7 @@ impl Watch {
         if endpoint.peers().next().is_some() {
             (self.peer, self.socket, self.first) = (None, None, None);
             if let Nic::Udp(device) = endpoint.device() {
-                // Where it cannot be turned off, what is answered later costs some frames.
+                // Otherwise later errors cost some frames.
                 let _ = device.queue_errors(false);
             }
             return;
@@ -63,13 +63,12 @@ impl Watch {
         match endpoint.device() {
             Nic::Xdp(_) => self.socket.as_ref()?.poll(),
             Nic::Udp(device) => device.sending_sockets().find_map(|socket| {
-                let Told { kind: (kind, code, _), by, to, .. } = told(socket)?;
+                let IcmpError { kind: (kind, code, _), by, to, .. } = icmp_error(socket)?;
                 Refusal::new(by, to?, kind, code)
             }),
         }
     }
 
-    /// Adds to a failure what was answered.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         match &self.first {
             Some(refusal) if failure.is_failed() => failure.and(what(refusal)),

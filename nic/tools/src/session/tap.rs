@@ -1,4 +1,4 @@
-//! A capture of the frames of a session, by the time of day.
+//! Captures the frames of a session.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -12,15 +12,13 @@ use crate::captures::{Captures, Watching};
 use crate::failure::{Failure, Outcome};
 use crate::progress::now;
 
-/// Sees the frames of an endpoint; several see into one capture.
 #[derive(Clone, Debug)]
 pub struct Tap {
     watch: Shared,
-    /// The capture's time 0.
     begun: Instant,
 }
 
-/// Begins a capture of `interface`, if one was asked for. Its file stays open when the process gives up its ways to others.
+/// The file is opened before privileges are given up.
 pub fn begin(captures: &Captures, interface: &str) -> Outcome<Option<Watching>> {
     let Some(file) = captures.file("") else { return Ok(None) };
     Captures::prepare(&file)?;
@@ -37,13 +35,12 @@ fn open(file: &Path, interface: &str, frames: u64) -> io::Result<Shared> {
 }
 
 impl Tap {
-    /// A tap for the capture that begins now.
     pub fn new(watch: Shared) -> Self {
         Self { watch, begun: now() }
     }
 
     fn see(&self, frame: &[u8], outbound: bool) {
-        // Picoseconds in 63 bits: some 100 days.
+        // 63 bits of picoseconds are some 100 days.
         let at_ps = (now().duration_since(self.begun).as_nanos() as i64).saturating_mul(1_000);
         let content = Content::of(frame, false);
         let sighting =

@@ -1,4 +1,4 @@
-//! Which peers may send and receive: those of keys in files, or any.
+//! Keys of a command and its peers.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,7 +10,7 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::say;
 
-/// Makes a key.
+/// Creates a key file and prints its public key.
 pub fn keygen(arguments: &args::Keygen) -> Outcome {
     let path = arguments.file.display();
     let key = PrivateKey::generate().map_err(Failure::failed)?;
@@ -24,18 +24,16 @@ pub fn keygen(arguments: &args::Keygen) -> Outcome {
     say::object(&serde_json::json!({ "public_key": public.to_string() }))
 }
 
-/// The keys that the command line names; `None` for `--insecure`.
-///
-/// # Errors
-/// 2 when it names none and does not say `--insecure`, or the file cannot be read, holds no key, or others can read it.
+/// `None` for `--insecure`. Fails with 2 if there is neither key nor `--insecure`, or a file is
+/// unreadable, invalid or readable by others.
 pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
     if arguments.insecure {
         return Ok(None);
     }
     let Some(path) = &arguments.key else {
         return Err(Failure::refused(
-            "no key: make one with `spray keygen FILE`, give it with --key FILE, and the same file to the other side \
-             (or its public key to this one, with --peer). Or say --insecure: then anybody on the network may send and read",
+            "no key: create one with `spray keygen FILE` and give it to both sides with --key FILE (or each the other's \
+             public key, with --peer), or use --insecure, by which any host on the network may send and read",
         ));
     };
     let read = |path| PrivateKey::read(path).map_err(Failure::refused);

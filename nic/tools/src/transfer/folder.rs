@@ -1,5 +1,4 @@
-//! The folder that files are received in. What is below it is reached name by name from its descriptor, and no symbolic link on the
-//! way is followed.
+//! The folder that files are received in. Paths below it are resolved without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,19 +22,17 @@ pub struct Folder {
 const FLAGS: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 impl Folder {
-    /// Opens a folder that the user chose, by whatever links.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { fd: open(path, FLAGS, Mode::empty())?, path: path.into() })
     }
 
-    /// The folder `path` below this one. What is missing is made, the last with the permissions `mode`, as far as the umask allows
-    /// them.
+    /// Returns the folder `path` below this one. Creates what is missing, the last with `mode`.
     //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
     pub fn below(&self, path: &Path, mode: u16) -> io::Result<Self> {
         let mut folder = Self { fd: self.fd.try_clone()?, path: self.path.clone() };
         let mut names = path.iter().peekable();
         while let Some(name) = names.next() {
-            // Where this user may not enter, nothing could be received.
+            // The owner must be able to enter it, or nothing could be received.
             let mode = if names.peek().is_some() { 0o777 } else { mode | 0o700 };
             folder = folder.enter(name, mode)?;
         }
@@ -56,7 +53,7 @@ impl Folder {
         }
     }
 
-    /// What is there under a name, itself, not what a link leads to.
+    /// Does not follow a link.
     pub fn look(&self, name: &OsStr) -> io::Result<Option<FileStat>> {
         match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -65,19 +62,19 @@ impl Folder {
         }
     }
 
-    /// Opens or makes a file in the folder, itself, not what a link leads to.
+    /// Does not follow a link.
     pub fn file(&self, name: &OsStr, flags: OFlag, mode: u16) -> io::Result<File> {
-        // So that a pipe makes nobody wait.
+        // `O_NONBLOCK`: opening a pipe must not block.
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         Ok(openat(&self.fd, name, flags, Mode::from_bits_truncate(mode.into()))?.into())
     }
 
-    /// A new file on the folder's file system that has no name, and is gone with its descriptor.
+    /// Returns an unnamed file on the same file system, removed when it is closed.
     pub fn unnamed(&self) -> io::Result<File> {
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         match openat(&self.fd, ".", OFlag::O_TMPFILE | OFlag::O_RDWR | OFlag::O_CLOEXEC, mode) {
             Ok(file) => Ok(file.into()),
-            // The file system has none.
+            // The file system does not support `O_TMPFILE`.
             Err(Errno::EOPNOTSUPP | Errno::EISDIR) => {
                 let name = format!(".spray-{}.unnamed", std::process::id());
                 let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR;
@@ -89,16 +86,15 @@ impl Folder {
         }
     }
 
-    /// Bytes that can still be written on its file system; `None` where it does not tell.
+    /// Available bytes of its file system; `None` if unknown.
     pub fn room(&self) -> Option<u64> {
         let there = fstatvfs(&self.fd).ok().filter(|there| there.blocks() > 0)?;
         Some(there.blocks_available().saturating_mul(there.fragment_size()))
     }
 
-    /// Puts the names in the folder on the disk.
     pub fn sync(&self) -> io::Result<()> {
         match nix::unistd::fsync(&self.fd).map_err(io::Error::from) {
-            // The file system does this by itself.
+            // The file system does not support it.
             Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
             other => other,
         }

@@ -1,56 +1,50 @@
-//! How files and folders travel in messages: 16 bytes say what a message is, and the rest is its content.
+//! Wire format of transfers: a header of 16 bytes, then the content.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..3 | `SF7`: the format and its version |
-//! | 3 | what it is |
-//! | 4..8 | the entry's number, big-endian: entries are numbered from 0 |
-//! | 8..16 | a number, big-endian: the length of a file, the place of a piece |
+//! | 0..3 | `SF7`: format and version |
+//! | 3 | message type |
+//! | 4..8 | number of the entry from 0, big-endian |
+//! | 8..16 | length of a file or index of a piece, big-endian |
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// Bytes of a piece. Each piece is one message, and the receiver holds a few of them in memory.
+/// Each piece is one message.
 pub const PIECE_BYTES: u64 = 1 << 20;
-/// Entries that are described and have no verdict yet. The receiver has a file open and a thread for each.
+/// Limit of entries without a verdict.
 //= docs/specs/endpoint.md#END-21 At most 16 entries
 pub const WINDOW: usize = 16;
-/// Bytes before a message's content.
 pub const HEADER: usize = 16;
-/// Bytes of the longest message, a whole piece.
 //= docs/specs/endpoint.md#END-21 No message is longer
 pub const MESSAGE_BYTES: u64 = HEADER as u64 + PIECE_BYTES;
-/// Longest name of a file, in bytes, on every usual file system.
+/// In bytes, on all common file systems.
 const MAX_NAME: usize = 255;
-/// Longest path that Linux takes.
+/// In bytes, on Linux.
 const MAX_PATH: usize = 4096;
-/// Most names of a path. Each may be a folder to make.
+/// Each may be a folder to create.
 //= docs/specs/endpoint.md#END-22 64 of them at most
 const MAX_NAMES: usize = 64;
-/// Most bytes of a refusal's reason.
+/// In bytes.
 const MAX_REASON: usize = 400;
 const MAGIC: &[u8] = b"SF7";
-/// Permission bits that travel: none that give a program another user's rights.
+/// Permission bits that are transferred; excludes set-user-ID and the like.
 const MODE: u16 = 0o777;
 
 pub type Sum = [u8; 32];
 
-/// A file or a folder, as the sender describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Where it goes, below what the receiver chose: names joined by `/`. Any bytes that a file system takes, control characters
-    /// left out.
+    /// Relative to the receiver's folder, without control characters; not necessarily UTF-8.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
 }
 
+/// The length of a stream is unknown until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    File {
-        bytes: u64,
-    },
-    /// A file whose length is not known before its end.
+    File { bytes: u64 },
     Stream,
     Folder,
 }
@@ -68,12 +62,12 @@ pub fn pieces(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
 
-/// Bytes of piece `index` of a file; 0 from [`pieces`] on.
+/// The length of piece `index` of a file; 0 from [`pieces`] on.
 pub fn piece_bytes(bytes: u64, index: u64) -> u64 {
     PIECE_BYTES.min(bytes.saturating_sub(index.saturating_mul(PIECE_BYTES)))
 }
 
-/// Whether `path` can only be something in the folder that the receiver chose, and does nothing to a terminal.
+/// Whether `path` stays below the folder it is resolved in, and is safe to print on a terminal.
 //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
 pub fn is_harmless(path: &OsStr) -> bool {
     let is_name = |name: &[u8]| ![&b""[..], b".", b".."].contains(&name) && name.len() <= MAX_NAME;
@@ -84,53 +78,27 @@ pub fn is_harmless(path: &OsStr) -> bool {
         && !path.to_string_lossy().chars().any(char::is_control)
 }
 
-/// A message of the sender's.
+/// `Sum` follows the last piece. `Withdrawn`: the file could not be read. `End`: the number of
+/// entries.
 //= docs/specs/endpoint.md#END-20 a transfer
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum Message<'a> {
     Entry(u32, Description),
-    /// Of that file, piece `index`.
-    Piece {
-        number: u32,
-        index: u64,
-        data: &'a [u8],
-    },
-    /// After the last piece of that file: its length, and the SHA-256 of all of it.
-    Sum {
-        number: u32,
-        bytes: u64,
-        sum: Sum,
-    },
-    /// That file is withdrawn: the sender could not read it to its end.
+    Piece { number: u32, index: u64, data: &'a [u8] },
+    Sum { number: u32, bytes: u64, sum: Sum },
     Withdrawn(u32),
-    /// There are so many entries.
     End(u32),
 }
 
-/// A message of the receiver's.
+/// `Ready`: pieces may be sent. `Verified`: the file is on disk under its name, and its written
+/// content has this SHA-256. `Ended`: no further entry is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It takes the file: the sender may send its pieces.
-    Ready {
-        number: u32,
-    },
-    /// The file is on the disk under its name, and this is the SHA-256 of what was written.
-    Verified {
-        number: u32,
-        sum: Sum,
-    },
-    Made {
-        number: u32,
-    },
-    /// The receiver does not take that entry, for this reason.
-    Refused {
-        number: u32,
-        reason: String,
-    },
-    /// It takes no further entry.
-    Ended {
-        reason: String,
-    },
+    Ready { number: u32 },
+    Verified { number: u32, sum: Sum },
+    Made { number: u32 },
+    Refused { number: u32, reason: String },
+    Ended { reason: String },
 }
 
 const FILE: u8 = b'f';
@@ -146,12 +114,10 @@ const MADE: u8 = b'm';
 const REFUSED: u8 = b'x';
 const ENDED: u8 = b'X';
 
-/// The first bytes of a message.
 fn header(kind: u8, number: u32, value: u64) -> Vec<u8> {
     [MAGIC, &[kind], &number.to_be_bytes(), &value.to_be_bytes()].concat()
 }
 
-/// What a message is, its two numbers, and its content.
 fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     let (head, content) = message.split_first_chunk::<HEADER>()?;
     let (magic, rest) = head.split_at(MAGIC.len());
@@ -160,14 +126,13 @@ fn parse(message: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
     (magic == MAGIC).then_some((rest[0], number, value, content))
 }
 
-/// A message whose content is a piece, that is put behind it.
 pub fn begin_piece(number: u32, index: u64, capacity: u64) -> Vec<u8> {
     let mut message = Vec::with_capacity(HEADER + capacity as usize);
     message.extend(header(PIECE, number, index));
     message
 }
 
-impl Said<'_> {
+impl Message<'_> {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Entry(number, Description { path, kind, mode }) => {
@@ -185,14 +150,14 @@ impl Said<'_> {
         }
     }
 
-    /// Reads a message; `None` for anything but a harmless one.
-    pub fn decode(message: &[u8]) -> Option<Said<'_>> {
+    /// Decodes a message; `None` if it is malformed or its path is not harmless.
+    pub fn decode(message: &[u8]) -> Option<Message<'_>> {
         let (kind, number, value, content) = parse(message)?;
         match kind {
-            PIECE => Some(Said::Piece { number, index: value, data: content }),
-            SUM => Some(Said::Sum { number, bytes: value, sum: content.try_into().ok()? }),
-            WITHDRAWN => content.is_empty().then_some(Said::Withdrawn(number)),
-            END => content.is_empty().then_some(Said::End(number)),
+            PIECE => Some(Message::Piece { number, index: value, data: content }),
+            SUM => Some(Message::Sum { number, bytes: value, sum: content.try_into().ok()? }),
+            WITHDRAWN => content.is_empty().then_some(Message::Withdrawn(number)),
+            END => content.is_empty().then_some(Message::End(number)),
             _ => {
                 let kind = match kind {
                     FILE => EntryKind::File { bytes: value },
@@ -203,14 +168,14 @@ impl Said<'_> {
                 let (mode, path) = content.split_first_chunk()?;
                 let path = OsStr::from_bytes(path);
                 let mode = u16::from_be_bytes(*mode) & MODE;
-                is_harmless(path).then(|| Said::Entry(number, Description { path: path.into(), kind, mode }))
+                is_harmless(path).then(|| Message::Entry(number, Description { path: path.into(), kind, mode }))
             }
         }
     }
 }
 
 impl Answer {
-    /// The message. Of a long reason only the beginning is told.
+    /// Encodes the message, truncating a long reason.
     pub fn encode(&self) -> Vec<u8> {
         let begin = |reason: &str| {
             let mut ends = (0..=MAX_REASON.min(reason.len())).rev();
@@ -226,7 +191,7 @@ impl Answer {
         }
     }
 
-    /// Reads a message; `None` for anything else. The reason is safe to print.
+    /// Decodes a message; `None` if malformed. The reason is safe to print.
     pub fn decode(message: &[u8]) -> Option<Self> {
         let (kind, number, _, content) = parse(message)?;
         let reason = || {
@@ -248,7 +213,7 @@ pub fn shown(path: impl AsRef<OsStr>) -> String {
     readable(&path.as_ref().to_string_lossy())
 }
 
-/// What a peer says, as people read it. Marks that turn the direction of writing are shown as what they are: they make a name look like another.
+/// Escapes marks that change the writing direction, by which one name could look like another.
 fn readable(text: &str) -> String {
     let is_mark =
         |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -275,8 +240,8 @@ mod tests {
     }
 
     fn round_trip(description: Description) {
-        let message = Said::Entry(7, description.clone()).encode();
-        assert_eq!(Said::decode(&message), Some(Said::Entry(7, description)));
+        let message = Message::Entry(7, description.clone()).encode();
+        assert_eq!(Message::decode(&message), Some(Message::Entry(7, description)));
     }
 
     #[test]
@@ -333,23 +298,23 @@ mod tests {
             b"a/\x1b[2Jb",
             b"a\xc2\x9bb",
         ] {
-            let message = Said::Entry(0, entry(path, EntryKind::Folder)).encode();
-            assert_eq!(Said::decode(&message), None, "{path:?}");
+            let message = Message::Entry(0, entry(path, EntryKind::Folder)).encode();
+            assert_eq!(Message::decode(&message), None, "{path:?}");
         }
     }
 
     #[test]
     fn no_bits_travel_that_give_another_users_rights() {
-        let message = Said::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
-        let Some(Said::Entry(0, description)) = Said::decode(&message) else { panic!("an entry") };
+        let message = Message::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
+        let Some(Message::Entry(0, description)) = Message::decode(&message) else { panic!("an entry") };
         assert_eq!(description.mode, 0o755);
     }
 
     #[test]
     fn anything_else_is_no_message() {
-        let sum = Said::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
+        let sum = Message::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
         for message in [&b""[..], b"spray-file 3\n", b"SF7", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
-            assert_eq!(Said::decode(message), None);
+            assert_eq!(Message::decode(message), None);
             assert_eq!(Answer::decode(message), None);
         }
     }
@@ -358,14 +323,16 @@ mod tests {
     fn pieces_sums_and_answers_round_trip() {
         let sum: Sum = Sha256::digest(b"abc").into();
         assert_eq!(hex(&sum), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        for said in [Said::Piece { number: 3, index: 1 << 40, data: b"abc" }, Said::Sum { number: 3, bytes: 3, sum }] {
-            assert_eq!(Said::decode(&said.encode()), Some(said));
+        for said in
+            [Message::Piece { number: 3, index: 1 << 40, data: b"abc" }, Message::Sum { number: 3, bytes: 3, sum }]
+        {
+            assert_eq!(Message::decode(&said.encode()), Some(said));
         }
         let mut piece = begin_piece(3, 1 << 40, 3);
         piece.extend(b"abc");
-        assert_eq!(piece, Said::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
-        for said in [Said::Withdrawn(3), Said::End(9)] {
-            assert_eq!(Said::decode(&said.encode()), Some(said));
+        assert_eq!(piece, Message::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
+        for said in [Message::Withdrawn(3), Message::End(9)] {
+            assert_eq!(Message::decode(&said.encode()), Some(said));
         }
         for answer in [
             Answer::Ready { number: 1 },
@@ -387,7 +354,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, what is taken for an entry stays in its folder.
+        /// No decoded entry leaves its folder.
         #[test]
         //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
         fn no_bytes_describe_anything_outside(
@@ -396,7 +363,7 @@ mod tests {
         ) {
             use std::path::Component;
             let message = [header(kind, 0, 1), content].concat();
-            if let Some(Said::Entry(0, Description { path, mode, .. })) = Said::decode(&message) {
+            if let Some(Message::Entry(0, Description { path, mode, .. })) = Message::decode(&message) {
                 let names: Vec<_> = std::path::Path::new(&path).components().collect();
                 prop_assert!(!names.is_empty() && mode <= 0o777);
                 prop_assert!(names.iter().all(|name| matches!(name, Component::Normal(_))));

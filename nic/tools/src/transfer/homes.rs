@@ -1,4 +1,4 @@
-//! Folders that nothing is received into unless the user names them: programs read files there by their names.
+//! Folders that are not received into by default, since programs read files there by name.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,23 +6,22 @@ use std::path::Path;
 
 use crate::failure::{Failure, Outcome};
 
-/// The folder of `spray recv` without `--out`.
-pub const UNNAMED: &str = ".";
+pub const DEFAULT: &str = ".";
 
-/// Refuses the current folder, which the user did not name, where it is `/` or a user's home.
+/// Refuses the current folder as default if it is `/` or a user's home.
 //= docs/specs/endpoint.md#END-30 unless its user names it
-pub fn check_unnamed() -> Outcome {
+pub fn check_default() -> Outcome {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    if !is_special(Path::new(UNNAMED), &users) {
+    if !is_special(Path::new(DEFAULT), &users) {
         return Ok(());
     }
     Err(Failure::refused(
-        "this folder is `/` or somebody's home, where a sender's files could be taken for settings (`.bashrc`): go to another one, or \
-         name it: --out .",
+        "this folder is `/` or a user's home, where a sender's files could be read as settings (`.bashrc`): change to \
+         another one, or name it: --out .",
     ))
 }
 
-/// Whether it is `/`, root's home or the home of one of the `users`, who are listed as in `/etc/passwd`.
+/// Whether it is `/`, root's home or a home listed in `users`, in the format of `/etc/passwd`.
 fn is_special(folder: &Path, users: &str) -> bool {
     let same = |other: &Path| match (fs::metadata(folder), fs::metadata(other)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),

@@ -1,64 +1,60 @@
-//! A file that is arriving. It is written beside its final name and gets it once its SHA-256 is right and it is on the disk.
-//!
-//! Its [`Keeper`] writes it: the caller polls a network and must not wait for a disk.
+//! An arriving file: written next to its final name, and renamed once it is verified and on disk.
 
 use std::collections::BTreeSet;
 
 use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
-use super::keeper::{Ending, Keeper, Kept, Lent, Order};
 use super::out::{ONE_FILE, Out};
 use super::partial::Partial;
-use super::patience::Awaited;
 use super::refusal::Refusal;
+use super::timeouts::Awaited;
+use super::writer::{Command, Completed, FileResult, HeldMessage, Writer};
 
 #[derive(Debug)]
 pub struct Incoming {
     pub description: Description,
-    /// Pieces before the first that is missing.
+    /// The number of pieces before the first missing one.
     prefix: u64,
-    /// Pieces after that one.
     beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
-    /// Known from the description, or at a stream's end.
+    /// Known from the description, or at the end of a stream.
     bytes: Option<u64>,
-    /// Of a stream: the piece that is not whole, which can only be the last, and its bytes.
+    /// The index and length of a stream's last piece, if it is partial.
     short: Option<(u64, u64)>,
     has_sum: bool,
-    keeper: Keeper,
+    writer: Writer,
 }
 
 impl Incoming {
-    /// Begins a file of the transfer `transfer`.
     pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
         let goal = out.goal(&description, transfer)?;
         goal.check()?;
-        let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder().path.display()));
+        let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder.path.display()));
         let partial = match out.is_stdout() {
             true => out.unnamed().ok_or_else(|| Refusal::new(ONE_FILE))?,
-            false => Partial::create(out.folder(), description.mode).map_err(unwritable)?,
+            false => Partial::create(&out.folder, description.mode).map_err(unwritable)?,
         };
         let bytes = description.bytes();
         bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
-        let keeper = Keeper::start(partial, goal, out.waker().clone())
+        let writer = Writer::start(partial, goal, out.waker.clone())
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
         let (beyond, short, has_sum) = (BTreeSet::new(), None, false);
-        Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, keeper })
+        Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, writer })
     }
 
-    pub fn place(&mut self, index: u64, piece: Lent) -> Result<(), Refusal> {
+    pub fn place(&mut self, index: u64, piece: HeldMessage) -> Result<(), Refusal> {
         let length = piece.piece().len() as u64;
         let is_right = match self.bytes {
             Some(bytes) => length > 0 && length == piece_bytes(bytes, index),
             None => length == PIECE_BYTES || length > 0 && length < PIECE_BYTES && self.short.is_none(),
         };
-        // No sender has so many under way: a connection's window is at most 64 Ki packets.
+        // More than the maximum window of a connection, 64 Ki packets.
         //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
         const AHEAD: u64 = 1024;
         let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
         if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
-        self.keeper.order(Order::Write { index, piece });
+        self.writer.command(Command::Write { index, piece });
         if length < PIECE_BYTES && self.bytes.is_none() {
             self.short = Some((index, length));
         }
@@ -68,7 +64,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes the file's length, which is news of a stream only, and the sender's SHA-256.
+    /// Takes the SHA-256 and the length, which is new for a stream only.
     pub fn take_sum(&mut self, bytes: u64, sum: Sum) -> Result<(), Refusal> {
         let last = self.beyond.last().map_or(self.prefix, |last| last + 1);
         let is_end = match (self.bytes, self.short) {
@@ -81,32 +77,29 @@ impl Incoming {
         }
         self.has_sum = true;
         self.bytes = Some(bytes);
-        self.keeper.order(Order::Sum { sum, bytes });
+        self.writer.command(Command::Sum { sum, bytes });
         Ok(())
     }
 
-    /// Whether everything is here; the rest is between this side and its disk.
     pub fn is_whole(&self) -> bool {
         self.has_sum && Some(self.arrived_bytes) == self.bytes
     }
 
-    /// What the sender is waited for, of this file; `None` while it is this side that has something to do.
     pub fn awaited(&self) -> Option<Awaited> {
         let is_stream = self.description.kind == EntryKind::Stream;
         (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
     }
 
-    pub fn ending(&self) -> Option<Ending> {
-        self.keeper.ending()
+    pub fn result(&self) -> Option<FileResult> {
+        self.writer.result()
     }
 
-    /// Gives the file up, unless it gets its name at this moment.
-    pub fn abandon(&mut self) -> Option<Kept> {
-        self.keeper.stop();
-        self.ending()?.ok()
+    /// Stops the file unless it has just completed.
+    pub fn abandon(&mut self) -> Option<Completed> {
+        self.writer.stop();
+        self.result()?.ok()
     }
 
-    /// Has what follows the hashed prefix without a gap hashed.
     fn advance(&mut self) {
         let before = self.prefix;
         while self.beyond.remove(&self.prefix) {
@@ -119,7 +112,7 @@ impl Incoming {
                 (None, Some((index, length))) => index * PIECE_BYTES + length,
                 (None, None) => whole,
             };
-            self.keeper.order(Order::Hash { until: end.min(whole) });
+            self.writer.command(Command::Hash { until: end.min(whole) });
         }
     }
 }
@@ -131,6 +124,7 @@ mod tests {
     use sha2::{Digest, Sha256};
     use spray_test_support::Folder;
 
+    use super::super::format::Message;
     use super::super::out::ONE_TRANSFER;
     use super::*;
 
@@ -154,16 +148,15 @@ mod tests {
         incoming.take_sum(content.len() as u64, Sha256::digest(content).into())
     }
 
-    /// A message that is all piece.
-    fn piece(data: &[u8]) -> Lent {
-        let (owner, _) = std::sync::mpsc::channel();
-        Lent::new(data.to_vec().into(), &owner)
+    fn piece(data: &[u8]) -> HeldMessage {
+        let (return_to, _) = std::sync::mpsc::channel();
+        HeldMessage::new(Message::Piece { number: 0, index: 0, data }.encode().into(), &return_to)
     }
 
-    fn ending(incoming: &mut Incoming) -> Ending {
+    fn result(incoming: &mut Incoming) -> FileResult {
         loop {
-            match incoming.ending() {
-                Some(ending) => return ending,
+            match incoming.result() {
+                Some(result) => return result,
                 None => std::thread::yield_now(),
             }
         }
@@ -183,7 +176,7 @@ mod tests {
                 }
             }
             assert!(incoming.is_whole());
-            let kept = ending(&mut incoming).unwrap();
+            let kept = result(&mut incoming).unwrap();
             drop(incoming);
             assert_eq!(fs::read(kept.path).unwrap(), content);
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -197,7 +190,7 @@ mod tests {
         assert!(!incoming.is_whole());
         end(&mut incoming, &[]).unwrap();
         assert!(incoming.is_whole());
-        assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), b"");
+        assert_eq!(fs::read(result(&mut incoming).unwrap().path).unwrap(), b"");
     }
 
     #[test]
@@ -209,7 +202,7 @@ mod tests {
         let (first, second) = content.split_at(PIECE_BYTES as usize);
         incoming.place(0, piece(first)).unwrap();
         incoming.place(1, piece(second)).unwrap();
-        assert!(ending(&mut incoming).unwrap_err().0.contains("not the sender's"));
+        assert!(result(&mut incoming).unwrap_err().0.contains("not the sender's"));
         drop(incoming);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -225,7 +218,7 @@ mod tests {
         }
         let outcomes = both.each_mut().map(|incoming| {
             end(incoming, &content).unwrap();
-            ending(incoming)
+            result(incoming)
         });
         assert!(outcomes[0].is_ok());
         assert_eq!(outcomes[1], Err(Refusal("x.bin exists already".into())));
@@ -247,7 +240,7 @@ mod tests {
         let outcomes: Vec<_> = (0..3)
             .map(|place| {
                 end(&mut all[place], &contents[place % 2]).unwrap();
-                ending(&mut all[place])
+                result(&mut all[place])
             })
             .collect();
         assert_eq!(outcomes[1], Err(Refusal::new(ONE_TRANSFER)));
@@ -275,7 +268,7 @@ mod tests {
                 }
             }
             assert!(incoming.is_whole());
-            assert_eq!(fs::read(ending(&mut incoming).unwrap().path).unwrap(), content, "{bytes}");
+            assert_eq!(fs::read(result(&mut incoming).unwrap().path).unwrap(), content, "{bytes}");
         }
     }
 
@@ -343,7 +336,7 @@ mod tests {
         }
     }
 
-    /// The last piece that may come first makes the file long, but takes neither memory nor disk for what has not arrived.
+    /// The farthest piece that is accepted makes the file long, without using memory or disk for gaps.
     #[test]
     //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
     fn what_has_not_arrived_takes_no_room() {
@@ -366,6 +359,6 @@ mod tests {
         let description = describe(&"n".repeat(255), EntryKind::File { bytes: 0 });
         let mut incoming = Incoming::begin(description, &out(&dir), 0).unwrap();
         end(&mut incoming, &[]).unwrap();
-        assert!(ending(&mut incoming).is_ok());
+        assert!(result(&mut incoming).is_ok());
     }
 }

@@ -1,28 +1,22 @@
-//! Progress of a transfer: its share, the rate of the last seconds, and the time left.
+//! Progress of a transfer: percentage, recent rate and time left.
 
 use std::time::{Duration, Instant};
 
 use super::{gbps, megabytes};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Meter {
-    /// The last look, and the bytes then.
     last: Option<(Instant, u64)>,
-    /// Smoothed over [`SPAN`]; `None` before two looks.
+    /// Exponentially smoothed over [`SPAN`]; `None` before the second update.
     bytes_per_s: Option<f64>,
 }
 
-/// A rate that was so long ago counts for a third.
+/// Time constant of the smoothing.
 const SPAN: Duration = Duration::from_secs(2);
-/// Most columns of a name: the whole line fits 79.
+/// Maximum characters of a name, so that the line fits 79 columns.
 const NAME: usize = 16;
 
 impl Meter {
-    pub const fn new() -> Self {
-        Self { last: None, bytes_per_s: None }
-    }
-
-    /// The line for `name`, of whose `total` bytes `done` are there now; a stream's total is not known. The first line has no rate.
     pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant) -> String {
         self.look(now, done);
         let short: String = name.chars().take(NAME).collect();
@@ -55,7 +49,6 @@ impl Meter {
     }
 }
 
-/// `5 s`, `3 min 20 s`, `2 h 5 min`; whole seconds, rounded up.
 fn span(seconds: f64) -> String {
     match seconds.ceil() as u64 {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -71,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_line_has_share_rate_and_time_left() {
-        let (mut meter, begun) = (Meter::new(), now());
+        let (mut meter, begun) = (Meter::default(), now());
         let mut line =
             |s: u64, mb: u64| meter.line("x.bin", mb * 1_000_000, Some(1_000_000_000), begun + Duration::from_secs(s));
         assert_eq!(line(0, 0), "x.bin: 0 % of 1000.0 MB");
@@ -83,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_seconds() {
-        let (mut meter, begun) = (Meter::new(), now());
+        let (mut meter, begun) = (Meter::default(), now());
         let at = |s: u64| begun + Duration::from_secs(s);
         (0..=100).for_each(|s| drop(meter.line("x", s * 1000, Some(1 << 40), at(s))));
         (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, Some(1 << 40), at(100 + s))));

@@ -1,4 +1,4 @@
-//! Where what arrives goes: into a folder, into one file, or to standard output.
+//! The destination of received data: a folder, one file, or standard output.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,36 +18,29 @@ use crate::session::Wake;
 #[derive(Clone, Debug)]
 pub struct Out {
     place: Place,
-    folder: Arc<Folder>,
-    /// Where only one transfer is taken: the number of that which was first to put something there.
+    pub folder: Arc<Folder>,
+    /// Without `--keep`: the transfer that stored something first.
     taken: Option<Arc<Mutex<Option<u32>>>>,
-    /// For standard output: the file without a name that what arrives waits in for its turn.
+    /// For standard output: buffers out-of-order data.
     unnamed: Option<Arc<Mutex<Option<File>>>>,
-    /// Of the thread that hears of what was written.
-    waker: Wake,
+    pub waker: Wake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Everything gets its sender's name, below the folder.
     Folder,
-    /// One file, which may replace an older one.
+    /// A single file, which may replace an older one.
     File(OsString),
     Stdout,
 }
 
-/// Why the others are refused where only one transfer is taken.
 pub const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
-/// Why the others of a transfer are refused where only one file is taken.
 pub const ONE_FILE: &str =
     "the receiver's --out is one file, which another file of this transfer is for; an existing folder takes several";
 
 impl Out {
-    /// A folder, where files get their senders' names, the name of one file, or `-`, which is standard output. With `keep` it takes any
-    /// number of transfers.
-    ///
-    /// # Errors
-    /// 2 when the folder does not exist, or when many files would get one name.
+    /// `path` is a folder, a file, or `-`. Fails with 2 if the folder is missing, or `keep` needs
+    /// one.
     pub fn new(path: &Path, keep: bool) -> Outcome<Self> {
         let (place, folder) = match path {
             _ if path == Path::new("-") => (Place::Stdout, std::env::temp_dir()),
@@ -73,27 +66,12 @@ impl Out {
         Ok(Self { place, folder, taken: (!keep).then(Arc::default), unnamed, waker: Wake::default() })
     }
 
-    /// The same, where this wakes the thread that hears of what was written.
-    pub fn waking(self, waker: Wake) -> Self {
-        Self { waker, ..self }
-    }
-
-    /// What wakes the thread that hears of what was written.
-    pub fn waker(&self) -> &Wake {
-        &self.waker
-    }
-
-    pub fn folder(&self) -> &Arc<Folder> {
-        &self.folder
-    }
-
-    /// What of the file system it has to reach.
     //= docs/specs/endpoint.md#END-29 the folder that its user chose
     pub fn reach(&self) -> Reach<'_> {
         if self.is_stdout() { Reach::Open } else { Reach::Write(&self.folder.path) }
     }
 
-    /// For standard output, the file that what arrives waits in: one, as for one file.
+    /// `None` if another file has it.
     pub fn unnamed(&self) -> Option<Partial> {
         let file = self.unnamed.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(Partial::unnamed(file, &self.folder))
@@ -103,16 +81,15 @@ impl Out {
         self.place == Place::Stdout
     }
 
-    /// What it is, for the user.
     pub fn what(&self) -> String {
         let folder = self.folder.path.display();
         match &self.place {
             Place::Folder => format!("files go into the folder {folder}"),
-            Place::File(name) => format!(
-                "one file is taken, as {} (an existing folder as --out takes several)",
-                self.folder.path.join(name).display()
-            ),
-            Place::Stdout => "one file is taken, to standard output".into(),
+            Place::File(name) => {
+                let path = self.folder.path.join(name);
+                format!("one file is accepted, as {} (an existing folder accepts several)", path.display())
+            }
+            Place::Stdout => "one file is accepted, to standard output".into(),
         }
     }
 
@@ -120,7 +97,6 @@ impl Out {
         self.place != Place::Folder
     }
 
-    /// What is to become of a file of the transfer `transfer`.
     pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
         let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
         let (folder, name, replaces) = match &self.place {
@@ -130,7 +106,7 @@ impl Out {
                 return Ok(Goal::Stdout(claim.put(stdout)?.into()));
             }
             Place::File(name) => {
-                // Checked again when the file gets the name.
+                // Checked again when the file is renamed.
                 drop(claim.check()?);
                 (Arc::clone(&self.folder), name.clone(), true)
             }
@@ -151,7 +127,7 @@ impl Out {
         self.folder.below(Path::new(&description.path), description.mode).map(drop).map_err(|error| unmade(&error))
     }
 
-    /// Lets another transfer in, after `transfer` has broken off. Not where it has already put something that cannot be undone.
+    /// Admits another transfer after `transfer` failed, unless its data cannot be undone.
     pub fn release(&self, transfer: u32) {
         if let (Place::Folder, Some(taken)) = (&self.place, &self.taken) {
             let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +135,6 @@ impl Out {
         }
     }
 
-    /// The folder that a path below this one lies in, and its name there.
     fn place_of<'a>(&self, path: &'a OsStr) -> Result<(Folder, &'a OsStr), Refusal> {
         let path = Path::new(path);
         let name = path.file_name().ok_or_else(|| Refusal::new("it has no name"))?;
@@ -175,7 +150,6 @@ fn unmade(error: &std::io::Error) -> Refusal {
     Refusal(format!("cannot make the folder: {error}"))
 }
 
-/// The right to put something where files go.
 #[derive(Debug)]
 pub struct Claim {
     taken: Option<Arc<Mutex<Option<u32>>>>,
@@ -184,7 +158,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The transfer that has put something there, if it may be this one.
+    /// Fails if another transfer, or another file where one is allowed, was stored already.
     fn check(&self) -> Result<Option<MutexGuard<'_, Option<u32>>>, Refusal> {
         let taken = self.taken.as_ref().map(|taken| taken.lock().unwrap_or_else(PoisonError::into_inner));
         match taken.as_deref() {
@@ -194,7 +168,7 @@ impl Claim {
         }
     }
 
-    /// Has `put` put something there. Of two that end at once, the second must not replace the first.
+    /// Runs `put` with the lock held, so that of two concurrent files the second replaces nothing.
     fn put<T>(&self, put: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
         let taken = self.check()?;
         let done = put()?;
@@ -205,14 +179,14 @@ impl Claim {
 
 #[derive(Debug)]
 pub enum Goal {
-    /// It gets this name when it is whole, where it may replace an older file.
+    /// Renamed to this when complete.
     Name { folder: Arc<Folder>, name: OsString, mode: u16, replaces: bool, claim: Claim },
-    /// It goes there while it arrives.
+    /// Written while it arrives.
     Stdout(File),
 }
 
 impl Goal {
-    /// Refuses what could not get its name. That is checked again, without a gap, when the file gets it.
+    /// Refuses a file whose name exists; checked again atomically on renaming.
     pub fn check(&self) -> Result<(), Refusal> {
         let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(()) };
         match folder.look(name) {
@@ -229,12 +203,7 @@ impl Goal {
         }
     }
 
-    /// Whether [`Goal::take`] may wait for ever.
-    pub fn may_block(&self) -> bool {
-        matches!(self, Self::Stdout(_))
-    }
-
-    /// Ends a file whose SHA-256 is right. Returns where it is.
+    /// Completes a verified file and returns its path.
     pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
         let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
         claim.put(|| match partial.give_name(&folder, &name, mode, replaces) {

@@ -1,5 +1,4 @@
-//! Files that are being sent. A thread of its own opens, reads and hashes them, so that the thread that polls the network waits for
-//! neither.
+//! The thread that opens, reads and hashes files to send.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -20,21 +19,21 @@ const READ_AHEAD: usize = 4;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
-    /// The next entry, which is open and may be described.
+    /// The next entry, now open.
     Entry(u32, Description),
-    /// An entry that cannot be read: its path, and why.
+    /// The path of an entry that cannot be opened, and the reason.
     Failed(String, String),
-    /// A file that cannot be read to its end, and why.
+    /// A file that could not be read to its end, and the reason.
     Broken(u32, String),
-    /// There are no more than so many entries.
+    /// There are no further entries; this is their number.
     End(u32),
-    /// The next piece of a file, as a message.
+    /// An encoded [`Message::Piece`](super::format::Message::Piece).
     Piece { number: u32, message: Bytes },
-    /// After the last piece of a file: the SHA-256 and the bytes of all.
+    /// Follows the last piece of a file.
     Sum { number: u32, bytes: u64, sum: Sum },
 }
 
-enum Order {
+pub enum Command {
     Open,
     Read(u32),
     Close(u32),
@@ -48,14 +47,14 @@ pub type Source = Box<dyn Read>;
 
 #[derive(Debug)]
 pub struct Outgoing {
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     parts: Receiver<Item>,
-    /// Files that need no more reading, until the thread has closed them.
+    /// Dropped files that the thread has not closed yet.
     dropped: Arc<Mutex<HashSet<u32>>>,
 }
 
 impl Outgoing {
-    /// Opens these entries, one by one when told to, and wakes by `waker` the thread that asks for them.
+    /// Starts a thread that opens the entries on request, and wakes `waker` for each item.
     pub fn start(entries: Vec<Entry>, waker: Wake) -> io::Result<Self> {
         let opened = entries.into_iter().map(|entry| {
             let shown = shown(&entry.path);
@@ -64,39 +63,30 @@ impl Outgoing {
         Self::start_with(opened, waker)
     }
 
-    /// As above, with what was or could not be opened.
     pub fn start_with(
         entries: impl Iterator<Item = Result<(Description, Source), (String, String)>> + Send + 'static,
         waker: Wake,
     ) -> io::Result<Self> {
-        let ((orders, orders_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
+        let ((commands, commands_in), (parts_out, parts)) = (channel(), sync_channel(READ_AHEAD));
         let dropped = Arc::new(Mutex::default());
         let files = HashMap::new();
         let mut reader = Reader { entries, opened: 0, files, parts: parts_out, waker, dropped: Arc::clone(&dropped) };
-        std::thread::Builder::new().name("spray-file".into()).spawn(move || reader.run(&orders_in))?;
-        Ok(Self { orders, parts, dropped })
-    }
-
-    pub fn open(&self) {
-        self.order(Order::Open);
-    }
-
-    pub fn read(&self, number: u32) {
-        self.order(Order::Read(number));
+        std::thread::Builder::new().name("spray-file".into()).spawn(move || reader.run(&commands_in))?;
+        Ok(Self { commands, parts, dropped })
     }
 
     pub fn drop_file(&self, number: u32) {
         lock(&self.dropped).insert(number);
-        self.order(Order::Close(number));
+        self.command(Command::Close(number));
     }
 
     pub fn next(&self) -> Option<Item> {
         self.parts.try_recv().ok()
     }
 
-    fn order(&self, order: Order) {
-        // A thread that has ended has told why.
-        let _ = self.orders.send(order);
+    pub fn command(&self, command: Command) {
+        // A thread that has ended has reported the reason.
+        let _ = self.commands.send(command);
     }
 }
 
@@ -104,7 +94,7 @@ fn lock(dropped: &Mutex<HashSet<u32>>) -> MutexGuard<'_, HashSet<u32>> {
     dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens what is to be sent. It may have changed since it was looked at.
+/// The entry may have changed since it was listed.
 fn open(entry: Entry) -> io::Result<(Description, Source)> {
     let Entry { path, kind, mode, source, named } = entry;
     let (kind, source): (_, Source) = match kind {
@@ -112,7 +102,7 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
         EntryKind::Folder => (kind, Box::new(io::empty())),
         EntryKind::File { .. } => {
             let follows = if named { 0 } else { libc::O_NOFOLLOW };
-            // A pipe would make us wait.
+            // Opening a pipe must not block.
             let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | follows).open(source)?;
             let metadata = file.metadata()?;
             if !metadata.is_file() {
@@ -124,8 +114,8 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
     Ok((Description { path, kind, mode }, source))
 }
 
-/// The length of a file, and its content. That of a short one is read at once: file systems of the kernel (`/proc`, `/sys`) state lengths
-/// that are not those of the content. A longer content than fits in a piece is then read as that of a stream.
+/// Short files are read at once, as `/proc` and `/sys` state wrong lengths. Longer content than a
+/// piece is then sent as a stream.
 fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     if stated > PIECE_BYTES {
         return Ok((EntryKind::File { bytes: stated }, Box::new(file)));
@@ -143,24 +133,22 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
 struct Reader<I> {
     entries: I,
     opened: u32,
-    /// The files that are to be read, by their numbers, with their lengths where those are known.
     files: HashMap<u32, (Option<u64>, Source)>,
     parts: SyncSender<Item>,
-    /// Of the thread that asks for them.
     waker: Wake,
     dropped: Arc<Mutex<HashSet<u32>>>,
 }
 
 impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader<I> {
-    fn run(&mut self, orders: &Receiver<Order>) {
-        for order in orders {
-            match order {
-                Order::Open => self.open_next(),
-                Order::Close(number) => {
+    fn run(&mut self, commands: &Receiver<Command>) {
+        for command in commands {
+            match command {
+                Command::Open => self.open_next(),
+                Command::Close(number) => {
                     self.files.remove(&number);
                     lock(&self.dropped).remove(&number);
                 }
-                Order::Read(number) => {
+                Command::Read(number) => {
                     if let Err(error) = self.read(number) {
                         self.say(Item::Broken(number, format!("could not be read to its end: {error}")));
                     }
@@ -193,53 +181,34 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
 
     fn read(&mut self, number: u32) -> io::Result<()> {
         let Some((stated, mut source)) = self.files.remove(&number) else { return Ok(()) };
-        let mut hasher = Sha256::new();
-        if let Some(bytes) = self.pieces(number, stated, &mut source, &mut hasher)? {
-            if stated.is_some() {
-                check_end(&mut source, bytes)?;
-            }
-            self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
-        }
-        Ok(())
-    }
-
-    /// Reads the pieces of a file. Returns the bytes of all, or nothing if they are not needed any more.
-    fn pieces(
-        &self,
-        number: u32,
-        stated: Option<u64>,
-        source: &mut Source,
-        hasher: &mut Sha256,
-    ) -> io::Result<Option<u64>> {
-        let mut read = 0;
+        let (mut hasher, mut bytes) = (Sha256::new(), 0);
         for index in 0..stated.map_or(u64::MAX, pieces) {
-            if self.is_dropped(number) {
-                return Ok(None);
+            if lock(&self.dropped).contains(&number) {
+                return Ok(());
             }
             let expected = stated.map_or(PIECE_BYTES, |bytes| piece_bytes(bytes, index));
             let mut message = begin_piece(number, index, expected);
-            let length = source.take(expected).read_to_end(&mut message)? as u64;
+            let length = (&mut source).take(expected).read_to_end(&mut message)? as u64;
             if stated.is_some() && length < expected {
                 return Err(io::Error::other("it has become shorter"));
             }
             hasher.update(&message[HEADER..]);
-            read += length;
+            bytes += length;
             if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
-                return Ok(None);
+                return Ok(());
             }
-            // Of a stream, the piece that is not whole is the last.
             if length < expected {
                 break;
             }
         }
-        Ok(Some(read))
+        if stated.is_some() {
+            check_end(&mut source, bytes)?;
+        }
+        self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
+        Ok(())
     }
 
-    fn is_dropped(&self, number: u32) -> bool {
-        lock(&self.dropped).contains(&number)
-    }
-
-    /// Returns whether anybody listens: without, the transfer has ended already.
+    /// Returns whether the transfer still exists.
     fn say(&self, part: Item) -> bool {
         let is_heard = self.parts.send(part).is_ok();
         self.waker.wake();
@@ -247,7 +216,7 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     }
 }
 
-/// Fails where bytes follow the first `bytes` and yet the file has not grown: its file system states too short a length.
+/// Fails if more bytes follow and yet the file has not grown: the stated length was too short.
 fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
     let more = source.take(1).read_to_end(&mut Vec::new())? > 0;
     let has_grown = |source: &mut Source| source.seek(SeekFrom::End(0)).is_ok_and(|length| length > bytes);
@@ -259,7 +228,7 @@ fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::Said;
+    use super::super::format::Message;
     use super::*;
 
     fn next(outgoing: &Outgoing) -> Item {
@@ -280,14 +249,14 @@ mod tests {
     /// The pieces of the only file, and its end.
     fn parts(content: Vec<u8>, kind: EntryKind) -> (Vec<Vec<u8>>, Item) {
         let outgoing = start(content, kind);
-        outgoing.open();
+        outgoing.command(Command::Open);
         assert!(matches!(next(&outgoing), Item::Entry(0, _)));
-        outgoing.read(0);
+        outgoing.command(Command::Read(0));
         let mut pieces = Vec::new();
         loop {
             match next(&outgoing) {
                 Item::Piece { number: 0, message } => {
-                    let Some(Said::Piece { number: 0, index, data }) = Said::decode(&message) else {
+                    let Some(Message::Piece { number: 0, index, data }) = Message::decode(&message) else {
                         panic!("a piece")
                     };
                     assert_eq!(index, pieces.len() as u64);
@@ -331,12 +300,12 @@ mod tests {
     fn a_length_that_is_too_short_is_an_error_unless_the_file_has_grown() {
         let mut grown: Source = Box::new(io::Cursor::new(vec![0; 9]));
         assert!(check_end(&mut grown, 5).is_ok());
-        // Stated with a length, of which its file system knows nothing.
+        // Its file system does not state its length.
         let mut file: Source = Box::new(File::open("/proc/version").unwrap());
         assert!(check_end(&mut file, 5).unwrap_err().to_string().contains("longer than the 5 bytes"));
     }
 
-    /// Also those that the receiver refuses before they are read: there may be more than a process may have open.
+    /// Including those refused before they are read: there may be more than the limit of open files.
     #[test]
     fn files_that_need_no_reading_are_closed() {
         let content: Arc<[u8]> = vec![1; 3 * PIECE_BYTES as usize].into();
@@ -349,13 +318,13 @@ mod tests {
             .collect();
         let outgoing = Outgoing::start_with(entries.into_iter(), Wake::default()).unwrap();
         for number in 0..20 {
-            outgoing.open();
+            outgoing.command(Command::Open);
             assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
         }
         // Those that are to be read, too.
-        (0..10).for_each(|number| outgoing.read(number));
+        (0..10).for_each(|number| outgoing.command(Command::Read(number)));
         (0..20).for_each(|number| outgoing.drop_file(number));
-        outgoing.open();
+        outgoing.command(Command::Open);
         let mut read = 0;
         while !matches!(next(&outgoing), Item::End(20)) {
             read += 1;
@@ -377,13 +346,13 @@ mod tests {
         std::fs::write(folder.path().join("there"), "four").unwrap();
         std::os::unix::fs::symlink("there", folder.path().join("link")).unwrap();
         let outgoing = Outgoing::start(["gone", "link", "there"].map(entry).into(), Wake::default()).unwrap();
-        outgoing.open();
+        outgoing.command(Command::Open);
         for path in ["gone", "link"] {
             assert!(matches!(next(&outgoing), Item::Failed(failed, _) if failed == path));
         }
         let described = Description { path: "there".into(), kind: EntryKind::File { bytes: 4 }, mode: 0o644 };
         assert_eq!(next(&outgoing), Item::Entry(0, described));
-        outgoing.open();
+        outgoing.command(Command::Open);
         assert_eq!(next(&outgoing), Item::End(1));
     }
 }

@@ -1,6 +1,5 @@
-//! A file that does not have its name yet: `.spray-PID-N.partial` in the folder that files are received in.
-//!
-//! The process that writes it holds its lock. What a killed process left is stale: the process is gone, and no other holds the lock.
+//! An incomplete file, `.spray-PID-N.partial` in the destination folder. Its writer holds a lock on
+//! it; it is stale if that process is gone and nobody holds the lock.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -17,30 +16,28 @@ use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 use super::folder::Folder;
 use super::refusal::Refusal;
 
-/// A file on its way in. Removed when dropped, unless it was given its name.
+/// Removed on drop unless it was renamed.
 #[derive(Debug)]
 pub struct Partial {
-    file: File,
-    /// None where the file system has no locks: nothing there is taken for stale.
+    pub file: File,
+    /// `None` if the file system has no locks: nothing is stale then.
     _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
-    /// Its name in the folder; none once it has its own, or where it gets none.
+    /// `None` once renamed, and for unnamed files.
     name: Option<OsString>,
 }
 
 impl Partial {
-    /// A new file in `folder`, with the permissions `mode` as far as the umask allows them.
     pub fn create(folder: &Arc<Folder>, mode: u16) -> io::Result<Self> {
-        /// Its owner writes into it while it arrives.
         const OWNER: u16 = 0o600;
-        /// Opened for reading too: the SHA-256 is taken of what the file holds.
+        /// The SHA-256 is of what the file contains.
         const FLAGS: OFlag = OFlag::O_RDWR.union(OFlag::O_CREAT).union(OFlag::O_EXCL);
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         loop {
             let unique = BEGUN.fetch_add(1, Ordering::Relaxed);
             let name = OsString::from(format!(".spray-{}-{unique}.partial", std::process::id()));
             match folder.file(&name, FLAGS, mode & 0o777 | OWNER) {
-                // A process of this number was killed earlier, or runs on another machine or in another container.
+                // Left by a killed process with this PID, or of another machine or container.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => {
                     let file = file?;
@@ -54,7 +51,7 @@ impl Partial {
         Self { file, _lock: None, folder: Arc::clone(folder), name: None }
     }
 
-    /// Refuses a length that the file system has no room for. What others write in the meantime may still take the room.
+    /// Refuses a file longer than the free space, which others may still use up.
     //= docs/specs/endpoint.md#END-28 than the file system has room for
     pub fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
         let Some(room) = self.folder.room().filter(|room| bytes > *room) else { return Ok(()) };
@@ -63,16 +60,8 @@ impl Partial {
         Err(Refusal(format!("{why}; make room there, and send it again")))
     }
 
-    /// The file, to write pieces into and to read them back.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Takes the permissions that `mode` does not have, puts the content on the disk, gives it the name `to_name` in `to`, and puts that
-    /// on the disk too.
-    ///
-    /// # Errors
-    /// `AlreadyExists` when there is such a file and `replaces` is not set, however late it came; otherwise what the disk says.
+    /// Restricts the permissions to `mode`, syncs the content, renames the file to `to_name` in
+    /// `to`, and syncs that folder. `AlreadyExists` is checked atomically unless `replaces`.
     pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
         //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
@@ -84,7 +73,7 @@ impl Partial {
         match replaces {
             true => renameat(&self.folder.fd, &*name, &to.fd, to_name)?,
             false => match renameat2(&self.folder.fd, &*name, &to.fd, to_name, RenameFlags::RENAME_NOREPLACE) {
-                // File systems without that flag can still refuse a second name.
+                // For file systems without `RENAME_NOREPLACE`.
                 Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
                     linkat(&self.folder.fd, &*name, &to.fd, to_name, AtFlags::empty())?;
                     unlinkat(&self.folder.fd, &*name, UnlinkatFlags::NoRemoveDir)?;
@@ -100,7 +89,6 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // An error here has no one to report to.
             let _ = unlinkat(&self.folder.fd, &**name, UnlinkatFlags::NoRemoveDir);
         }
     }
@@ -110,7 +98,7 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes what killed processes left in `folder`. Returns the number of files.
+/// Removes stale partial files in `folder` and returns their number.
 //= docs/specs/endpoint.md#END-24 removes what killed processes left
 pub fn remove_stale(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -119,23 +107,20 @@ pub fn remove_stale(folder: &Path) -> usize {
 
 fn is_stale(path: &Path) -> bool {
     let is_left = path.file_name().and_then(writer).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-    // A process of another machine or container, whose number means nothing here, holds the lock. Opening a pipe of that name must not block.
+    // A process of another machine or container holds the lock. Opening a pipe must not block.
     let opened = || File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path);
     let is_free = |file: File| file.metadata().is_ok_and(|it| it.is_file()) && lock(&file).is_some();
     is_left && opened().is_ok_and(is_free)
 }
 
-/// Takes the file's lock, unless another open file has it.
 fn lock(file: &File) -> Option<Flock<File>> {
     Flock::lock(file.try_clone().ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Whether a file of this name would be taken for one that is still arriving.
 pub fn is_partial(name: &OsStr) -> bool {
     writer(name).is_some()
 }
 
-/// The number of the process that writes the partial file `name`, if it is one.
 fn writer(name: &OsStr) -> Option<u32> {
     let (pid, unique) = name.to_str()?.strip_prefix(".spray-")?.strip_suffix(".partial")?.split_once('-')?;
     unique.parse::<u32>().ok()?;
@@ -164,7 +149,7 @@ mod tests {
         let dir = Temporary::new();
         let target = dir.path().join("x");
         let [first, second] = [(); 2].map(|()| create(&dir));
-        first.file().write_all_at(b"1", 0).unwrap();
+        first.file.write_all_at(b"1", 0).unwrap();
         give_name(first, false).unwrap();
         assert_eq!(give_name(second, false).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&target).unwrap(), b"1");
@@ -194,7 +179,7 @@ mod tests {
         let root = Arc::new(Folder::open(dir.path()).unwrap());
         for mode in [0o755, 0o7755] {
             let partial = Partial::create(&root, mode).unwrap();
-            partial.file().set_permissions(Permissions::from_mode(0o7755)).unwrap();
+            partial.file.set_permissions(Permissions::from_mode(0o7755)).unwrap();
             let name = format!("{mode:o}");
             partial.give_name(&root, OsStr::new(&name), mode, false).unwrap();
             let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();

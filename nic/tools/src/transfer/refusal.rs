@@ -1,6 +1,4 @@
-//! What a receiver does not take.
-
-/// Why something is not taken, in words for the sender and for the user.
+/// Why a receiver refuses something, for the sender and the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
 

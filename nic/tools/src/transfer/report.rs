@@ -1,4 +1,4 @@
-//! What `spray send` says at its end: the file, and what the network did with it.
+//! The report at the end of `spray send`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,28 +10,26 @@ use spray_nic::endpoint::ConnectionStats;
 
 use super::format::{Sum, hex};
 use super::gbps;
-use crate::session::{Freezes, Taken, strays_line};
+use crate::session::{DeviceInfo, Freezes, strays_line};
 
 pub struct Measured {
-    /// From the connection's beginning to the last acknowledgement.
+    /// Up to the last acknowledgement.
     pub seconds: f64,
     pub counted: ConnectionStats,
-    /// Payload that the sender's own MTU would take.
+    /// The payload size that the sender's own MTU allows.
     pub own_payload_bytes: u32,
     pub freezes: Freezes,
-    pub interface: Option<Taken>,
-    /// Frames that came by a queue without a socket.
+    pub interface: Option<DeviceInfo>,
+    /// Frames lost on queues without a socket.
     pub strays: u64,
     pub sent_bytes: u64,
 }
 
-/// What became of a file, or of a folder that was not taken.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
-    /// The path at the receiver, with a replacement character for what is no UTF-8.
+    /// The path at the receiver, lossily converted to UTF-8.
     file: String,
     bytes: u64,
-    /// The receiver has it on its disk.
     verified: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
@@ -48,7 +46,6 @@ impl FileReport {
         Self { file, bytes, verified: false, sha256: None, error: Some(error) }
     }
 
-    /// Its path and the reason, if it is not there.
     pub fn failure(&self) -> Option<(&str, &str)> {
         self.error.as_deref().map(|error| (&*self.file, error))
     }
@@ -58,32 +55,22 @@ pub struct Report {
     name: String,
     files: Vec<FileReport>,
     folders: u32,
-    /// Symbolic links and special files, which are not sent.
     skipped: usize,
     measured: Measured,
     limited_by: [(&'static str, f64); 6],
 }
 
-/// What limited the sender, by the names of `--json`: shares of the time, which add up to 1.
-///
-/// `application`: the file was not read yet, or only described. `machine`: none of the others, it sent as fast as it could.
+/// Shares of time. `application`: the file was not read yet. `machine`: none of the others.
 fn limited_by(limits: &Limits, seconds: f64) -> [(&'static str, f64); 6] {
     let waited_s = |limit| limits.waited_ps(limit) as f64 / PS_PER_S as f64;
     let [window, pacing, receiver, application, balancer] =
         [Limit::Window, Limit::Pacing, Limit::Receiver, Limit::Application, Limit::Balancer].map(waited_s);
     let waited = window + pacing + receiver + application + balancer;
-    // The sender's clock began a moment before the measured time.
+    // The sender's clock began slightly before the measured time.
     let all = seconds.max(waited).max(1e-9);
-    let machine = all - waited;
-    [
-        ("window", window),
-        ("pacing", pacing),
-        ("receiver", receiver),
-        ("application", application),
-        ("balancer", balancer),
-        ("machine", machine),
-    ]
-    .map(|(name, time)| (name, time / all))
+    let names = ["window", "pacing", "receiver", "application", "balancer", "machine"];
+    let times = [window, pacing, receiver, application, balancer, all - waited];
+    std::array::from_fn(|at| (names[at], times[at] / all))
 }
 
 impl Report {
@@ -104,7 +91,6 @@ impl Report {
         gbps(self.measured.sent_bytes, self.measured.seconds)
     }
 
-    /// The fields of `--json`; times are microseconds, as in all results.
     pub fn json(&self) -> serde_json::Value {
         let Measured { seconds, counted, own_payload_bytes, freezes, interface, strays, sent_bytes } = &self.measured;
         let (sender, verified) = (&counted.sender, self.verified().count());
@@ -151,12 +137,12 @@ fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
 }
 
-/// Packets declared lost since later ones arrived, by the count or on the same path.
+/// Declared lost by later arrivals, by count or on the same path.
 fn lost_by_gap(sender: &SenderStats) -> u64 {
     sender.sack_gaps + sender.missing
 }
 
-/// Packets declared lost that were acknowledged after all.
+/// Spurious losses.
 fn not_lost(sender: &SenderStats) -> u64 {
     sender.late_acks + sender.spurious_retransmits
 }
@@ -165,28 +151,16 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Measured { seconds, counted, own_payload_bytes, freezes, strays, sent_bytes, .. } = &self.measured;
         let (sender, payload_bytes) = (&counted.sender, counted.payload_bytes);
-        writeln!(
-            f,
-            "sent {sent_bytes} bytes of {} in {seconds:.3} s: {:.2} Gb/s goodput, {payload_bytes} byte payloads",
-            self.name,
-            self.goodput_gbps()
-        )?;
+        let SenderStats { packets_sent, retransmits, timeouts, nacks, .. } = sender;
+        let (name, goodput_gbps) = (&self.name, self.goodput_gbps());
+        write!(f, "sent {sent_bytes} bytes of {name} in {seconds:.3} s: {goodput_gbps:.2} Gb/s goodput, ")?;
+        writeln!(f, "{payload_bytes} byte payloads")?;
         if payload_bytes < *own_payload_bytes {
-            writeln!(
-                f,
-                "the receiver's MTU or --payload is smaller: {own_payload_bytes} byte payloads would fit here"
-            )?;
+            writeln!(f, "the receiver's MTU or --payload is smaller: {own_payload_bytes} bytes would fit here")?;
         }
-        writeln!(
-            f,
-            "{} packets, {} of them sent again; declared lost: {} by timeout, {} by gaps, {} trimmed; {} of these were not",
-            sender.packets_sent,
-            sender.retransmits,
-            sender.timeouts,
-            lost_by_gap(sender),
-            sender.nacks,
-            not_lost(sender),
-        )?;
+        let (gaps, spurious) = (lost_by_gap(sender), not_lost(sender));
+        write!(f, "{packets_sent} packets, {retransmits} of them sent again; declared lost: {timeouts} by timeout, ")?;
+        writeln!(f, "{gaps} by gaps, {nacks} trimmed; {spurious} of these were not")?;
         let [least, median, p99] = [counted.rtt_min_ps, counted.rtt_p50_ps, counted.rtt_p99_ps].map(us);
         writeln!(f, "round trip: least {least:.0} us, median {median:.0} us, 99 % within {p99:.0} us")?;
         let (marked, acks) = (sender.marked_acks, sender.acks);
@@ -218,10 +192,8 @@ impl fmt::Display for Report {
         }
         let (verified, folders, skipped) = (self.verified().count(), self.folders, self.skipped);
         let failed = self.files.len() - verified;
-        write!(
-            f,
-            "{verified} files and {folders} folders, SHA-256 verified by the receiver; {failed} not sent, {skipped} skipped"
-        )
+        write!(f, "{verified} files and {folders} folders, SHA-256 verified by the receiver; ")?;
+        write!(f, "{failed} not sent, {skipped} skipped")
     }
 }
 
@@ -261,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_receiver_with_a_smaller_mtu_is_named() {
-        assert!(report(1200).to_string().contains("1400 byte payloads would fit here"));
+        assert!(report(1200).to_string().contains("1400 bytes would fit here"));
         assert!(!report(1400).to_string().contains("fit here"));
     }
 

@@ -1,5 +1,3 @@
-//! `spray send`.
-
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -8,9 +6,9 @@ use spray_nic::device::Device;
 use spray_nic::endpoint::{ConnectionError, ConnectionStats};
 use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 
-use super::format::{Answer, Description, EntryKind, HEADER, Said, Sum, WINDOW, shown};
+use super::format::{Answer, Description, EntryKind, HEADER, Message, Sum, WINDOW, shown};
 use super::meter::Meter;
-use super::outgoing::{Item, Outgoing};
+use super::outgoing::{Command, Item, Outgoing};
 use super::report::{FileReport, Measured, Report};
 use super::tree::Tree;
 use crate::args;
@@ -20,21 +18,20 @@ use crate::session::{End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
-/// Messages that wait in the connection: enough pieces to keep it busy, few enough to stay in the caches.
+/// Keeps the connection busy, and fits the caches.
 const QUEUED: u64 = 8;
-/// How much longer than the timeout the receiver may take to put a file on its disk.
+/// Assumed minimum rate of the receiver's disk.
 const VERDICT_BYTES_PER_S: u64 = 50_000_000;
-/// How often it is looked whether the receiver takes what is sent.
+/// In picoseconds.
 const CHECK_PS: u64 = 100_000_000_000;
-/// How long the receiver may let the sender wait that has sent all it may.
+/// Limit of a pause while the receiver grants nothing.
 const PAUSE: Duration = Duration::from_secs(300);
-/// How long closing may take: everything has arrived by then.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Sends files and folders and waits until the receiver has confirmed the SHA-256 of each file.
+/// Sends files and folders, and waits until the receiver has verified the SHA-256 of each file.
 ///
 /// # Errors
-/// 2 when it could not start, 1 when the transfer failed or something was not taken, 130 after Ctrl-C.
+/// 2 if it could not start, 1 if the transfer failed or something was refused, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
     let path = PathOptions {
         gbps: arguments.gbps,
@@ -82,7 +79,6 @@ pub fn send(arguments: &args::Send) -> Outcome {
     outcome
 }
 
-/// An entry that is described and has no verdict yet.
 struct Pending {
     description: Description,
     stage: Stage,
@@ -91,48 +87,38 @@ struct Pending {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The receiver has not said whether it takes it.
     Described,
-    /// It is read, and goes into the connection.
     Reading,
-    /// All of it has gone into the connection, and this is its SHA-256.
     Sent(Sum),
-    /// It could not be read to its end, and the receiver was asked to forget it.
     Withdrawn,
 }
 
-/// Files and folders on their way.
 pub(super) struct Sending {
     outgoing: Outgoing,
     peer: Peer,
-    /// How long the receiver may take for an answer, besides the time that its disk needs.
+    /// Of answers, besides the time of the receiver's disk.
     timeout: Duration,
     connection: Option<ConnectionId>,
     connected: bool,
-    /// What the user is shown: the only thing's name, or how many there are.
     name: String,
-    /// Entries in all, as far as it is known before they are opened, and the bytes of their files.
+    /// An estimate before they are opened.
     entries: usize,
     bytes: Option<u64>,
-    /// Entries that the reader was asked to open and has not.
     asked: usize,
-    /// The reader has come to the last entry.
     ended: bool,
     pending: HashMap<u32, Pending>,
-    /// Messages that the connection holds, with the file and the bytes of it in each.
+    /// With entry and payload bytes.
     queued: HashMap<MessageId, (u32, u64)>,
-    /// Bytes of files that were delivered. Those of a file that was not taken do not count.
+    /// Excludes files that were refused.
     pub(super) delivered_bytes: u64,
-    /// Of files that the receiver does not take.
     refused_bytes: u64,
     started: Instant,
     delivered_at: Instant,
-    /// When the receiver last said anything, or got anything.
-    heard_at: Instant,
-    /// Payload bytes that the receiver had acknowledged at the last look, and when that was no longer the same or nothing waited.
+    active_at: Instant,
+    /// Payload bytes at the last check, and when they last grew or nothing was queued.
     acked: (u64, Time),
     check_at: Time,
-    /// The connection's counters at the last delivery. The connection takes its counters with it when it ends.
+    /// Kept here, since they are gone when the connection ends.
     counted: ConnectionStats,
     files: Vec<FileReport>,
     folders: u32,
@@ -141,7 +127,6 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// `timeout` is how long the receiver may take for its answers, besides the time that its disk needs.
     pub(super) fn new(tree: Tree, outgoing: Outgoing, peer: Peer, timeout: Duration) -> Self {
         let name = match &tree.entries[..] {
             [first, rest @ ..] if rest.iter().all(|entry| !entry.named) => shown(&first.path),
@@ -166,39 +151,37 @@ impl Sending {
             refused_bytes: 0,
             started: now,
             delivered_at: now,
-            heard_at: now,
+            active_at: now,
             acked: (0, Time::ZERO),
             check_at: Time::ZERO,
             counted: ConnectionStats::default(),
             files: tree.failed.into_iter().map(|(path, why)| FileReport::failed(path, 0, why)).collect(),
             folders: 0,
             skipped,
-            meter: Meter::new(),
+            meter: Meter::default(),
         }
     }
 
-    /// Does what the last poll of the endpoint has made possible. It ends once every entry has its verdict, with the connection open.
+    /// Ends when every entry has a verdict, with the connection open.
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         let connection = match self.connection {
             Some(connection) => connection,
             None => *self.connection.insert(endpoint.connect(now, self.peer, None).map_err(Failure::refused)?),
         };
         while let Some(event) = endpoint.poll_event() {
-            self.on_event(&event, endpoint, connection)?;
+            self.on_event(&event, endpoint)?;
         }
         self.fill(endpoint, connection)?;
         if self.ended && self.pending.is_empty() && self.queued.is_empty() {
             return Err(End(Ok(())));
         }
         self.check_taking(endpoint, connection, now)?;
-        Ok(self.check_patience()?)
+        Ok(self.check_timeouts()?)
     }
 
-    /// Says in the end whether everything was taken.
     pub(super) fn outcome(&self) -> Outcome {
         let why = match self.failed().collect::<Vec<_>>()[..] {
             [] => return Ok(()),
-            // A single file's reason is all that there is to say.
             [(_, why)] if self.entries == 1 => format!("the file was not sent: {why}"),
             ref failed => format!("{} of {} files and folders were not sent", failed.len(), self.entries),
         };
@@ -209,32 +192,27 @@ impl Sending {
         self.files.iter().filter_map(FileReport::failure)
     }
 
-    fn on_event<D: Device>(
-        &mut self,
-        event: &EndpointEvent,
-        endpoint: &mut Endpoint<D>,
-        connection: ConnectionId,
-    ) -> Step {
+    fn on_event<D: Device>(&mut self, event: &EndpointEvent, endpoint: &Endpoint<D>) -> Step {
         match event {
             EndpointEvent::Connected { .. } => {
                 self.connected = true;
-                (self.started, self.heard_at) = (now(), now());
+                (self.started, self.active_at) = (now(), now());
             }
-            EndpointEvent::Delivered { message, .. } => {
+            EndpointEvent::Delivered { connection, message, .. } => {
                 let (number, bytes) = self.queued.remove(message).unwrap_or_default();
                 let pending = self.pending.get_mut(&number);
                 if let Some(pending) = pending.filter(|pending| pending.stage != Stage::Withdrawn) {
                     pending.delivered += bytes;
                     self.delivered_bytes += bytes;
                 }
-                (self.delivered_at, self.heard_at) = (now(), now());
-                self.counted = endpoint.connection_stats(connection).unwrap_or_default();
+                (self.delivered_at, self.active_at) = (now(), now());
+                self.counted = endpoint.connection_stats(*connection).unwrap_or_default();
             }
             EndpointEvent::Received { data, .. } => {
-                self.heard_at = now();
+                self.active_at = now();
                 self.on_answer(Answer::decode(data))?;
             }
-            // It closes when it has given every verdict; what it has not taken of a refused file may be under way.
+            // It closes after the last verdict; data of a refused file may be outstanding.
             EndpointEvent::Closed { .. } | EndpointEvent::Failed { error: ConnectionError::PeerClosed, .. }
                 if self.ended && self.pending.is_empty() =>
             {
@@ -244,9 +222,7 @@ impl Sending {
                 let message = "the receiver closed the connection before it had confirmed everything";
                 return Err(Failure::failed(message).into());
             }
-            EndpointEvent::Failed { error, .. } => {
-                return Err(self.failure(*error).into());
-            }
+            EndpointEvent::Failed { error, .. } => return Err(self.failure(*error).into()),
             _ => {}
         }
         Ok(())
@@ -255,9 +231,7 @@ impl Sending {
     fn on_answer(&mut self, answer: Option<Answer>) -> Outcome {
         const STRANGE: &str = "the receiver's answer is not understood; does it run the same version of spray?";
         let number = match answer {
-            Some(Answer::Ended { reason }) => {
-                return Err(Failure::failed(format!("the receiver refused: {reason}")));
-            }
+            Some(Answer::Ended { reason }) => return Err(Failure::failed(format!("the receiver refused: {reason}"))),
             Some(
                 Answer::Ready { number, .. }
                 | Answer::Verified { number, .. }
@@ -270,7 +244,7 @@ impl Sending {
         match (answer, pending.stage, pending.description.kind) {
             (Some(Answer::Ready { .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
                 pending.stage = Stage::Reading;
-                self.outgoing.read(number);
+                self.outgoing.command(Command::Read(number));
             }
             (Some(Answer::Made { .. }), Stage::Described, EntryKind::Folder) => {
                 self.folders += 1;
@@ -288,7 +262,7 @@ impl Sending {
                 self.files.push(FileReport::verified(path, bytes, sum));
                 self.pending.remove(&number);
             }
-            // Its failure is noted already.
+            // Its failure has been recorded.
             (Some(Answer::Refused { .. }), Stage::Withdrawn, _) => {
                 self.pending.remove(&number);
             }
@@ -310,14 +284,13 @@ impl Sending {
         self.files.push(FileReport::failed(path, bytes, why));
     }
 
-    /// Has the next entries described, and keeps a few pieces waiting in the connection.
     fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) -> Outcome {
         if !self.connected {
             return Ok(());
         }
         while !self.ended && self.pending.len() + self.asked < WINDOW {
             self.asked += 1;
-            self.outgoing.open();
+            self.outgoing.command(Command::Open);
         }
         while (self.queued.len() as u64) < QUEUED {
             let Some(part) = self.outgoing.next() else { break };
@@ -328,12 +301,12 @@ impl Sending {
         Ok(())
     }
 
-    /// The message that a part becomes, if any, with the file and the bytes of it.
+    /// With its entry and payload bytes.
     fn message(&mut self, item: Item) -> Option<(Bytes, (u32, u64))> {
         match item {
             Item::Entry(number, description) => {
                 self.asked -= 1;
-                let message = Said::Entry(number, description.clone()).encode();
+                let message = Message::Entry(number, description.clone()).encode();
                 self.pending.insert(number, Pending { description, stage: Stage::Described, delivered: 0 });
                 Some((message.into(), (number, 0)))
             }
@@ -344,28 +317,28 @@ impl Sending {
             Item::End(entries) => {
                 self.asked -= 1;
                 let first = !std::mem::replace(&mut self.ended, true);
-                first.then(|| (Said::End(entries).encode().into(), (entries, 0)))
+                first.then(|| (Message::End(entries).encode().into(), (entries, 0)))
             }
             Item::Broken(number, why) => {
                 self.fail(number, why);
                 self.pending.get_mut(&number)?.stage = Stage::Withdrawn;
-                Some((Said::Withdrawn(number).encode().into(), (number, 0)))
+                Some((Message::Withdrawn(number).encode().into(), (number, 0)))
             }
             Item::Piece { number, message } => {
                 let bytes = (message.len() - HEADER) as u64;
-                // It may have been refused in the meantime.
+                // The entry may have been refused meanwhile.
                 self.pending.contains_key(&number).then_some((message, (number, bytes)))
             }
             Item::Sum { number, bytes, sum } => {
                 let pending = self.pending.get_mut(&number)?;
                 pending.stage = Stage::Sent(sum);
                 pending.description.kind = EntryKind::File { bytes };
-                Some((Said::Sum { number, bytes, sum }.encode().into(), (number, 0)))
+                Some((Message::Sum { number, bytes, sum }.encode().into(), (number, 0)))
             }
         }
     }
 
-    /// Ends the transfer when the receiver takes nothing for too long of what waits for it.
+    /// Fails if the receiver takes none of the queued data for too long.
     //= docs/specs/endpoint.md#END-26 none of it is acknowledged within the timeout
     fn check_taking<D: Device>(&mut self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Outcome {
         if now < self.check_at {
@@ -374,7 +347,7 @@ impl Sending {
         self.check_at = now.after(CHECK_PS);
         let stats = endpoint.connection_stats(connection).unwrap_or_default();
         let acked = stats.sender.bytes_acked;
-        // With nothing in flight all was taken that it may send: the receiver's disk is slow, or who reads its output.
+        // With nothing in flight, the receiver's disk or the reader of its output is slow.
         let limit = if stats.in_flight_bytes == 0 { PAUSE } else { self.timeout };
         let (before, since) = self.acked;
         if self.queued.is_empty() || acked > before {
@@ -385,25 +358,23 @@ impl Sending {
         Ok(())
     }
 
-    /// Ends the transfer when the receiver owes an answer for too long.
-    fn check_patience(&self) -> Outcome {
+    fn check_timeouts(&self) -> Outcome {
         let is_reading = self.pending.values().any(|pending| pending.stage == Stage::Reading);
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
             return Ok(());
         }
         let bytes = self.pending.values().filter_map(|pending| pending.description.bytes());
         let disk = Duration::from_secs(bytes.fold(0, u64::saturating_add) / VERDICT_BYTES_PER_S);
-        if now() > self.heard_at + self.timeout + disk {
+        if now() > self.active_at + self.timeout + disk {
             return Err(Failure::failed("everything was delivered, but the receiver did not confirm the SHA-256"));
         }
         Ok(())
     }
 
-    /// Why the connection failed, and the likely causes.
     pub(super) fn failure(&self, error: ConnectionError) -> Failure {
         use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive};
         let silent = matches!(error, PeerUnresponsive | LongLost { .. } | IdleTimeout);
-        // A description is short: it fits every link.
+        // A description is short and fits any MTU.
         let has_pieces = self.queued.values().any(|&(_, bytes)| bytes > 0);
         let hint = match error {
             _ if silent && has_pieces && self.delivered_bytes == 0 => {
@@ -437,9 +408,9 @@ impl Sending {
         let measured = Measured {
             seconds: self.delivered_at.duration_since(self.started).as_secs_f64(),
             counted: self.counted,
-            own_payload_bytes: session.config().flow.payload_bytes,
+            own_payload_bytes: session.first().endpoint.config().flow.payload_bytes,
             freezes: session.freezes(),
-            interface: Some(session.taken()),
+            interface: Some(session.device_info()),
             strays,
             sent_bytes: self.delivered_bytes,
         };

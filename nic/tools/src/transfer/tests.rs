@@ -1,4 +1,5 @@
-//! Both ends over a network in memory that reorders, loses and cuts off. Only the files' threads run in real time.
+//! Both ends over an in-memory network with reordering, loss and outages. Only the file threads run
+//! in real time.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,12 +17,12 @@ use spray_nic::device::{Impairments, LinkState, MemoryConfig, MemoryDevice, Memo
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use spray_test_support::Folder;
 
-use super::format::{Answer, Description, EntryKind, PIECE_BYTES, Said};
+use super::format::{Answer, Description, EntryKind, Message, PIECE_BYTES};
 use super::out::Out;
 use super::outgoing::{Outgoing, Source};
-use super::patience::Limits;
 use super::recv::Receiving;
 use super::send::Sending;
+use super::timeouts::Limits;
 use super::tree::{Entry, Tree};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, now};
@@ -32,12 +33,12 @@ mod folders;
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1000 * US;
-/// The receiver; the senders come after it.
+/// The index of the receiver; the senders follow.
 const RECEIVER: usize = 0;
 
 type Memory = Endpoint<MemoryDevice>;
 
-/// What a host does after each poll.
+/// The work of a host after each poll.
 type Role<'a> = Box<dyn FnMut(&mut Memory, Time) -> Step + 'a>;
 
 fn address(host: usize) -> (IpAddr, [u8; 6]) {
@@ -68,7 +69,7 @@ fn file(path: &str, bytes: u64) -> Description {
     Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
 }
 
-/// A sender of one file whose content is in memory.
+/// A sender of one file in memory.
 fn sending(description: Description, content: &[u8]) -> Sending {
     let Description { path, kind, mode } = description.clone();
     let entry = Entry { path, kind, mode, source: "".into(), named: true };
@@ -82,10 +83,10 @@ fn role<'a>(sending: Sending) -> Role<'a> {
     counting(sending).0
 }
 
-/// The bytes that a sender's receiver got.
+/// Payload bytes delivered by a sender.
 type Delivered = Rc<Cell<u64>>;
 
-/// A sender that closes its connection once it has ended well, as the command does.
+/// A sender that closes its connection after success, as the command does.
 fn counting<'a>(mut sending: Sending) -> (Role<'a>, Delivered) {
     let delivered = Delivered::default();
     let (count, mut is_closing) = (Rc::clone(&delivered), false);
@@ -119,7 +120,7 @@ fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
     endpoint.send(connection, message).unwrap();
 }
 
-/// A sender that says these things and closes; it ends when its connection does.
+/// Sends these messages and closes; ends with its connection.
 fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut begun = false;
     Box::new(move |endpoint, now| {
@@ -138,15 +139,15 @@ fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     })
 }
 
-/// Runs a receiver into `out` and these senders until all have ended, and returns how. A host that has ended is not polled any more,
-/// as a process that is gone.
+/// Runs a receiver into `out` and these senders until all have ended, and returns their outcomes.
+/// Hosts that have ended are not polled any more.
 fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments, seed: u64) -> Vec<Outcome> {
-    // Time of the network goes faster than that of the files' threads.
+    // Simulated time is faster than the file threads.
     const PATIENT: Limits = Limits { first_ps: u64::MAX, bytes_ps: u64::MAX };
     run_within(PATIENT, out, keep, senders, impairments, seed)
 }
 
-/// As above, by a receiver of these limits.
+/// With these timeouts of the receiver.
 fn run_within(
     limits: Limits,
     out: &Path,
@@ -175,7 +176,7 @@ fn run_within(
         if outcomes[1..].iter().flatten().count() == all && (keep || outcomes[RECEIVER].is_some()) {
             return outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(()))).collect();
         }
-        // The files' threads work in the meantime.
+        // Lets the file threads run.
         std::thread::yield_now();
     }
     panic!("a transfer has not ended");
@@ -192,7 +193,7 @@ fn files(folder: &Folder) -> usize {
 #[test]
 fn a_file_arrives_over_paths_that_reorder_and_lose() {
     let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
-    // A short file is one packet, which could overtake that of the description.
+    // The single packet of a short file could overtake its description.
     for (seed, bytes) in (0..20).map(|seed| (seed, 100)).chain((0..8).map(|seed| (seed, 2 * PIECE_BYTES + 1234))) {
         let (folder, content) = (Folder::new(), content(bytes));
         let outcomes = run(folder.path(), false, vec![sender(&content)], impairments, seed);
@@ -234,7 +235,7 @@ fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
     assert_eq!(files(&folder), 1);
 }
 
-/// Both are whole at the same time, which is when the second used to replace the first.
+/// Both are complete at the same time.
 #[test]
 fn of_two_senders_for_one_file_one_is_confirmed_and_its_content_is_there() {
     let folder = Folder::new();
@@ -293,16 +294,16 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
-/// A file as messages: its description, its pieces and its end.
+/// The messages of a file: description, pieces and sum.
 fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
     let pieces = content.chunks(PIECE_BYTES as usize).enumerate();
-    let pieces = pieces.map(|(index, data)| Said::Piece { number: 0, index: index as u64, data }.encode());
-    let sum = Said::Sum { number: 0, bytes: content.len() as u64, sum: Sha256::digest(content).into() };
-    let begin = Said::Entry(0, description.clone()).encode();
-    std::iter::once(begin).chain(pieces).chain([sum.encode(), Said::End(1).encode()]).collect()
+    let pieces = pieces.map(|(index, data)| Message::Piece { number: 0, index: index as u64, data }.encode());
+    let sum = Message::Sum { number: 0, bytes: content.len() as u64, sum: Sha256::digest(content).into() };
+    let begin = Message::Entry(0, description.clone()).encode();
+    std::iter::once(begin).chain(pieces).chain([sum.encode(), Message::End(1).encode()]).collect()
 }
 
-/// A sender that is gone as soon as it has heard the verdict: neither its acknowledgement nor its goodbye arrives.
+/// A sender that disappears at the verdict: its last acknowledgement and Close are lost.
 #[test]
 fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
     for polls_after_the_verdict in [0, 1] {
@@ -333,7 +334,7 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
             left -= u32::from(heard);
             Ok(())
         });
-        // The rest of what it sends is lost with it.
+        // Everything that it sends afterwards is lost.
         let outcomes = run(folder.path(), false, vec![gone], Impairments::delay(100 * US), 1);
         assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
         assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
@@ -344,18 +345,18 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
 fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
-    let wrong = Said::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
-    let short = Said::Piece { number: 0, index: 0, data: &content[1..PIECE_BYTES as usize] }.encode();
+    let wrong = Message::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
+    let short = Message::Piece { number: 0, index: 0, data: &content[1..PIECE_BYTES as usize] }.encode();
     let scripts = [
         vec![],
         all[..1].to_vec(),
         all[..2].to_vec(),
         vec![all[0].clone(), all[2].clone()],
         all[..3].to_vec(),
-        // All of it, but not what it should be.
+        // Complete, with a wrong sum.
         vec![all[0].clone(), all[1].clone(), all[2].clone(), wrong],
         vec![all[0].clone(), all[1].clone(), short],
-        // No description first.
+        // Without a description.
         vec![all[1].clone(), all[0].clone()],
         vec![content[..100].to_vec()],
     ];
@@ -367,7 +368,7 @@ fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
     }
 }
 
-/// What the sender said is whole, and it does not wait for the answer.
+/// The sender does not wait for the verdict.
 #[test]
 fn a_whole_file_is_kept_when_its_sender_leaves_first() {
     let (folder, content) = (Folder::new(), content(100));
@@ -394,7 +395,7 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     let (begun, limit) = (now(), Duration::from_secs(5));
     let mut outage = Outage::new("eth7", limit);
     let mut at = Time::ZERO;
-    // Returns what the check says some time after the start, in an endpoint that wants to send a Connect.
+    // Returns the result of the check after `seconds`, while a Connect is to be sent.
     let mut check = |seconds: f32, state: LinkState| {
         network.set_link(0, state);
         at = at.after(MS);
@@ -412,5 +413,5 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     }
     assert_eq!(check(41.0, LinkState::Down), None);
     assert!(check(46.1, LinkState::Down).unwrap().contains("eth7 has been down for 5 s"));
-    assert!(check(47.0, LinkState::Removed).unwrap().starts_with("interface eth7 was removed, or somebody has"));
+    assert!(check(47.0, LinkState::Removed).unwrap().starts_with("interface eth7 was removed, or spray's XDP program"));
 }

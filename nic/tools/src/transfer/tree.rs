@@ -1,4 +1,4 @@
-//! What is to be sent: the files and folders that the user named, and all that is in the folders.
+//! The files and folders to send: those named by the user, and their contents.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,30 +15,26 @@ use crate::failure::{Failure, Outcome};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The path that the receiver is told.
+    /// At the receiver.
     pub path: OsString,
     pub kind: EntryKind,
     pub mode: u16,
     pub source: PathBuf,
-    /// Whether the user named it, so that a link is followed.
+    /// Links are followed then.
     pub named: bool,
 }
 
-/// All that is to be sent, and what is not.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     pub entries: Vec<Entry>,
-    /// Symbolic links and special files in folders, which are left out: their names and what they are.
+    /// Symbolic links and special files in folders, which are not sent.
     pub skipped: Vec<(String, &'static str)>,
-    /// What should be sent and cannot be: names and reasons.
     pub failed: Vec<(String, String)>,
 }
 
 impl Tree {
-    /// Looks at all that `paths` name; `-` is standard input, alone.
-    ///
-    /// # Errors
-    /// 2 when one of them cannot be read or is no file or folder, or two would get one name.
+    /// `-` alone is standard input. Fails with 2 if a path cannot be read, is neither file nor
+    /// folder, or has the name of another.
     pub fn of(paths: &[PathBuf]) -> Outcome<Self> {
         let stdin = Path::new("-");
         if let [only] = paths
@@ -56,16 +52,13 @@ impl Tree {
             let name = name_of(path)?;
             if !names.insert(name.clone()) {
                 let shown = name.display();
-                return Err(Failure::refused(format!(
-                    "two of the paths would both be {shown} at the receiver; rename one"
-                )));
+                return Err(Failure::refused(format!("two of the paths would be {shown} at the receiver; rename one")));
             }
             tree.add(path, &name)?;
         }
         Ok(tree)
     }
 
-    /// The files that sending it opens.
     pub fn reach(&self) -> Reach<'_> {
         let on_disk = || self.entries.iter().filter(|entry| entry.kind != EntryKind::Stream);
         let files = on_disk().filter(|entry| entry.kind != EntryKind::Folder);
@@ -85,14 +78,13 @@ impl Tree {
         self.entries.iter().map(bytes).sum()
     }
 
-    /// Adds what the user named, and what is in it.
     fn add(&mut self, path: &Path, name: &OsString) -> Outcome {
         if !is_harmless(name) {
             return Err(Failure::refused(format!("{name:?}: {CONTROL}; rename it")));
         }
         let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         if metadata.is_file() {
-            // So that nothing is started for a file that cannot be read.
+            // Fails before the interface is taken over.
             std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
         } else if !metadata.is_dir() {
             return Err(Failure::refused(format!("{} is neither a file nor a folder", path.display())));
@@ -145,7 +137,7 @@ impl Tree {
 const CONTROL: &str = "control characters are in its name, which a receiver refuses";
 const TOO_LONG: &str = "its path is too long";
 
-/// What something is called at the receiver: its last name, or for `.` and the like that of the folder it is.
+/// The last component, or that of the canonical path for `.` and the like.
 fn name_of(path: &Path) -> Outcome<OsString> {
     if let Some(name) = path.file_name() {
         return Ok(name.into());

@@ -1,21 +1,21 @@
-//! Packets that wait for room in a connection: their flows take turns, so that a small packet does not wait behind a stream's.
+//! Queue of packets that wait for room in a connection, shared fairly between flows.
 //!
-//! Deficit round robin over flows, those first that have just begun, and the longest loses where there is no room: RFC 8290, sections 4.1 and
-//! 4.2, without CoDel. Buffers come with the packets and stay, so that nothing is copied and, once they are there, nothing allocated.
+//! Deficit round robin with priority for new flows and dropping from the longest: RFC 8290 §4.1 and
+//! §4.2, without CoDel. Buffers are swapped in and reused, so nothing is copied or allocated.
 
 use std::collections::VecDeque;
 
 use super::packet::{LANES, PACKET};
 
-/// Most packets: what TCP sees as its bottleneck's queue.
+/// Limit of packets: the bottleneck queue that TCP sees.
 const MOST: usize = 128;
-/// Bytes of a flow's turn: some packets of a program that asks and answers.
+/// Bytes of a turn.
 const QUANTUM: i64 = 3000;
 
 #[derive(Debug)]
 pub struct FairQueue {
     flows: Box<[Flow]>,
-    /// Lanes whose turn it is to be: those that have begun since they were empty, and the others.
+    /// Lanes by turn: those that were empty before, and the others.
     new: VecDeque<u16>,
     old: VecDeque<u16>,
     places: Vec<(Box<[u8]>, usize)>,
@@ -24,7 +24,6 @@ pub struct FairQueue {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    /// Places of packets.
     waiting: VecDeque<u8>,
     bytes: usize,
     deficit: i64,
@@ -37,7 +36,7 @@ impl FairQueue {
         Self { flows, new: VecDeque::new(), old: VecDeque::new(), places: Vec::new(), free: Vec::new() }
     }
 
-    /// Takes the first so many bytes of a buffer, in whose place comes another one. Whether another packet was dropped for it.
+    /// Leaves another buffer. Returns whether a packet was dropped.
     pub fn push(&mut self, lane: u16, buffer: &mut Box<[u8]>, bytes: usize) -> bool {
         let is_full = self.free.is_empty() && self.places.len() == MOST;
         if is_full {
@@ -76,7 +75,7 @@ impl FairQueue {
                 return Some((lane, &buffer[..*bytes]));
             }
             turns.pop_front();
-            // One that is new and empty has a turn among the others first: it must not come first again and again.
+            // It must not always be new (RFC 8290 §4.2).
             if flow.deficit > 0 && !is_new {
                 flow.has_turn = false;
                 continue;
@@ -90,7 +89,6 @@ impl FairQueue {
         while self.pop().is_some() {}
     }
 
-    /// Drops the first packet of the flow with the most bytes.
     fn drop_longest(&mut self) {
         let longest = self.new.iter().chain(&self.old).max_by_key(|lane| self.flows[usize::from(**lane)].bytes);
         let Some(flow) = longest.map(|lane| &mut self.flows[usize::from(*lane)]) else { return };

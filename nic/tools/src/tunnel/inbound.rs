@@ -1,4 +1,4 @@
-//! What comes from other machines, by connections that they have begun.
+//! Connections that other machines have opened, and their packets.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::link::Gateway;
 use super::packet;
 use super::remote::behind;
 
-/// Threads of a tunnel, and so connections that a machine begins to each other one.
+/// Also limits connections from one machine to another.
 //= docs/specs/endpoint.md#END-43 eight at most
 pub const THREADS: usize = 8;
 
@@ -19,7 +19,6 @@ pub const THREADS: usize = 8;
 pub struct Inbound {
     connections: HashMap<ConnectionId, From>,
     begun: u64,
-    /// How many of a machine there may be.
     most: usize,
 }
 
@@ -31,18 +30,17 @@ struct From {
 }
 
 impl Inbound {
-    /// None yet, for one of so many threads.
     pub fn new(threads: usize) -> Self {
         Self { connections: HashMap::new(), begun: 0, most: Self::most(threads) }
     }
 
-    /// Connections of one machine in each of so many threads: those that it has, and as many that were left behind by its predecessor.
+    /// From one machine: its own, and as many left behind by its predecessor.
     //= docs/specs/endpoint.md#END-43 twice its part
     pub fn most(threads: usize) -> usize {
         2 * THREADS.div_ceil(threads)
     }
 
-    /// Takes a connection that the machine of place `at` has begun. Returns its oldest one, where that has to give way.
+    /// Returns the oldest one of machine `at` if it has to be closed.
     pub fn accept(&mut self, connection: ConnectionId, at: usize) -> Option<ConnectionId> {
         self.begun += 1;
         self.connections.insert(connection, From { at, begun: self.begun, lanes: Lanes::new() });
@@ -56,7 +54,7 @@ impl Inbound {
         self.connections.remove(&connection);
     }
 
-    /// Takes a message, and hands `out` the packets, with their `virtio_net_hdr` and the numbers of their lanes, that may go to the kernel now.
+    /// Passes packets in order to `out`, with lane and `virtio_net_hdr`.
     pub fn receive<D: Device>(
         &mut self,
         endpoint: &mut Endpoint<D>,
@@ -69,15 +67,15 @@ impl Inbound {
         let (at, mut received, mut refused) = (*at, 0, 0);
         let is_behind = |source| behind(links.iter().map(|link| &link.remote), source) == Some(at);
         //= docs/specs/endpoint.md#END-42 its source is behind that peer
-        // A packet whose source is not behind the peer is dropped, but its number counts. What is no packet of a tunnel ends the connection.
+        // A packet with a foreign source is dropped, but its number counts.
         let taken = packet::packets(message).try_for_each(|next| {
-            let (place, packet, flow) = next.ok()?;
+            let (place, packet, flow) = next?;
             let packet = if is_behind(flow.source) { packet } else { Bytes::new() };
             let out = |packet: Bytes| {
                 let is_taken = !packet.is_empty() && out(place.lane, &packet);
                 *(if is_taken { &mut received } else { &mut refused }) += 1;
             };
-            lanes.take(place, packet, out).ok()
+            lanes.take(place, packet, out)
         });
         if taken.is_none() {
             refused += 1;
@@ -124,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Of two machines one has a network within the other's. What says that it is from there comes from the one that has it.
+    /// One machine's network is within the other's: packets from it are accepted from that machine only.
     #[test]
     //= docs/specs/endpoint.md#END-42 its source is behind that peer
     fn packets_come_from_where_their_answers_go() {

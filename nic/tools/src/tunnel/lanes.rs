@@ -1,4 +1,4 @@
-//! The order of packets within a flow: messages come in any order, packets leave a lane in that of their numbers.
+//! Restores the order of packets within flows.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,13 @@ use bytes::Bytes;
 
 use super::packet::{LANES, MESSAGE, PACKETS, Place};
 
-/// Packets that may wait for earlier ones. A sender of ours has 256 messages at most between the oldest that is not delivered and the newest.
+/// Our senders have at most 256 messages outstanding.
 //= docs/specs/endpoint.md#END-41 At most 8,192 packets
 const WAITING: usize = 256 * PACKETS as usize;
-/// Bytes that may wait: twice what a sender of ours has under way.
+/// Twice what our senders have outstanding.
 //= docs/specs/endpoint.md#END-41 and 16 MiB wait
 const WAITING_BYTES: usize = 16 << 20;
 
-/// What one side sends: the next number of each lane.
 #[derive(Debug)]
 pub struct Numbers(Box<[u32]>);
 
@@ -43,31 +42,27 @@ struct Lane {
     early: BTreeMap<u32, Bytes>,
 }
 
-/// A peer broke the rules: a number came twice, or far too early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Disorder;
-
 impl Lanes {
     pub fn new() -> Self {
         Self { lanes: vec![Lane::default(); usize::from(LANES)].into(), waiting: 0, waiting_bytes: 0 }
     }
 
-    /// Takes a packet, and hands `out` what its lane can go on with.
+    /// `None` if a number came twice, or too early.
     //= docs/specs/endpoint.md#END-41 packets leave it in their order
-    pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
-        let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;
+    pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Option<()> {
+        let lane = self.lanes.get_mut(usize::from(place.lane))?;
         if place.number != lane.next {
             let is_late = (place.number.wrapping_sub(lane.next) as i32) < 0;
             let is_full = self.waiting == WAITING || self.waiting_bytes + packet.len() > WAITING_BYTES;
             if is_late || is_full || lane.early.contains_key(&place.number) {
-                return Err(Disorder);
+                return None;
             }
             self.waiting += 1;
             self.waiting_bytes += packet.len();
-            // A short one does not keep its whole message in memory.
+            // It must not keep its whole message in memory.
             let packet = if packet.len() < MESSAGE / 2 { Bytes::copy_from_slice(&packet) } else { packet };
             lane.early.insert(place.number, packet);
-            return Ok(());
+            return Some(());
         }
         out(packet);
         lane.next = lane.next.wrapping_add(1);
@@ -77,7 +72,7 @@ impl Lanes {
             lane.next = lane.next.wrapping_add(1);
             out(packet);
         }
-        Ok(())
+        Some(())
     }
 }
 
@@ -85,7 +80,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    fn take(lanes: &mut Lanes, lane: u16, number: u32) -> Result<Vec<u8>, Disorder> {
+    fn take(lanes: &mut Lanes, lane: u16, number: u32) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let message = Bytes::from(vec![lane as u8, number as u8]);
         lanes.take(Place { lane, number }, message, |message| out.push(message[1])).map(|()| out)
@@ -94,11 +89,11 @@ mod tests {
     #[test]
     fn a_lane_keeps_its_order_and_waits_for_no_other() {
         let mut lanes = Lanes::new();
-        assert_eq!(take(&mut lanes, 3, 1), Ok(vec![]));
-        assert_eq!(take(&mut lanes, 4, 0), Ok(vec![0]));
-        assert_eq!(take(&mut lanes, 3, 3), Ok(vec![]));
-        assert_eq!(take(&mut lanes, 3, 0), Ok(vec![0, 1]));
-        assert_eq!(take(&mut lanes, 3, 2), Ok(vec![2, 3]));
+        assert_eq!(take(&mut lanes, 3, 1), Some(vec![]));
+        assert_eq!(take(&mut lanes, 4, 0), Some(vec![0]));
+        assert_eq!(take(&mut lanes, 3, 3), Some(vec![]));
+        assert_eq!(take(&mut lanes, 3, 0), Some(vec![0, 1]));
+        assert_eq!(take(&mut lanes, 3, 2), Some(vec![2, 3]));
         assert_eq!((lanes.waiting, lanes.waiting_bytes), (0, 0));
     }
 
@@ -108,26 +103,26 @@ mod tests {
         (numbers.0[0], lanes.lanes[0].next) = (u32::MAX, u32::MAX);
         let places = [numbers.next(0), numbers.next(0)];
         assert_eq!(places.map(|place| place.number), [u32::MAX, 0]);
-        assert_eq!(take(&mut lanes, 0, 0), Ok(vec![]));
-        assert_eq!(take(&mut lanes, 0, u32::MAX), Ok(vec![255, 0]));
+        assert_eq!(take(&mut lanes, 0, 0), Some(vec![]));
+        assert_eq!(take(&mut lanes, 0, u32::MAX), Some(vec![255, 0]));
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-41 ends the connection
     fn what_a_peer_can_have_wait_is_bounded() {
         let mut lanes = Lanes::new();
-        assert_eq!(take(&mut lanes, 0, 0), Ok(vec![0]));
-        assert_eq!(take(&mut lanes, 0, 0), Err(Disorder), "twice");
-        assert_eq!(take(&mut lanes, LANES, 0), Err(Disorder), "no lane");
+        assert_eq!(take(&mut lanes, 0, 0), Some(vec![0]));
+        assert_eq!(take(&mut lanes, 0, 0), None, "twice");
+        assert_eq!(take(&mut lanes, LANES, 0), None, "no lane");
         for number in 0..WAITING as u32 {
-            assert_eq!(take(&mut lanes, (number % 5) as u16, 2 + number), Ok(vec![]));
+            assert_eq!(take(&mut lanes, (number % 5) as u16, 2 + number), Some(vec![]));
         }
-        assert_eq!(take(&mut lanes, 9, 5), Err(Disorder));
-        assert_eq!(take(&mut lanes, 0, 2), Err(Disorder), "twice early");
+        assert_eq!(take(&mut lanes, 9, 5), None);
+        assert_eq!(take(&mut lanes, 0, 2), None, "twice early");
         let mut long = Lanes::new();
         let mut wait = |number, bytes| long.take(Place { lane: 1, number }, vec![0; bytes].into(), |_| ());
-        assert_eq!([wait(1, WAITING_BYTES - 1), wait(2, 2), wait(3, 1)], [Ok(()), Err(Disorder), Ok(())]);
+        assert_eq!([wait(1, WAITING_BYTES - 1), wait(2, 2), wait(3, 1)], [Some(()), None, Some(())]);
         // Who has let others wait may still go on.
-        assert_eq!(take(&mut lanes, 0, 1), Ok(vec![1, 2]));
+        assert_eq!(take(&mut lanes, 0, 1), Some(vec![1, 2]));
     }
 }

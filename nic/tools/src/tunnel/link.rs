@@ -1,4 +1,4 @@
-//! What goes to one other machine: by a connection that this side begins, and begins anew when it ends.
+//! Sends packets to one other machine, reconnecting as necessary.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use super::lanes::Numbers;
 use super::packet::Packer;
 use super::remote::Remote;
 
-/// First and longest time between two attempts to connect.
+/// First and longest delay between attempts to connect.
 //= docs/specs/endpoint.md#END-43 after 0.1 s, doubling
 const RETRY_PS: [u64; 2] = [100_000_000_000, 2_000_000_000_000];
-/// How often it is looked how much a connection has room for.
+/// In picoseconds.
 const LOOK_PS: u64 = 1_000_000_000;
-/// What may wait in a connection besides what is in flight: two of TCP's super-packets, so that it always has something to send.
+/// Queued besides what is in flight: two TCP super-packets.
 const AHEAD_BYTES: u64 = 128 << 10;
 const ROOM_BYTES: u64 = 8 << 20;
-/// Messages that may wait; the connection takes 1,024.
+/// A connection takes 1,024.
 const ROOM_MESSAGES: usize = 1000;
 
 #[derive(Debug)]
@@ -30,13 +30,11 @@ pub struct Gateway {
     pub remote: Remote,
     state: State,
     retry_ps: u64,
-    /// The last failure that the user was told.
-    told: Option<String>,
+    reported: Option<String>,
     numbers: Numbers,
-    /// Packets that wait for room.
     queue: FairQueue,
     packer: Packer,
-    /// Bytes of each message that is not delivered, and of all.
+    /// Lengths of messages that are not delivered, and their sum.
     queued: HashMap<MessageId, u32>,
     queued_bytes: u64,
     room_bytes: u64,
@@ -45,23 +43,19 @@ pub struct Gateway {
 }
 
 summed! {
-    /// What has passed to and from a machine.
     pub struct Counted {
         pub sent: u64,
         pub received: u64,
-        /// Packets for which there was no connection or no room.
+        /// For lack of a connection or of room.
         pub dropped: u64,
-        /// Messages of the peer that were none, or packets that the kernel did not take.
+        /// Malformed messages, and packets that the kernel refused.
         pub refused: u64,
     }
 }
 
 #[derive(Debug)]
 enum State {
-    /// Waits for the time to connect.
-    Closed {
-        until: Time,
-    },
+    Closed { until: Time },
     Resolving(Receiver<Result<[u8; 6], NetError>>),
     Connecting(ConnectionId),
     Open(ConnectionId),
@@ -73,7 +67,7 @@ impl Gateway {
             remote,
             state: State::Closed { until: Time::ZERO },
             retry_ps: RETRY_PS[0],
-            told: None,
+            reported: None,
             numbers: Numbers::new(),
             queue: FairQueue::new(),
             packer: Packer::default(),
@@ -85,7 +79,6 @@ impl Gateway {
         }
     }
 
-    /// The connection, open or about to be.
     pub fn connection(&self) -> Option<ConnectionId> {
         match self.state {
             State::Connecting(connection) | State::Open(connection) => Some(connection),
@@ -97,13 +90,12 @@ impl Gateway {
         if let State::Open(connection) = self.state { Some(connection) } else { None }
     }
 
-    /// Whether packets are to wait: the connection has enough to send.
     fn is_full(&self) -> bool {
         let bytes = self.queued_bytes + self.packer.len() as u64;
         self.open().is_some() && (bytes >= self.room_bytes || self.queued.len() >= ROOM_MESSAGES)
     }
 
-    /// Connects when it is time to; looks how much the connection has room for. Returns what the user is to be told.
+    /// Returns a message for the user.
     pub fn poll<D: Device>(
         &mut self,
         endpoint: &mut Endpoint<D>,
@@ -144,10 +136,9 @@ impl Gateway {
         }
     }
 
-    /// A connection is open: everything about the one before is over.
     pub fn begin(&mut self, connection: ConnectionId) -> Option<String> {
         self.state = State::Open(connection);
-        (self.retry_ps, self.told, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
+        (self.retry_ps, self.reported, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
         self.numbers = Numbers::new();
         self.packer.clear();
         self.queued.clear();
@@ -155,26 +146,25 @@ impl Gateway {
         Some(format!("connected to {}", self.remote.address))
     }
 
-    /// The connection has ended, or did not begin. Returns what the user is to be told: every failure once.
+    /// Returns a message for the user, unless the failure is the same again.
     pub fn fail(&mut self, why: impl ToString, now: Time) -> Option<String> {
         let was_open = self.open().is_some();
         self.queue.clear();
         self.state = State::Closed { until: now.after(self.retry_ps) };
         self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
         let why = why.to_string();
-        let is_new = was_open || self.told.as_ref() != Some(&why);
+        let is_new = was_open || self.reported.as_ref() != Some(&why);
         let line = format!("{}: {why}; connecting again", self.remote.address);
-        self.told = Some(why);
+        self.reported = Some(why);
         is_new.then_some(line)
     }
 
-    /// Takes the packet of so many bytes with its `virtio_net_hdr` that a buffer begins with, and leaves another buffer. [`send`](Self::send) sends it.
+    /// Leaves another buffer.
     pub fn take(&mut self, lane: u16, buffer: &mut Box<[u8]>, bytes: usize) {
         let dropped = self.open().is_none() || self.queue.push(lane, buffer, bytes);
         self.counted.dropped += u64::from(dropped);
     }
 
-    /// Sends what waits, as far as the connection has room.
     pub fn send<D: Device>(&mut self, endpoint: &mut Endpoint<D>) {
         while !self.is_full()
             && let Some((lane, packet)) = self.queue.pop()
@@ -196,7 +186,7 @@ impl Gateway {
                 self.queued.insert(id, bytes);
                 self.queued_bytes += u64::from(bytes);
             }
-            // Numbers are missing now: the connection is of no use any more.
+            // The lane has a gap now.
             Err(_) => endpoint.abort(connection),
         }
     }

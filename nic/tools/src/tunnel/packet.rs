@@ -1,4 +1,4 @@
-//! What a message of a tunnel is: packets, each with its place in its flow and its `virtio_net_hdr`. From peers all of it is hostile.
+//! Messages of a tunnel: packets with their lane, number and `virtio_net_hdr`. Input is untrusted.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -6,35 +6,32 @@ use std::net::IpAddr;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use spray_nic::net::Tun;
 
-/// Bytes before each packet's `virtio_net_hdr`: its lane, its number there, and the length of both.
+/// Bytes before each packet: lane, number, and length including `virtio_net_hdr`.
 const HEADER: usize = 10;
-/// The longest packet with its `virtio_net_hdr`: IPv4 and IPv6 without jumbograms.
+/// Without jumbograms.
 pub const PACKET: usize = Tun::HEADER + 65_575;
-/// The longest message: one such packet.
 pub const MESSAGE: usize = MAGIC.len() + HEADER + PACKET;
-/// Most packets of a message.
 //= docs/specs/endpoint.md#END-40 at most 32 packets
 pub const PACKETS: u32 = 32;
-/// A message of several packets is no longer than this: one that is lost holds up no more than these.
+/// Bounds the data that one loss delays.
 const PACKED: usize = 16 << 10;
-/// Lanes that packets of a tunnel keep their order in. Flows that share one wait for each other, which is no harm but for time.
+/// Flows in one lane may delay each other.
 pub const LANES: u16 = 1024;
 
-/// Packets in a tunnel, and the version of this layout.
+/// Type and version.
 const MAGIC: [u8; 2] = [b'T', 2];
-/// The packet's checksum is still to be made: `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is still to be computed.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Of `VIRTIO_NET_HDR_GSO_...`: what the segments will be, and that of TCP with ECN.
+/// `VIRTIO_NET_HDR_GSO_*`.
 const SEGMENTS_NONE: u8 = 0;
 const SEGMENTS_TCP4: u8 = 1;
 const SEGMENTS_TCP6: u8 = 4;
 const SEGMENTS_UDP: u8 = 5;
 const SEGMENTS_ECN: u8 = 0x80;
 
-/// Fewest bytes of a TCP segment: Linux's own sends no fewer (`tcp_min_snd_mss`), and with fewer the headers would be most of what the
-/// kernel makes of a packet.
+/// As in Linux (`tcp_min_snd_mss`): with shorter segments, headers would dominate.
 const MIN_TCP_SEGMENT: usize = 48;
-/// Most segments of a UDP packet, as Linux takes from its own sockets.
+/// As in Linux, for its own sockets.
 const MAX_UDP_SEGMENTS: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,8 +43,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The lane in which its packets keep their order, by a hash with a secret, so that flows cannot be chosen to share
-    /// the lane of another.
+    /// The hash is secret, so that a sender cannot choose to share another's lane.
     //= docs/specs/endpoint.md#END-40 by a hash with a secret
     pub fn lane(&self, hash: &impl BuildHasher) -> u16 {
         (hash.hash_one(self) % u64::from(LANES)) as u16
@@ -60,7 +56,6 @@ pub struct Place {
     pub number: u32,
 }
 
-/// A message that is being filled with packets.
 #[derive(Debug, Default)]
 pub struct Packer {
     bytes: BytesMut,
@@ -72,12 +67,12 @@ impl Packer {
         self.bytes.len()
     }
 
-    /// Whether a packet of so many bytes, with its `virtio_net_hdr`, still goes into the message.
+    /// `bytes` includes `virtio_net_hdr`.
     pub fn fits(&self, bytes: usize) -> bool {
         self.packets == 0 || self.packets < PACKETS && self.len() + HEADER + bytes <= PACKED
     }
 
-    /// Adds a packet. Takes off its header what is of this machine alone: that its checksum was checked here.
+    /// Clears flags of `virtio_net_hdr` that are valid on this machine only.
     //= docs/specs/endpoint.md#END-40 a message of a tunnel
     pub fn add(&mut self, place: Place, packet: &[u8]) {
         if self.packets == 0 {
@@ -95,7 +90,6 @@ impl Packer {
         }
     }
 
-    /// The message, where there are packets for one.
     pub fn take(&mut self) -> Option<Bytes> {
         (std::mem::take(&mut self.packets) > 0).then(|| self.bytes.split().freeze())
     }
@@ -105,13 +99,9 @@ impl Packer {
     }
 }
 
-/// A message is none of a tunnel, or a packet of it none that a kernel should get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
-
-/// The packets of a message, each with its place, its `virtio_net_hdr` and its flow; [`Malformed`] is the last where there is one.
+/// Ends with `None` at the first packet that is malformed or unsafe for the kernel.
 //= docs/specs/endpoint.md#END-42 both fit the packet
-pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes, Flow), Malformed>> {
+pub fn packets(mut message: Bytes) -> impl Iterator<Item = Option<(Place, Bytes, Flow)>> {
     let is_ours = message.len() <= MESSAGE && message.starts_with(&MAGIC);
     message.advance(message.len().min(MAGIC.len()));
     let (mut is_over, mut left) = (false, PACKETS);
@@ -122,7 +112,7 @@ pub fn packets(mut message: Bytes) -> impl Iterator<Item = Result<(Place, Bytes,
         let next = if is_ours && left > 0 { next(&mut message) } else { None };
         left = left.saturating_sub(1);
         is_over = next.is_none();
-        Some(next.ok_or(Malformed))
+        Some(next)
     })
 }
 
@@ -135,7 +125,7 @@ fn next(message: &mut Bytes) -> Option<(Place, Bytes, Flow)> {
     Some((place, packet, flow))
 }
 
-/// Whether the header promises no more than the packet has, and the kernel makes no more of it than is usual.
+/// Whether the kernel makes no unusual segments of it.
 //= docs/specs/endpoint.md#END-42 a segment of TCP has 48 bytes at least
 fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     let word = |at: usize| usize::from(u16::from_le_bytes([offload[at], offload[at + 1]]));
@@ -160,7 +150,6 @@ fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     segments_fit && checksum_fits && header_bytes <= packet.len()
 }
 
-/// The flow of an IP packet. Fragments have no ports.
 //= docs/specs/endpoint.md#END-40 a fragment has no ports
 pub fn flow(packet: &[u8]) -> Option<Flow> {
     const TCP: u8 = 6;
@@ -221,8 +210,8 @@ mod tests {
 
     /// The place and the flow of the only packet of a message.
     fn check(message: &[u8]) -> Option<(Place, Flow)> {
-        let all: Result<Vec<_>, _> = packets(Bytes::copy_from_slice(message)).collect();
-        all.ok().map(|all| (all[0].0, all[0].2))
+        let all: Option<Vec<_>> = packets(Bytes::copy_from_slice(message)).collect();
+        all.map(|all| (all[0].0, all[0].2))
     }
 
     //= docs/specs/endpoint.md#END-40 a fragment has no ports
@@ -302,7 +291,7 @@ mod tests {
     //= docs/specs/endpoint.md#END-40 at most 32 packets
     #[test]
     fn short_packets_share_a_message_and_come_out_as_they_went_in() {
-        let packets_of = |message: &Bytes| packets(message.clone()).collect::<Result<Vec<_>, _>>();
+        let packets_of = |message: &Bytes| packets(message.clone()).collect::<Option<Vec<_>>>();
         let mut packer = Packer::default();
         assert_eq!(packer.take(), None);
         let packet =
@@ -320,9 +309,9 @@ mod tests {
             assert_eq!((at, &bytes[..]), (place(number), &packet(number, 1)[..]));
         }
         let one_more = [&message[..], &message[MAGIC.len()..][..message.len() / 32]].concat();
-        assert_eq!(packets_of(&one_more.into()), Err(Malformed));
-        assert_eq!(packets_of(&message.slice(..message.len() - 1)), Err(Malformed), "cut");
-        assert_eq!(packets_of(&message.slice(..MAGIC.len())), Err(Malformed), "empty");
+        assert_eq!(packets_of(&one_more.into()), None);
+        assert_eq!(packets_of(&message.slice(..message.len() - 1)), None, "cut");
+        assert_eq!(packets_of(&message.slice(..MAGIC.len())), None, "empty");
         // A long one goes alone, and two of medium length apart.
         assert!(packer.fits(PACKET));
         packer.add(place(0), &packet(0, 9000));

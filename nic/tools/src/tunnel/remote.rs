@@ -1,9 +1,6 @@
-//! Other machines, and the networks behind them.
-
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An IP network, or an address with its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
     pub address: IpAddr,
@@ -38,16 +35,16 @@ impl FromStr for Subnet {
     }
 }
 
-/// A machine at the other end, by its address outside of the tunnel.
+/// Its address is outside of the tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     pub address: IpAddr,
-    /// What lies behind it in the tunnel; none where all does.
+    /// Empty if all addresses are behind it.
     pub networks: Vec<Subnet>,
 }
 
 impl Remote {
-    /// How well an address in the tunnel fits: the bits of the longest network that contains it.
+    /// The prefix length of the longest network that contains `address`.
     pub fn fits(&self, address: IpAddr) -> Option<u8> {
         if self.networks.is_empty() {
             return Some(0);
@@ -69,7 +66,6 @@ impl FromStr for Remote {
     }
 }
 
-/// The remote that an address in the tunnel is behind.
 pub fn behind<'a>(remotes: impl Iterator<Item = &'a Remote>, address: IpAddr) -> Option<usize> {
     let fits = remotes.enumerate().filter_map(|(at, remote)| Some((remote.fits(address)?, at)));
     fits.max_by_key(|&(bits, at)| (bits, std::cmp::Reverse(at))).map(|(_, at)| at)

@@ -1,4 +1,4 @@
-//! Conversations, right and wrong ones.
+//! Valid and invalid sequences of messages.
 
 use std::fs;
 
@@ -18,13 +18,13 @@ fn folder(path: &str) -> Description {
     Description { path: path.into(), kind: EntryKind::Folder, mode: 0o755 }
 }
 
-/// A opener for what goes into a folder.
 fn opener(dir: &Folder, keep: bool) -> Opener {
     Opener::start(Out::new(dir.path(), keep).unwrap()).unwrap()
 }
 
-/// Says these things, each when the entries before are begun, and waits until every file has ended.
-fn run(arrivals: &mut Arrivals, messages: &[Said<'_>]) -> Result<Vec<Answer>, Refusal> {
+/// Passes the messages, each when the entries before have begun, and waits until all complete files
+/// have ended.
+fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>, Refusal> {
     let mut answers = Vec::new();
     for message in messages {
         arrivals.on_message(message.encode().into(), &mut answers)?;
@@ -33,7 +33,7 @@ fn run(arrivals: &mut Arrivals, messages: &[Said<'_>]) -> Result<Vec<Answer>, Re
             std::thread::yield_now();
         }
     }
-    while arrivals.arriving().any(Incoming::is_whole) {
+    while arrivals.files.values().any(Incoming::is_whole) {
         arrivals.poll(&mut answers);
         std::thread::yield_now();
     }
@@ -48,11 +48,11 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let said = [
-        Said::End(3),
-        Said::Entry(1, folder("a/b")),
-        Said::Entry(2, file("a/b/empty", 0)),
-        Said::Entry(0, Description { mode: 0o711, ..folder("a") }),
-        Said::Sum { number: 2, bytes: 0, sum },
+        Message::End(3),
+        Message::Entry(1, folder("a/b")),
+        Message::Entry(2, file("a/b/empty", 0)),
+        Message::Entry(0, Description { mode: 0o711, ..folder("a") }),
+        Message::Sum { number: 2, bytes: 0, sum },
     ];
     assert!(run(&mut arrivals, &said[..3]).unwrap().is_empty(), "the first is missing");
     assert!(!arrivals.is_complete());
@@ -64,18 +64,18 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
 }
 
-/// It is refused when it is described, so that its sender sends nothing of it.
+/// Refused by its description, so that no data is sent.
 #[test]
 fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
     let dir = Folder::new();
     let opener = Opener::start(Out::new(&dir.path().join("one"), false).unwrap()).unwrap();
     for number in 0..2 {
         let mut arrivals = Arrivals::new(number, &opener);
-        let said = [Said::Entry(0, file("small", 5)), Said::Entry(1, file("big", 5_000_000))];
+        let said = [Message::Entry(0, file("small", 5)), Message::Entry(1, file("big", 5_000_000))];
         let answers = run(&mut arrivals, &said).unwrap();
         let refused = |answer: &&Answer| matches!(answer, Answer::Refused { number: 1, .. });
         assert_eq!(answers.iter().filter(refused).count(), 1, "{answers:?}");
-        assert_eq!(arrivals.arriving().count(), 1);
+        assert_eq!(arrivals.files.len(), 1);
     }
 }
 
@@ -86,13 +86,13 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     let mut arrivals = Arrivals::new(0, &opener);
     let (piece, sum) = (vec![1; 1 << 20], Sha256::digest(b"").into());
     let said = [
-        Said::Entry(0, file("short", 2 << 20)),
-        Said::Entry(1, file("empty", 0)),
-        Said::Piece { number: 0, index: 0, data: &piece },
-        Said::Withdrawn(0),
-        Said::Piece { number: 0, index: 1, data: &piece },
-        Said::Sum { number: 1, bytes: 0, sum },
-        Said::End(2),
+        Message::Entry(0, file("short", 2 << 20)),
+        Message::Entry(1, file("empty", 0)),
+        Message::Piece { number: 0, index: 0, data: &piece },
+        Message::Withdrawn(0),
+        Message::Piece { number: 0, index: 1, data: &piece },
+        Message::Sum { number: 1, bytes: 0, sum },
+        Message::End(2),
     ];
     let answers = run(&mut arrivals, &said).unwrap();
     let reason = "the sender could not read short to its end".into();
@@ -102,7 +102,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-/// An entry is begun by another thread, and answered when it has done so.
+/// The opener begins an entry, and its result is answered later.
 #[test]
 //= docs/specs/endpoint.md#END-28 begins files and makes folders
 fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
@@ -111,7 +111,7 @@ fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
     let opener = opener(&dir, true);
     let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
     let mut answers = Vec::new();
-    for entry in [Said::Entry(0, folder("a/b/c")), Said::Entry(1, file("a/x", 5))] {
+    for entry in [Message::Entry(0, folder("a/b/c")), Message::Entry(1, file("a/x", 5))] {
         arrivals.on_message(entry.encode().into(), &mut answers).unwrap();
         arrivals.poll(&mut answers);
     }
@@ -129,10 +129,10 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
         let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
         let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
         let said = [
-            Said::Entry(0, file("x", 5)),
-            Said::End(1),
-            Said::Piece { number: 0, index: 0, data: b"five!" },
-            Said::Sum { number: 0, bytes: 5, sum },
+            Message::Entry(0, file("x", 5)),
+            Message::End(1),
+            Message::Piece { number: 0, index: 0, data: b"five!" },
+            Message::Sum { number: 0, bytes: 5, sum },
         ];
         for message in &said[..if is_whole { 4 } else { 3 }] {
             arrivals.on_message(message.encode().into(), &mut answers).unwrap();
@@ -153,7 +153,7 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
     }
 }
 
-/// A sender that names a file that is there gets one answer, regardless of that file's length and content.
+/// The answer for an existing file does not depend on its length and content.
 #[test]
 //= docs/specs/endpoint.md#END-22 no file is replaced
 fn what_is_in_a_file_that_is_there_is_not_disclosed() {
@@ -161,7 +161,7 @@ fn what_is_in_a_file_that_is_there_is_not_disclosed() {
         let dir = Folder::new();
         fs::write(dir.path().join("there"), "mine!").unwrap();
         let opener = opener(&dir, true);
-        let answers = run(&mut Arrivals::new(0, &opener), &[Said::Entry(0, file("there", bytes))]).unwrap();
+        let answers = run(&mut Arrivals::new(0, &opener), &[Message::Entry(0, file("there", bytes))]).unwrap();
         assert_eq!(answers, [Answer::Refused { number: 0, reason: "there exists already".into() }]);
         assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine!");
     }
@@ -176,14 +176,14 @@ fn one_entry_is_refused_and_the_others_are_taken() {
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let said = [
-        Said::Entry(0, file("there", 5)),
-        Said::Entry(1, file("link/x", 0)),
-        Said::Entry(2, folder("there/x")),
-        Said::Entry(3, file("good", 0)),
-        // It was refused in the meantime.
-        Said::Sum { number: 1, bytes: 0, sum },
-        Said::Sum { number: 3, bytes: 0, sum },
-        Said::End(4),
+        Message::Entry(0, file("there", 5)),
+        Message::Entry(1, file("link/x", 0)),
+        Message::Entry(2, folder("there/x")),
+        Message::Entry(3, file("good", 0)),
+        // Refused before.
+        Message::Sum { number: 1, bytes: 0, sum },
+        Message::Sum { number: 3, bytes: 0, sum },
+        Message::End(4),
     ];
     let answers = run(&mut arrivals, &said).unwrap();
     let refused = answers.iter().filter(|answer| matches!(answer, Answer::Refused { .. })).count();
@@ -199,18 +199,18 @@ fn who_describes_too_much_at_once_is_refused() {
     let dir = Folder::new();
     let opener = opener(&dir, true);
     let many =
-        |from: u32| (0..=WINDOW as u32).map(move |number| Said::Entry(from + number, file(&number.to_string(), 5)));
+        |from: u32| (0..=WINDOW as u32).map(move |number| Message::Entry(from + number, file(&number.to_string(), 5)));
     for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
         let said: Vec<_> = many(from).collect();
         assert!(run(&mut Arrivals::new(0, &opener), &said).is_err(), "{from}");
     }
-    for twice in [[Said::End(1), Said::End(1)], [0, 0].map(|number| Said::Entry(number, folder("a")))] {
+    for twice in [[Message::End(1), Message::End(1)], [0, 0].map(|number| Message::Entry(number, folder("a")))] {
         assert!(run(&mut Arrivals::new(0, &opener), &twice).is_err());
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
 }
 
-/// They get their names like any other: nothing is replaced, no link is followed, and nothing runs as somebody else.
+/// Nothing is replaced, no link is followed, and nothing gets the rights of another user.
 #[test]
 //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
 fn names_that_programs_look_for_are_like_any_other() {
@@ -227,9 +227,9 @@ fn names_that_programs_look_for_are_like_any_other() {
     let names = [".profile", ".bashrc", ".login", ".ssh/authorized_keys", ".zshrc", "tool"];
     let described = names.iter().zip(0..).map(|(name, number)| {
         let length = if *name == ".bashrc" { 6 } else { 0 };
-        Said::Entry(number, Description { mode: 0o7777, ..file(name, length) })
+        Message::Entry(number, Description { mode: 0o7777, ..file(name, length) })
     });
-    let sums = (0..6).map(|number| Said::Sum { number, bytes: 0, sum });
+    let sums = (0..6).map(|number| Message::Sum { number, bytes: 0, sum });
     let answers = run(&mut arrivals, &described.chain(sums).collect::<Vec<_>>()).unwrap();
     let refused = answers.iter().filter_map(|answer| match answer {
         Answer::Refused { number, .. } => Some(*number),
@@ -257,23 +257,23 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
     let index = prop_oneof![0u64..3, any::<u64>()];
     prop_oneof![
         (number.clone(), path, kind, any::<u16>()).prop_map(|(number, path, kind, mode)| {
-            Said::Entry(number, Description { path: path.join("/").into(), kind, mode }).encode()
+            Message::Entry(number, Description { path: path.join("/").into(), kind, mode }).encode()
         }),
         (number.clone(), index, proptest::collection::vec(any::<u8>(), 0..9))
-            .prop_map(|(number, index, data)| Said::Piece { number, index, data: &data }.encode()),
-        (number.clone(), any::<u8>(), any::<[u8; 32]>()).prop_map(|(number, bytes, sum)| Said::Sum {
+            .prop_map(|(number, index, data)| Message::Piece { number, index, data: &data }.encode()),
+        (number.clone(), any::<u8>(), any::<[u8; 32]>()).prop_map(|(number, bytes, sum)| Message::Sum {
             number,
             bytes: bytes.into(),
             sum
         }
         .encode()),
-        number.prop_map(|number| Said::End(number).encode()),
+        number.prop_map(|number| Message::End(number).encode()),
         proptest::collection::vec(any::<u8>(), 0..40),
     ]
 }
 
 proptest! {
-    /// Whatever is said: nothing is written outside of the folder, what is there stays, and nothing unfinished is left.
+    /// Nothing is written outside of the folder, existing files stay, and no partial file remains.
     #[test]
     fn no_conversation_leaves_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
         let (dir, outside) = (Folder::new(), Folder::new());
@@ -290,16 +290,16 @@ proptest! {
         }
         drop(arrivals.abandon());
         prop_assert!(!arrivals.is_busy());
-        // What the opener still had to do is done when it has ended.
-        let Arrivals { back, lent, opener: jobs, begun, .. } = arrivals;
+        // The opener completes its jobs before it ends.
+        let Arrivals { returned, held, opener: jobs, begun, .. } = arrivals;
         drop(jobs);
         drop(opener);
         drop(begun);
-        let mut returned: Vec<_> = back.try_iter().map(Vec::from).collect();
+        let mut returned: Vec<_> = returned.try_iter().map(Vec::from).collect();
         returned.sort_unstable();
         let mut messages = messages;
         messages.sort_unstable();
-        prop_assert!(returned == messages && lent == messages.len(), "each message comes back once");
+        prop_assert!(returned == messages && held == messages.len(), "each message is returned once");
         prop_assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
         prop_assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"mine");
         let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());

@@ -1,10 +1,10 @@
-//! Senders that keep a receiver waiting, and many of them.
+//! Timeouts and limits of a receiver.
 
 use super::*;
 
 const S: u64 = 1000 * MS;
 
-/// A sender that says these things and then nothing more. It ends when it is told why, with that, or when its connection ends.
+/// Sends these messages and nothing more. Ends with the receiver's reason or with its connection.
 fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut connection = None;
     let mut told = None;
@@ -31,7 +31,7 @@ fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     })
 }
 
-/// A sender that begins later.
+/// A sender that starts later.
 fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
     Box::new(move |endpoint, now| if now.ps() < at_ps { Ok(()) } else { role(endpoint, now) })
 }
@@ -81,7 +81,7 @@ fn sixteen_silent_senders_keep_nobody_out() {
 //= docs/specs/endpoint.md#END-27 the new one is refused
 fn nobody_who_sends_gives_way() {
     let folder = Folder::new();
-    let begun = (0..16).map(|n| idle(vec![Said::Entry(0, file(&format!("{n}"), 5)).encode()]));
+    let begun = (0..16).map(|n| idle(vec![Message::Entry(0, file(&format!("{n}"), 5)).encode()]));
     let late = later(sender(&content(5)), S);
     let outcomes = meet(&folder, true, begun.chain([late]).collect());
     assert!(error(&outcomes[17]).contains("takes from 16 senders at once"), "{outcomes:?}");
@@ -89,14 +89,14 @@ fn nobody_who_sends_gives_way() {
     assert_eq!(ended.count(), 16, "{outcomes:?}");
 }
 
-/// A sender that describes a folder every 2 s. It ends with the receiver's reason, or with its connection.
+/// Describes a folder every 2 s. Ends with the receiver's reason or with its connection.
 fn slow<'a>() -> Role<'a> {
     let (mut begun, mut number, mut told) = (None, 0, None);
     Box::new(move |endpoint, now| {
         let connection = *begun.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
         if now.ps() >= u64::from(number) * 2 * S {
             let description = Description { path: "folder".into(), kind: EntryKind::Folder, mode: 0o755 };
-            let _ = endpoint.send(connection, Said::Entry(number, description).encode().into());
+            let _ = endpoint.send(connection, Message::Entry(number, description).encode().into());
             number += 1;
         }
         while let Some(event) = endpoint.poll_event() {
@@ -128,7 +128,7 @@ fn who_sends_a_few_bytes_now_and_then_gives_way() {
     assert_eq!(told, 1, "{outcomes:?}");
 }
 
-/// A sender that was killed and starts again is served while its first connection is still open.
+/// A killed sender that is started again is served while its first connection is still open.
 #[test]
 //= docs/specs/endpoint.md#END-27 16 transfers at once
 fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
@@ -141,7 +141,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
     let mut receiving =
         Receiving::new(Out::new(folder.path(), true).unwrap(), true, LIMITS, Progress::on_stderr()).unwrap();
     let content = content(PIECE_BYTES);
-    let mut killed = idle(vec![Said::Entry(0, file("x.bin", PIECE_BYTES)).encode()]);
+    let mut killed = idle(vec![Message::Entry(0, file("x.bin", PIECE_BYTES)).encode()]);
     let mut again = sender(&content);
     for step in 0..200_000_u64 {
         let now = Time::from_ps(step * 100 * US);
@@ -164,7 +164,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
     panic!("the second has not ended");
 }
 
-/// It answers, and lives, but does not take what it has: so the sender may send no more.
+/// It is alive and consumes nothing, so the sender may send no more.
 #[test]
 //= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that it may
 fn a_receiver_that_takes_nothing_is_left() {
@@ -177,7 +177,7 @@ fn a_receiver_that_takes_nothing_is_left() {
     let (mut receiver, mut sender) = (limited(RECEIVER), limited(1));
     let content = content(8 * PIECE_BYTES);
     let mut sending = sending(file("x.bin", content.len() as u64), &content);
-    // When the last byte came: the sender reads its file in real time.
+    // The time of the last byte: the sender reads its file in real time.
     let (mut is_ready, mut bytes, mut last_ps) = (false, 0, 0);
     for now_ps in (0..4000 * S).step_by(1000 * US as usize) {
         let now = Time::from_ps(now_ps);

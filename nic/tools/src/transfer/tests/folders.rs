@@ -1,4 +1,4 @@
-//! Folders, with all that can be in them.
+//! Transfers of folders.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,14 +7,13 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A sender of these files and folders.
 fn sender_of_paths<'a>(paths: &[PathBuf]) -> Role<'a> {
     let tree = Tree::of(paths).unwrap();
     let outgoing = Outgoing::start(tree.entries.clone(), Wake::default()).unwrap();
     role(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)))
 }
 
-/// A tree with everything that a tree can have: empty files and folders, a name that is no UTF-8, many small files.
+/// A tree with empty files and folders, a name that is not UTF-8, and many small files.
 fn tree(folder: &Folder) -> PathBuf {
     let top = folder.path().join("tree");
     fs::create_dir_all(top.join("empty/more")).unwrap();
@@ -29,7 +28,7 @@ fn tree(folder: &Folder) -> PathBuf {
     top
 }
 
-/// What is below a folder: paths, permissions and contents.
+/// The paths, permissions and contents below a folder.
 fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
     let below = walkdir::WalkDir::new(top).sort_by_file_name().into_iter().map(Result::unwrap);
     below
@@ -37,7 +36,7 @@ fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
             let path = entry.path().strip_prefix(top).unwrap().to_path_buf();
             let metadata = entry.metadata().unwrap();
             let content = metadata.is_file().then(|| fs::read(entry.path()).unwrap());
-            // A folder's owner may always enter it.
+            // The owner of a folder may always enter it.
             let mode = metadata.permissions().mode() | if metadata.is_dir() { 0o700 } else { 0 };
             (path, mode & 0o777, content)
         })
@@ -71,7 +70,7 @@ fn what_is_sent_twice_is_refused_the_second_time_and_stays_as_it_is() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     let before = look(&there.path().join("tree"));
     fs::write(top.join("run.sh"), "ECHO").unwrap();
-    // Folders that are there are none to refuse.
+    // Existing folders are not refused.
     let outcomes = send();
     assert!(error(&outcomes[1]).contains("44 of 48 files and folders were not sent"), "{outcomes:?}");
     assert!(look(&there.path().join("tree")) == before);
@@ -106,14 +105,14 @@ fn a_receiver_of_one_file_takes_no_folder_and_no_second_file() {
     assert_eq!(files(&there), 1);
 }
 
-/// File systems of the kernel state lengths that are not those of the content: 0, a page, or none at all where it is long.
+/// `/proc` and `/sys` state wrong lengths: 0, a page, or none.
 #[test]
 fn files_without_a_true_length_arrive_whole() {
     let there = Folder::new();
     let paths = ["/proc/version", "/proc/kallsyms", "/sys/devices/system/cpu/possible", "/proc/sys/net/ipv4/route"];
     let outcomes =
         run(there.path(), false, vec![sender_of_paths(&paths.map(PathBuf::from))], Impairments::delay(100 * US), 1);
-    // Some files of that folder can only be written.
+    // Some of these files are write-only.
     assert!(error(&outcomes[1]).contains("files and folders were not sent"), "{outcomes:?}");
     for path in [paths[0], paths[1], paths[2], "/proc/sys/net/ipv4/route/gc_timeout"] {
         let (name, content) = (Path::new(path).strip_prefix("/proc/sys/net/ipv4").ok(), fs::read(path).unwrap());

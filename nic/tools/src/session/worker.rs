@@ -1,10 +1,9 @@
-//! A shard of a session's host, and what its thread does beside the command's step: counters, metrics, a capture.
+//! A shard of a session's host and the work of its thread.
 
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use spray_nic::device::{Nic, XskInterface};
@@ -27,21 +26,18 @@ impl From<Failure> for End {
     }
 }
 
-/// Longest sleep, and so the longest time until Ctrl-C is seen.
+/// Longest sleep, and so the latency of Ctrl-C.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A shard of the host, with what its thread counts.
-pub(super) struct Seat {
+pub(super) struct Worker {
     pub(super) host: Host<Nic>,
     pub(super) freezes: Freezes,
     metrics: metrics::session::Session,
-    /// What else ends a sleep, when it is readable.
     pub(super) wakers: Vec<RawFd>,
-    /// By which other threads end one.
     pub(super) wake: Wake,
 }
 
-impl Seat {
+impl Worker {
     pub(super) fn new(mut host: Host<Nic>, metrics: &Metrics, tap: Option<Tap>) -> io::Result<Self> {
         let metrics = metrics::session::Session::new(metrics.part());
         if let Some(tap) = tap {
@@ -52,31 +48,27 @@ impl Seat {
         Ok(Self { host, freezes: Freezes::default(), metrics, wakers, wake })
     }
 
-    /// Polls the endpoint, and calls `step` after every poll, until that ends the command or another shard has.
-    pub(super) fn run(&mut self, over: &Over, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
+    /// Polls until `step` or another shard ends the command; `over` is the first outcome.
+    pub(super) fn run(&mut self, over: &OnceLock<Outcome>, mut step: impl FnMut(&mut Endpoint<Nic>, Time) -> Step) {
         let Self { host, freezes, metrics, wakers, wake } = self;
         let ran = host.run(Idle::Sleep(NAP), wakers, |endpoint, at| {
             wake.rearm();
             endpoint.drain_log().for_each(|entry| freezes.take(&entry.event));
             metrics.update(endpoint, freezes, strays, now());
-            if over.is() {
-                return ControlFlow::Break(());
+            if over.get().is_none()
+                && let Err(End(outcome)) = step(endpoint, at)
+            {
+                let _ = over.set(outcome);
             }
-            match step(endpoint, at) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(End(outcome)) => {
-                    over.end(outcome);
-                    ControlFlow::Break(())
-                }
-            }
+            if over.get().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(error) = ran {
-            over.end(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
+            let _ = over.set(Err(Failure::failed(format!("cannot follow the kernel's routes: {error}"))));
         }
     }
 }
 
-/// Ends the sleep of the thread that it is of, if it is of any.
+/// The default wakes no thread.
 #[derive(Clone, Debug, Default)]
 pub struct Wake(Option<Arc<Waker>>);
 
@@ -90,32 +82,6 @@ impl Wake {
     }
 }
 
-/// Whether the command is over, and how it ended: as the first shard says that ends it.
-#[derive(Default)]
-pub(super) struct Over {
-    is: AtomicBool,
-    outcome: Mutex<Option<Outcome>>,
-}
-
-impl Over {
-    fn is(&self) -> bool {
-        self.is.load(Ordering::Relaxed)
-    }
-
-    /// It is over, with this outcome where none has ended it before.
-    pub(super) fn end(&self, outcome: Outcome) {
-        if let Ok(mut place) = self.outcome.lock() {
-            place.get_or_insert(outcome);
-        }
-        self.is.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn into_outcome(self) -> Outcome {
-        self.outcome.into_inner().unwrap_or_default().unwrap_or(Ok(()))
-    }
-}
-
-/// Frames of a steered interface that were lost, see [`Session::strays`].
 pub(super) fn strays(endpoint: &Endpoint<Nic>) -> u64 {
     endpoint.device().xdp().map_or(0, XskInterface::strays)
 }

@@ -7,19 +7,15 @@ use spray_nic::device::xsk::TakenOver;
 use spray_nic::device::{Device, Nic};
 use spray_nic::xdp::AttachMode;
 
-/// How packets get to the network and back: a line on standard error, and an object of `--json`.
+/// A line on standard error, and an object of `--json`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Taken {
+pub enum DeviceInfo {
     Xdp(Interface),
-    Udp {
-        name: &'static str,
-        /// A socket for each entropy value.
-        sockets: u16,
-    },
+    Udp { name: &'static str, sockets: u16 },
 }
 
-impl Taken {
+impl DeviceInfo {
     pub fn of(device: &Nic) -> Self {
         match device {
             Nic::Xdp(device) => Self::Xdp(Interface::of(device.taken_over())),
@@ -28,7 +24,7 @@ impl Taken {
     }
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Xdp(interface) => interface.fmt(f),
@@ -40,27 +36,24 @@ impl fmt::Display for Taken {
 #[derive(Clone, Debug, Serialize)]
 pub struct Interface {
     name: String,
-    /// `native` in the driver, `generic` behind it.
+    /// `native` (in the driver) or `generic`.
     xdp: &'static str,
-    /// What the driver said when it did not take the program natively.
+    /// The driver's error if it refused the native mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// The longest MTU with which the driver, of this name, would have taken it natively.
+    /// With native XDP.
     #[serde(skip)]
     longest: Option<(String, u32)>,
-    /// The driver uses our memory directly; otherwise the kernel copies.
     zero_copy: bool,
-    /// Why zero-copy was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     distrust: Option<String>,
-    /// Whether the command's thread drives the NIC, and if so, whether interrupts are off meanwhile.
+    /// `Some(true)` for busy polling with interrupts off.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy_polls_alone: Option<bool>,
     queues: usize,
     threads: usize,
-    /// Rules of the NIC that bring each frame to a queue of its thread.
     rules: usize,
-    /// Why there are none, of a driver that has rules.
+    /// If its driver supports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules_refused: Option<String>,
 }
@@ -89,14 +82,10 @@ impl fmt::Display for Interface {
         let copy = if self.zero_copy { "zero-copy" } else { "copied by the kernel" };
         let queues = match (self.queues, self.threads, self.rules) {
             (1, _, 0) => "one queue".into(),
-            (1, _, rules) => format!("one queue, to which {rules} rules of the NIC bring the frames"),
+            (1, _, rules) => format!("one queue, to which {rules} NIC rules steer the frames"),
             (queues, 1, _) => format!("{queues} queues on one thread"),
-            (queues, threads, 0) => {
-                format!("{queues} queues on {threads} threads, which hand each other what comes by another's queue")
-            }
-            (queues, threads, rules) => {
-                format!("{queues} queues on {threads} threads, each with its own frames by {rules} rules of the NIC")
-            }
+            (queues, threads, 0) => format!("{queues} queues on {threads} threads, which forward frames to each other"),
+            (queues, threads, rules) => format!("{queues} queues on {threads} threads, steered by {rules} NIC rules"),
         };
         let polls = match self.busy_polls_alone {
             None => "",
@@ -105,17 +94,17 @@ impl fmt::Display for Interface {
         };
         write!(f, "{} XDP, {copy}, {queues}{polls}", self.xdp)?;
         if let Some(why) = &self.rules_refused {
-            write!(f, ". No rules of the NIC bring frames to their queue: {why}")?;
+            write!(f, ". The NIC has no steering rules: {why}")?;
         }
         if let (Some(why), None) = (&self.distrust, &self.refused) {
             write!(f, ". Zero-copy is not tried: {why}; --zero-copy insists on it")?;
         }
         let Some(why) = &self.refused else { return Ok(()) };
-        write!(f, ". Warning: that is slow. The driver does not take an XDP program, it says: {why}. ")?;
+        write!(f, ". Warning: that is slow. The driver refuses XDP programs: {why}. ")?;
         if let Some((driver, mtu)) = &self.longest {
             write!(f, "With an MTU of at most {mtu}, {driver} is known to run native XDP. ")?;
         }
-        write!(f, "`spray doctor {}` tells what drivers mind, and --fix mends most of it", self.name)
+        write!(f, "`spray doctor {}` explains why, and --fix repairs most causes", self.name)
     }
 }
 
@@ -141,17 +130,11 @@ mod tests {
         };
         assert_eq!(native.to_string(), "native XDP, zero-copy, 4 queues on one thread");
         let shared = Interface { threads: 4, ..native.clone() };
-        assert!(
-            shared.to_string().ends_with("4 queues on 4 threads, which hand each other what comes by another's queue")
-        );
+        assert!(shared.to_string().ends_with("4 queues on 4 threads, which forward frames to each other"));
         let ruled = Interface { rules: 64, ..shared };
-        assert!(ruled.to_string().ends_with("4 queues on 4 threads, each with its own frames by 64 rules of the NIC"));
+        assert!(ruled.to_string().ends_with("4 queues on 4 threads, steered by 64 NIC rules"));
         let without = Interface { rules: 0, rules_refused: Some("File exists".into()), ..ruled };
-        assert!(
-            without
-                .to_string()
-                .ends_with("another's queue. No rules of the NIC bring frames to their queue: File exists")
-        );
+        assert!(without.to_string().ends_with("to each other. The NIC has no steering rules: File exists"));
         let polling = Interface { busy_polls_alone: Some(true), ..native.clone() };
         assert_eq!(polling.to_string(), "native XDP, zero-copy, 4 queues on one thread, busy polling");
         let refused = Some("MTU too large".into());
@@ -165,6 +148,6 @@ mod tests {
                 .to_string()
                 .ends_with("4 queues on one thread. Zero-copy is not tried: it hangs (x#1); --zero-copy insists on it")
         );
-        assert!(generic.to_string().contains("it says: MTU too large. `spray doctor eth0` tells"));
+        assert!(generic.to_string().contains("programs: MTU too large. `spray doctor eth0` explains"));
     }
 }

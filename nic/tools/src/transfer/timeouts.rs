@@ -1,4 +1,4 @@
-//! How long a receiver waits for a sender. Times are the session's.
+//! Timeouts of a receiver for its senders, in the session's time.
 
 use spray_core::link::PS_PER_S;
 use spray_nic::Time;
@@ -6,7 +6,6 @@ use spray_nic::Time;
 use super::refusal::Refusal;
 use crate::places::Pace;
 
-/// The limits of all transfers of a receiver, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub first_ps: u64,
@@ -14,49 +13,46 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a command with this `--timeout`.
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     pub fn new(timeout_s: u64) -> Self {
         Self { first_ps: 10 * PS_PER_S, bytes_ps: timeout_s * PS_PER_S }
     }
 }
 
-/// A piece over the slowest link that is of use, 3.5 KB/s.
+/// For a piece at 3.5 KB/s, the slowest useful link.
 const MESSAGE_PS: u64 = 300 * PS_PER_S;
-/// Its writer may have nothing to write.
+/// Added for streams, whose writers may pause.
 const STREAM_PS: u64 = 3600 * PS_PER_S;
 
-/// What a receiver that has nothing to do waits for.
+/// What a sender has to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// Bytes that the sender has.
     Bytes,
-    /// More of a stream, which its writer may not have written yet.
+    /// Possibly not written yet.
     Stream,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     limits: Limits,
-    pub has_spoken: bool,
-    /// Payload bytes that had arrived at the last look, and when the last of them came, or there was no need to wait.
+    pub has_sent: bool,
+    /// Payload bytes, and when they last grew or the receiver was busy.
     bytes: u64,
     bytes_at: Time,
-    /// When the last whole message came, or there was no need to wait.
     message_at: Time,
     pub pace: Pace,
 }
 
-impl Patience {
+impl Timeouts {
     pub fn new(limits: Limits, now: Time) -> Self {
-        Self { limits, has_spoken: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
+        Self { limits, has_sent: false, bytes: 0, bytes_at: now, message_at: now, pace: Pace::new(now) }
     }
 
     pub fn on_message(&mut self, now: Time) {
-        (self.has_spoken, self.message_at) = (true, now);
+        (self.has_sent, self.message_at) = (true, now);
     }
 
-    /// Looks at the payload bytes that have arrived in all, and at what is awaited, if the sender is waited for.
+    /// `bytes` is the total received; `awaited` is `None` if the receiver is busy.
     pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
             (self.bytes, self.bytes_at) = (bytes, now);
@@ -68,7 +64,7 @@ impl Patience {
         };
         self.pace.on_bytes(bytes, now);
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
-        if !self.has_spoken {
+        if !self.has_sent {
             //= docs/specs/endpoint.md#END-25 has said nothing
             return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
@@ -78,12 +74,12 @@ impl Patience {
         within(unsaid_ps, MESSAGE_PS.saturating_add(more_ps), "no whole message arrived")
     }
 
-    /// For how long the sender may give way to another: it has said nothing yet, or nothing of use for too long for one whose writer
-    /// does not pause.
+    /// Time since the last bytes, if the sender may be preempted: it has sent nothing yet, or
+    /// nothing within the timeout (streams included).
     //= docs/specs/endpoint.md#END-27 owes something
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);
-        (!self.has_spoken || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
+        (!self.has_sent || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
     }
 
     fn quiet_ps(&self, now: Time) -> u64 {
@@ -109,20 +105,20 @@ mod tests {
     }
 
     fn waiting(awaited: Awaited, seconds: u64) -> bool {
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        patience.on_message(Time::ZERO);
-        patience.check(7, Some(awaited), Time::ZERO).unwrap();
-        patience.check(7, Some(awaited), at(seconds)).is_ok()
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        timeouts.on_message(Time::ZERO);
+        timeouts.check(7, Some(awaited), Time::ZERO).unwrap();
+        timeouts.check(7, Some(awaited), at(seconds)).is_ok()
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     fn who_says_nothing_is_waited_for_ten_seconds() {
-        let mut patience = Patience::new(Limits::new(60), at(1));
-        assert!(patience.check(5, Some(Awaited::Bytes), at(11)).is_ok());
-        assert!(patience.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
-        patience.on_message(at(11));
-        assert!(patience.check(9, Some(Awaited::Bytes), at(12)).is_ok());
+        let mut timeouts = Timeouts::new(Limits::new(60), at(1));
+        assert!(timeouts.check(5, Some(Awaited::Bytes), at(11)).is_ok());
+        assert!(timeouts.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
+        timeouts.on_message(at(11));
+        assert!(timeouts.check(9, Some(Awaited::Bytes), at(12)).is_ok());
     }
 
     #[test]
@@ -131,27 +127,27 @@ mod tests {
         assert!(waiting(Awaited::Bytes, 5) && !waiting(Awaited::Bytes, 6));
         assert!(waiting(Awaited::Stream, 3605) && !waiting(Awaited::Stream, 3606));
         // A byte a second is a sign of life for so long.
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        patience.on_message(Time::ZERO);
-        let ended = (1..1000).find(|&s| patience.check(s, Some(Awaited::Bytes), at(s)).is_err());
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        timeouts.on_message(Time::ZERO);
+        let ended = (1..1000).find(|&s| timeouts.check(s, Some(Awaited::Bytes), at(s)).is_err());
         assert_eq!(ended, Some(301));
     }
 
     #[test]
     fn what_the_receiver_takes_for_itself_does_not_count() {
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        patience.on_message(Time::ZERO);
-        patience.check(7, None, at(1000)).unwrap();
-        assert!(patience.check(7, Some(Awaited::Bytes), at(1005)).is_ok());
-        assert!(patience.check(7, Some(Awaited::Bytes), at(1006)).is_err());
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        timeouts.on_message(Time::ZERO);
+        timeouts.check(7, None, at(1000)).unwrap();
+        assert!(timeouts.check(7, Some(Awaited::Bytes), at(1005)).is_ok());
+        assert!(timeouts.check(7, Some(Awaited::Bytes), at(1006)).is_err());
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-27 owes something
     fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
-        let mut patience = Patience::new(Limits::new(5), Time::ZERO);
-        assert_eq!(patience.overdue_ps(at(1)), Some(S));
-        patience.on_message(Time::ZERO);
-        assert_eq!((patience.overdue_ps(at(5)), patience.overdue_ps(at(6))), (None, Some(6 * S)));
+        let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
+        assert_eq!(timeouts.overdue_ps(at(1)), Some(S));
+        timeouts.on_message(Time::ZERO);
+        assert_eq!((timeouts.overdue_ps(at(5)), timeouts.overdue_ps(at(6))), (None, Some(6 * S)));
     }
 }
