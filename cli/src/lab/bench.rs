@@ -1,4 +1,4 @@
-//! `spray bench`: how fast things are, as ratios measured side by side in one run.
+//! `spray bench`: performance, as ratios measured side by side in one run.
 
 mod median;
 mod sim;
@@ -7,18 +7,13 @@ mod switch;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
-mod veth;
-#[cfg(feature = "xdp")]
-pub mod ways;
+pub mod veth;
 
 use spray_tools::failure::Outcome;
 
 use crate::lab::args::Bench;
 
-/// Measures what the arguments name.
-///
-/// # Errors
-/// 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
+/// Fails with 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
 pub fn bench(arguments: &Bench) -> Outcome {
     match arguments {
         #[cfg(feature = "xdp")]

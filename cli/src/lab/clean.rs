@@ -4,7 +4,7 @@ use spray_experiments::switch::leftovers;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
-/// Removes what dead processes left behind.
+/// Removes what killed processes left. Fails with 2 if some of it cannot be removed.
 pub fn clean() -> Outcome {
     let left = leftovers();
     let removed = spray_experiments::switch::clean();

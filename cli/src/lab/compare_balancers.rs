@@ -8,25 +8,21 @@ use spray_experiments::scenario::Scenario;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
-use crate::lab::args::{self, Engine};
+use crate::lab::args;
 use crate::lab::campaign::{self, Campaign, Ended};
 use crate::lab::fit;
 use crate::lab::folder;
-use crate::lab::settings;
 
-/// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
-/// that failed; the other runs go on.
+/// Runs the scenario with all balancers, or with those requested, and prints a table. A failed run
+/// is shown in the table; the others continue.
 ///
-/// # Errors
-/// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
+/// Fails with 2 when the machine or the scenario does not allow it, 1 when a run failed or did not
+/// complete, 130 after Ctrl-C.
 pub fn compare_balancers(arguments: &args::Run) -> Outcome {
-    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
+    let document = arguments.document()?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
     if !document.is_assigned("transport.balancer") {
         scenario.transport.balancer = BalancerKind::ALL.to_vec();
-    }
-    if arguments.engine == Engine::Xdp && arguments.seeds.threads.is_some() {
-        return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let seeds = arguments.seeds.list_or(&scenario.seeds);
     let extras = arguments.results.extras();
@@ -37,7 +33,6 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
 }
 
 struct Comparison {
-    /// One scenario.
     campaign: Campaign,
     out: PathBuf,
 }

@@ -6,7 +6,7 @@ use spray_tools::failure::Outcome;
 
 use crate::lab::args;
 
-/// The engine that the user named; a run of the simulator has at most so many threads.
+/// Returns an engine. A run of the simulator uses at most `threads`.
 pub fn engine(which: args::Engine, threads: usize) -> Outcome<Box<dyn Engine>> {
     match which {
         args::Engine::Sim => Ok(Box::new(Sim { threads })),
@@ -23,6 +23,6 @@ fn xdp() -> Outcome<Box<dyn Engine>> {
 fn xdp() -> Outcome<Box<dyn Engine>> {
     Err(spray_tools::failure::Failure::refused(
         "this build has no xdp engine: it was built without the feature `xdp`. Build with `--features xdp` on Linux, or \
-         ask for `--engine sim`",
+        use `--engine sim`",
     ))
 }

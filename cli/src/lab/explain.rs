@@ -18,10 +18,7 @@ use crate::lab::args;
 
 static SPECS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/specs");
 
-/// Prints all that has the name, or all names.
-///
-/// # Errors
-/// 2 for a name that nothing has.
+/// Prints everything with the given name, or all names. Fails with 2 for an unknown name.
 pub fn explain(arguments: &args::Explain) -> Outcome {
     let meanings = Meanings::of::<Settings>();
     let name = match arguments.name.as_deref() {
@@ -45,7 +42,7 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
     if found.is_empty() {
         let all = names(&meanings);
         let near = did_you_mean(name, &all.iter().map(String::as_str).collect::<Vec<_>>());
-        return Err(Failure::refused(format!("nothing is called `{name}`{near}; `spray explain` lists all names")));
+        return Err(Failure::refused(format!("unknown name `{name}`{near}; `spray explain` lists all names")));
     }
     say::object(&found.iter().map(Explained::object).collect::<Vec<_>>())?;
     for (index, one) in found.iter().enumerate() {
@@ -60,17 +57,16 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
 
 const SETTINGS: &str = "# Settings of a scenario
 
-`--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default, the value follows from the rest, as the last column says.
+`--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default, the value is derived, as the last column describes.
 ";
 
-/// Prints a document in Markdown.
 fn document(text: &str) -> Outcome {
     say::object(&json!({ "text": text }))?;
     say!("{}", text.trim_end());
     Ok(())
 }
 
-/// Prints the JSON Schema of scenarios, with which editors complete and check them.
+/// Prints the JSON Schema of scenarios, for completion and checks in editors.
 fn schema() -> Outcome {
     let schema = file_schema::<Settings>();
     say::object(&schema)?;
@@ -78,18 +74,18 @@ fn schema() -> Outcome {
     Ok(())
 }
 
-/// A thing with a name.
+/// An entry with a name.
 #[derive(Default)]
 struct Explained {
     name: String,
-    /// What it is, with an article.
+    /// The kind of entry, with an article.
     kind: &'static str,
     about: String,
-    /// How it is asked for, and what it costs: names and values.
+    /// Names and values, such as how to select it.
     facts: Vec<(&'static str, String)>,
-    /// Its settings, by the table that they stand in.
+    /// Settings by table.
     settings: Vec<(String, Vec<Setting>)>,
-    /// The file of its specification, without the suffix.
+    /// File name of the specification, without extension.
     spec: Option<&'static str>,
 }
 
@@ -125,7 +121,7 @@ impl Explained {
     }
 }
 
-/// Long lists of words are shown in full where the setting itself is explained.
+/// Truncates a list of allowed values. The entry of the setting shows it in full.
 fn shortened(allowed: &str) -> String {
     const MOST: usize = 40;
     match allowed.char_indices().nth(MOST) {
@@ -134,13 +130,12 @@ fn shortened(allowed: &str) -> String {
     }
 }
 
-/// A table with its settings.
 fn in_table(table: String, meanings: &Meanings) -> (String, Vec<Setting>) {
     let settings = meanings.settings(&table);
     (table, settings)
 }
 
-/// Balancers, congestion controls and schemes of switches with this name.
+/// Returns balancers, congestion controls and switch schemes with this name.
 fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let host = |name: &str, kind, about: &str, state_bytes: usize, own: &[&str], option: &str| {
         let field = option.trim_start_matches('-');
@@ -165,7 +160,7 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let has_name = |scheme: &Scheme| scheme.name() == name || scheme.alias() == Some(name);
     let switch = Scheme::ALL.into_iter().find(has_name).map(|scheme| Explained {
         name: scheme.name().into(),
-        kind: "a scheme of switches",
+        kind: "a switch scheme",
         about: scheme.about().into(),
         facts: vec![("use", format!("--switch {scheme}, or scheme = \"{scheme}\" in [switch] of a scenario"))],
         settings: Vec::new(),
@@ -174,7 +169,7 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     [balancer, cc, switch].into_iter().flatten().collect()
 }
 
-/// A setting or a table of settings.
+/// Returns a setting or a table of settings.
 fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     let Setting { name: _, unit, default, allowed, meaning } = meanings.setting(path)?;
     let facts = [("unit", unit.to_string()), ("default", default), ("allowed", allowed)];
@@ -188,7 +183,7 @@ fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     })
 }
 
-/// Kinds and other words of settings with this name, such as `poisson` and `flap`.
+/// Returns kinds and other values of settings with this name, such as `poisson` and `flap`.
 fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let word = |own: Word| {
         let (table, field) = own.path.rsplit_once('.').unwrap_or(("", &own.path));
@@ -206,7 +201,8 @@ fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
 
 static README: &str = include_str!("../../../README.md");
 
-/// The glossary: README has it, in a table. A line begins with the word or words, in brackets a short form.
+/// Returns the rows of the glossary in the README: terms, with short forms in brackets, and their
+/// explanation.
 fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let section = README.split("## Glossary").nth(1).unwrap_or_default();
     let rows = section
@@ -216,7 +212,7 @@ fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     rows.filter(|(word, _)| !word.is_empty())
 }
 
-/// The words that a line of the glossary is about: `entropy value (EV)` and `leaf, spine` are two each.
+/// Returns the terms of a row: `entropy value (EV)` and `leaf, spine` have two each.
 fn glossary_words(title: &'static str) -> impl Iterator<Item = &'static str> {
     title.split([',', '(', ')']).map(str::trim).filter(|word| !word.is_empty())
 }
@@ -285,7 +281,6 @@ fn names(meanings: &Meanings) -> Vec<String> {
     schemes.map(String::from).chain(settings).chain(words).collect()
 }
 
-/// The names of all specifications, in their order.
 fn spec_names() -> Vec<&'static str> {
     let mut names: Vec<_> = SPECS.files().filter_map(|file| file.path().file_stem()?.to_str()).collect();
     names.sort_unstable();

@@ -1,27 +1,25 @@
-//! Tables that are wider than the terminal: they are shown in blocks below each other.
-//!
-//! Each block begins with the table's first columns, those of words, and has as many others as fit. What is no terminal gets lines as long as
-//! they are.
+//! Splits tables that are wider than the terminal into blocks. Each block repeats the leading text
+//! columns and has as many of the others as fit.
 
 use std::io::stdout;
 
 use spray_tools::say::{manner, print};
 use terminal_size::{Width, terminal_size_of};
 
-/// Prints a result with tables for people, which fit the terminal; nothing where JSON was asked for.
+/// Prints text with tables that fit the terminal; nothing with `--json`.
 pub fn tables(text: &str) {
     if !manner().json {
         print(to_terminal(text));
     }
 }
 
-/// `text` with its tables in blocks that fit the terminal, if standard output is one.
 fn to_terminal(text: &str) -> String {
     let width = terminal_size_of(stdout()).map(|(Width(columns), _)| usize::from(columns));
     width.filter(|width| *width > 0).map_or_else(|| text.into(), |width| to_width(text, width))
 }
 
-/// `text` with its tables in blocks of at most so many characters a line. A table has a line of dashes below its header.
+/// Splits the tables in `text` into blocks of at most `width` characters per line. The header of a
+/// table is followed by a line of dashes.
 fn to_width(text: &str, width: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -40,7 +38,7 @@ fn to_width(text: &str, width: usize) -> String {
     out.join("\n")
 }
 
-/// Where columns begin and end, by a line of dashes; none by any other line.
+/// Parses a line of dashes as columns, each with its begin and end; empty for any other line.
 fn columns(rule: &str) -> Vec<[usize; 2]> {
     if !rule.starts_with('-') || !rule.chars().all(|c| c == '-' || c == ' ') {
         return Vec::new();
@@ -54,7 +52,7 @@ fn columns(rule: &str) -> Vec<[usize; 2]> {
     rule.split("  ").map(column).collect()
 }
 
-/// Whether there is nothing between the columns.
+/// Returns whether the gaps between the columns are blank.
 fn is_row(line: &str, columns: &[[usize; 2]]) -> bool {
     let chars: Vec<char> = line.chars().collect();
     let is_blank = |[_, end]: &[usize; 2]| chars.iter().skip(*end).take(2).all(|c| *c == ' ');
@@ -68,11 +66,11 @@ fn cell(line: &str, [begin, end]: [usize; 2]) -> String {
 }
 
 fn blocks(rows: &[&str], columns: &[[usize; 2]], width: usize) -> Vec<String> {
-    // Words stand at the left of their column, in all rows.
+    // Text is left-aligned in all rows.
     let is_words = |column: &&[usize; 2]| rows.iter().all(|row| !cell(row, **column).starts_with(' '));
     let words = columns.iter().take(columns.len() - 1).take_while(is_words).count();
     let taken = |columns: &[[usize; 2]]| columns.iter().map(|[begin, end]| end - begin + 2).sum::<usize>();
-    // Words that leave no room for anything else are not repeated.
+    // Text columns that leave no room for others are not repeated.
     let words = (0..=words).rev().find(|words| taken(&columns[..*words]) <= width / 2).unwrap_or(0);
     let (first, mut rest) = columns.split_at(words);
     let mut out = Vec::new();

@@ -1,4 +1,5 @@
-//! What the commands ask the process that keeps a fabric, and what it answers: a line of JSON each, over its socket.
+//! Requests to the process that keeps a fabric, and its responses: a line of JSON each, over its
+//! socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -9,38 +10,35 @@ use spray_tools::failure::{Failure, Outcome};
 
 use super::user;
 
-/// A question.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Question {
-    /// What is up?
+pub enum Request {
     Show,
-    /// What have these links carried?
+    /// The links of this pattern, or all.
     Links(Option<String>),
-    /// Change these links, as on the command line.
+    /// Links and their changes, as on the command line.
     Change(String, Vec<String>),
-    /// Remove everything, and end.
+    /// Remove the fabric and exit.
     Down,
 }
 
-/// An answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum Response {
     Shown(Shown),
     Links(Vec<Row>),
-    /// What was removed, and programs that were in its hosts: they go on without a network.
+    /// `programs` ran in the hosts; they continue without a network.
     Removed {
         namespaces: Vec<String>,
         programs: Vec<Program>,
         #[serde(default)]
         report: Report,
     },
-    /// The question was wrong.
+    /// Exit code 2: the request is invalid.
     Refused(String),
-    /// The machine refuses.
+    /// Exit code 1.
     Failed(String),
 }
 
-/// The time that a fabric was up.
+/// What happened while a fabric was up.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub seconds: f64,
@@ -49,34 +47,32 @@ pub struct Report {
     pub lost_frames: u64,
 }
 
-/// What happened to links.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EventRow {
-    /// Since it is up.
+    /// Seconds since the fabric was set up.
     pub at_s: f64,
     pub links: String,
-    /// The change, as on the command line; `lost` and `found` of an interface's carrier, or of the box at the cable's other end.
+    /// A change as on the command line, or `lost` and `found`: the carrier of an interface or the
+    /// switch at the far end of a cable.
     pub what: String,
 }
 
-/// A deployed fabric.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Shown {
     pub name: String,
     pub scenario: String,
     pub pid: u32,
-    /// The user who set it up.
     #[serde(default)]
     pub user: String,
     pub hosts: Vec<HostRow>,
-    /// Frames that the machine did not send on, or not in time.
+    /// Frames that this machine did not forward, or not in time.
     pub lost_frames: u64,
-    /// Frames are sent on at once, and not held.
+    /// Frames are forwarded immediately, without emulated delay.
     pub at_once: bool,
-    /// The only switch that this machine runs; empty: it runs all.
+    /// The only switch on this machine; empty if it runs all.
     #[serde(default)]
     pub node: String,
-    /// Its cables to others, which other machines run.
+    /// Cables to switches on other machines.
     #[serde(default)]
     pub cables: Vec<CableRow>,
 }
@@ -84,11 +80,11 @@ pub struct Shown {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HostRow {
     pub host: String,
-    /// Its first address of either kind; empty as long as none is known.
+    /// The first IPv4 and IPv6 address; empty while unknown.
     pub ipv4: String,
     pub ipv6: String,
     pub addresses: Vec<String>,
-    /// Its namespace, or the interface that it is behind; the other is empty.
+    /// The namespace or the interface of the host; the other is empty.
     pub namespace: String,
     pub interface: String,
 }
@@ -96,23 +92,22 @@ pub struct HostRow {
 /// A cable to another machine that runs a switch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CableRow {
-    /// The link that leaves by it.
+    /// The link in the outgoing direction.
     pub link: String,
     pub interface: String,
-    /// What is at its other end.
+    /// The state of the far end.
     pub state: String,
 }
 
-/// A program in a host.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     pub pid: u32,
     pub host: String,
-    /// Its command line.
+    /// The command line.
     pub command: String,
 }
 
-/// A link, in one direction.
+/// A link in one direction.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
     pub link: String,
@@ -131,7 +126,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The frames that it lost, by cause.
+    /// Returns the lost frames by cause.
     pub fn drops(&self) -> [(&'static str, u64); 5] {
         [
             ("queue", self.drops_queue),
@@ -143,75 +138,73 @@ impl Row {
     }
 }
 
-/// A change waits for the kernel, and an end for every namespace.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Read timeout. A change waits for the kernel, and removal for every namespace.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Checks that the user may ask: the socket is root's.
+/// Fails unless the user is root, who owns the socket.
 pub fn check_root() -> Outcome {
     spray_experiments::switch::check_root().map_err(Failure::refused)
 }
 
-/// The fabric that is meant: the one called `name`, or the only one if this user has set it up.
-pub fn meant(name: Option<&str>) -> Outcome<String> {
+/// Returns the fabric called `name`, or the only one if this user set it up.
+pub fn own_fabric(name: Option<&str>) -> Outcome<String> {
     let found = named_or_only(name)?;
     if name.is_none() {
         let Shown { user, pid, scenario, .. } = shown(&found)?;
-        if is_anothers(&user, &user::own()) {
+        if belongs_to_other(&user, &user::login_name()) {
             return Err(Failure::refused(format!(
-                "the only fabric that is up, `{found}`, is of the user {user} (process {pid}, of {scenario}); give its name if it is meant"
+                "the only running fabric, `{found}`, belongs to the user {user} (process {pid}, {scenario}); to use it, give its name"
             )));
         }
     }
     Ok(found)
 }
 
-/// Whether a fabric that `user` has set up is not that of `own`; nobody knows of one without a user.
-fn is_anothers(user: &str, own: &str) -> bool {
+/// Whether `user`, who set up a fabric, is not `own`; false if the user is unknown.
+fn belongs_to_other(user: &str, own: &str) -> bool {
     !user.is_empty() && user != own
 }
 
-/// The fabric called `name`, or the only one, of any user.
+/// Returns the fabric called `name`, or the only one, of any user.
 pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
     check_root()?;
     let deployed = spray_experiments::switch::deployed();
     match (name, deployed.as_slice()) {
-        (_, []) => Err(Failure::refused("no fabric is up; `spray up SCENARIO.toml` sets one up")),
+        (_, []) => Err(Failure::refused("no fabric is running; `spray up SCENARIO.toml` sets one up")),
         (Some(name), all) if all.iter().any(|other| other == name) => Ok(name.to_string()),
-        (Some(name), all) => Err(Failure::refused(format!("there is no fabric `{name}`; {} is up", all.join(", ")))),
+        (Some(name), all) => Err(Failure::refused(format!("no fabric `{name}`; running: {}", all.join(", ")))),
         (None, [only]) => Ok(only.clone()),
-        (None, all) => Err(Failure::refused(format!("several fabrics are up; say which: {}", all.join(", ")))),
+        (None, all) => Err(Failure::refused(format!("several fabrics are running; name one of {}", all.join(", ")))),
     }
 }
 
-/// Asks the fabric called `name`.
-pub fn ask(name: &str, question: &Question) -> Outcome<Answer> {
-    let answer = exchange(name, question).map_err(|error| {
-        Failure::failed(format!("the fabric `{name}` does not answer: {error}; `spray clean` removes dead ones"))
+/// Sends a request to the fabric called `name`.
+pub fn send(name: &str, request: &Request) -> Outcome<Response> {
+    let response = exchange(name, request).map_err(|error| {
+        Failure::failed(format!("the fabric `{name}` does not respond: {error}; `spray clean` removes dead ones"))
     })?;
-    match answer {
-        Answer::Refused(why) => Err(Failure::refused(why)),
-        Answer::Failed(why) => Err(Failure::failed(why)),
-        answer => Ok(answer),
+    match response {
+        Response::Refused(why) => Err(Failure::refused(why)),
+        Response::Failed(why) => Err(Failure::failed(why)),
+        response => Ok(response),
     }
 }
 
-/// What is up by that name.
 pub fn shown(name: &str) -> Outcome<Shown> {
-    match ask(name, &Question::Show)? {
-        Answer::Shown(shown) => Ok(shown),
-        other => Err(strange(&other)),
+    match send(name, &Request::Show)? {
+        Response::Shown(shown) => Ok(shown),
+        other => Err(unexpected(&other)),
     }
 }
 
-/// The failure of an answer to another question.
-pub fn strange(answer: &Answer) -> Failure {
-    Failure::failed(format!("the process that keeps the fabric is of another version: it answers {answer:?}"))
+pub fn unexpected(response: &Response) -> Failure {
+    Failure::failed(format!("the process of the fabric is of another version: unexpected response {response:?}"))
 }
 
-fn exchange(name: &str, question: &Question) -> std::io::Result<Answer> {
+fn exchange(name: &str, request: &Request) -> std::io::Result<Response> {
     let mut stream = UnixStream::connect(spray_experiments::switch::control(name))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    writeln!(stream, "{}", serde_json::to_string(question)?)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)
@@ -223,8 +216,8 @@ mod tests {
 
     #[test]
     fn a_fabric_is_anothers_if_another_user_has_set_it_up() {
-        assert!(is_anothers("alice", "bob"));
-        assert!(!is_anothers("bob", "bob"));
-        assert!(!is_anothers("", "bob"), "of a version that did not say");
+        assert!(belongs_to_other("alice", "bob"));
+        assert!(!belongs_to_other("bob", "bob"));
+        assert!(!belongs_to_other("", "bob"), "of a version that did not say");
     }
 }
