@@ -1,4 +1,5 @@
-//! Keeps the library loaded: libfabric unloads its providers when the process ends, while threads of an endpoint that nobody closed still run.
+//! Prevents unloading of the library: libfabric unloads its providers when the process ends, while
+//! threads of endpoints that were not closed still run.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,27 +1,23 @@
-//! The order of one peer's messages: they arrive in any, and leave in that in which they were sent.
+//! Reordering of the messages of a peer.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// The messages of a connection, by the numbers that its sender gave them.
-///
-/// The endpoint bounds how many wait, and their bytes: it takes none of the peer's any more until they are consumed.
+/// Messages of a connection by the sender's numbers. The endpoint bounds their count and bytes,
+/// because it accepts no more from the peer until they are consumed.
 #[derive(Debug, Default)]
 pub struct Order {
     next: u32,
     early: BTreeMap<u32, Bytes>,
 }
 
-/// A number that was used before.
+/// The message number was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated;
 
 impl Order {
-    /// Takes a message that arrived.
-    ///
-    /// # Errors
-    /// [`Repeated`]
+    /// Adds a message that arrived.
     pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), Repeated> {
         let is_late = (number.wrapping_sub(self.next) as i32) < 0;
         if is_late || self.early.contains_key(&number) {
@@ -31,7 +27,7 @@ impl Order {
         Ok(())
     }
 
-    /// The next message, once it has arrived.
+    /// Returns the next message in order, if it has arrived.
     pub fn take(&mut self) -> Option<Bytes> {
         let message = self.early.remove(&self.next)?;
         self.next = self.next.wrapping_add(1);

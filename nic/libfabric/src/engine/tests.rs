@@ -54,12 +54,12 @@ impl Host {
             receives: side(&received, &counts[1]),
             remotes: side(&sent, &counts[2]),
             regions: Arc::default(),
-            tells_source: true,
+            reports_source: true,
             is_directed: true,
             context: 77,
         };
         let host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
-        Self { engine: Engine::new(host, Ways::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
+        Self { engine: Engine::new(host, NextHops::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
     }
 
     fn send(&mut self, to: u8, tag: Option<u64>, bytes: &[u8], context: usize) -> Result<(), Errno> {
@@ -77,7 +77,15 @@ impl Host {
     fn receive(&mut self, from: Option<u8>, tag: Option<(u64, u64)>, to: &mut [u8], context: usize) {
         let from = source(self.engine.bindings(), from.map_or(FI_ADDR_NOTAVAIL, u64::from));
         self.engine
-            .receive(Receive { buffers: buffers(to), from, tag, context, is_told: true, least: None, is_last: false })
+            .receive(Receive {
+                buffers: buffers(to),
+                from,
+                tag,
+                context,
+                is_reported: true,
+                least: None,
+                is_last: false,
+            })
             .unwrap();
     }
 }
@@ -214,16 +222,16 @@ fn a_message_is_seen_before_it_is_received() {
         from: None,
         tag: Some((7, 0)),
         context: 5,
-        is_told: true,
+        is_reported: true,
         least: None,
         is_last: false,
     };
-    b.engine.peek(&peek, Then::Waits);
+    b.engine.peek(&peek, AfterPeek::Keep);
     assert_eq!(read(&b.received)[0].errno, libc::ENOMSG);
     let message = pattern(3, 300);
     a.send(2, Some(7), &message, 0).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
-    b.engine.peek(&peek, Then::Waits);
+    b.engine.peek(&peek, AfterPeek::Keep);
     let [seen] = read(&b.received)[..] else { panic!("one seen") };
     assert_eq!((seen.entry.len, seen.entry.tag, seen.source, seen.errno), (300, 7, 1, 0));
     let mut place = vec![0; 300];
@@ -301,14 +309,14 @@ fn a_claimed_message_is_of_its_context_alone() {
         from: None,
         tag: Some((7, 0)),
         context,
-        is_told: true,
+        is_reported: true,
         least: None,
         is_last: false,
     };
     [b"ab", b"cd", b"ef", b"gh"].into_iter().for_each(|bytes| host.send(1, Some(7), bytes, 0).unwrap());
-    host.engine.peek(&probe(1), Then::IsClaimed);
-    host.engine.peek(&probe(2), Then::IsClaimed);
-    host.engine.peek(&probe(3), Then::IsDiscarded);
+    host.engine.peek(&probe(1), AfterPeek::Claim);
+    host.engine.peek(&probe(2), AfterPeek::Claim);
+    host.engine.peek(&probe(3), AfterPeek::Discard);
     host.engine.receive(probe(4)).unwrap();
     host.engine.discard_claimed(&probe(2)).unwrap();
     host.engine.receive_claimed(&probe(1)).unwrap();
