@@ -1,5 +1,5 @@
-//! Networks of this machine that are measured in real time: two hosts on a veth pair ([`Pair`]), two hosts and a switch
-//! ([`VethBench`]). Needs root. What fails says what the kernel or the machine refused.
+//! Networks in real time on this machine: two hosts on a veth pair ([`Pair`]), two hosts and a
+//! switch ([`VethBench`]). Needs root.
 
 pub mod bare;
 mod measure;

@@ -1,7 +1,8 @@
-//! Two endpoints that send each other messages, and somebody on the path who does what it likes with their frames.
+//! Two endpoints that exchange messages, and an adversary on the path.
 //!
-//! All frames pass through its hands: it holds them back, loses, repeats, reorders, trims and changes them, and sends frames of its own
-//! with the numbers and cookies of those it saw. Another one elsewhere can only guess these.
+//! All frames pass through the adversary, which delays, drops, repeats, reorders, trims and changes
+//! them, and sends frames with the numbers and cookies that it saw. Off the path these can only be
+//! guessed.
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -18,22 +19,21 @@ const US: u64 = 1_000_000;
 const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 400;
 const FRAME: u32 = 2_048;
-/// The one on the path, after the hosts 1 and 2.
+/// The number of the adversary, after the hosts 1 and 2.
 const MIDDLE: u8 = 3;
-/// What it keeps of what it saw.
+/// Maximum number of frames that the adversary remembers.
 const KEPT: usize = 64;
-/// Most operations of an input.
+/// Maximum number of operations per input.
 const OPERATIONS: usize = 300;
-/// Largest message.
+/// Maximum message length.
 const MESSAGE: usize = 20_000;
 
-/// Everything there is.
 struct Rig {
     network: MemoryNetwork,
     endpoints: [Endpoint<MemoryDevice>; 2],
     middle: MemoryDevice,
     arrivals: Vec<Received>,
-    /// Frames on the path, oldest first, then those that passed: to repeat, and to learn from.
+    /// Frames on the path, oldest first.
     waiting: Vec<Vec<u8>>,
     seen: Vec<Vec<u8>>,
     connections: Vec<(usize, ConnectionId)>,
@@ -41,17 +41,17 @@ struct Rig {
     now: Time,
 }
 
-/// Whether the one in the middle may change frames or send some with cookies that it saw, and how far the hosts then hold: without a
-/// key they do not notice.
+/// Abilities of the adversary. They determine what the hosts must guarantee: without keys they
+/// cannot detect changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Power {
-    /// It sends, with cookies that it guesses, and loses, repeats, delays and trims.
+    /// It guesses cookies, and drops, repeats, delays and trims frames.
     Strange,
-    /// It reads and changes frames too.
+    /// It also reads and changes frames.
     Inside,
 }
 
-/// Any bytes: first what the one in the middle may do, then what happens.
+/// Input: first the abilities of the adversary, then operations.
 pub(crate) fn endpoint(bytes: &[u8]) {
     play(bytes);
 }
@@ -123,7 +123,7 @@ impl Rig {
             1 => self.send(input),
             2 => self.pass(usize::MAX),
             3 => self.pass(1),
-            // Out of order.
+            // Reorders.
             4 if !self.waiting.is_empty() => {
                 let place = usize::from(input.byte()) % self.waiting.len();
                 let frame = self.waiting.remove(place);
@@ -139,7 +139,7 @@ impl Rig {
                 frame.truncate(length);
                 frame
             }),
-            // Damaged on the way: a checksum tells.
+            // Corrupts a frame, which a checksum detects.
             8 => self.with_seen(input, |mut frame, input| {
                 let place = usize::from(input.u16()) % frame.len();
                 frame[place] ^= input.byte();
@@ -174,7 +174,7 @@ impl Rig {
         }
         let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
         let length = 1 + usize::from(input.u16()) % MESSAGE;
-        // Refused when the connection is gone, or has enough to send.
+        // Fails if the connection is closed, or its queue is full.
         let _ = self.endpoints[host].send(connection, content(length));
     }
 
@@ -189,14 +189,14 @@ impl Rig {
         }
     }
 
-    /// Lets frames on, in order.
+    /// Forwards frames in order.
     fn pass(&mut self, most: usize) {
         let count = most.min(self.waiting.len());
         let frames: Vec<_> = self.waiting.drain(..count).collect();
         frames.iter().for_each(|frame| self.transmit(frame));
     }
 
-    /// Sends what `change` makes of a frame that passed.
+    /// Sends a changed copy of a frame that passed.
     fn with_seen(&mut self, input: &mut Input<'_>, change: impl Fn(Vec<u8>, &mut Input<'_>) -> Vec<u8>) {
         if self.seen.is_empty() {
             return;
@@ -206,7 +206,8 @@ impl Rig {
         self.transmit(&frame);
     }
 
-    /// Sends a frame of its own. Inside it has the connection's number and cookie from a frame that it saw.
+    /// Sends a forged frame. With [`Power::Inside`] it has the connection number and cookie of a
+    /// frame that passed.
     fn forge(&mut self, input: &mut Input<'_>, power: Power) {
         let to = input.byte() & 1;
         let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
@@ -223,7 +224,7 @@ impl Rig {
         self.transmit(&frame[..length]);
     }
 
-    /// Changes a byte of what a frame says, and its checksums with it.
+    /// Changes a byte of a frame, and its checksums accordingly.
     fn change(&mut self, input: &mut Input<'_>) {
         if self.seen.is_empty() {
             return;
@@ -252,7 +253,7 @@ impl Rig {
         transmit(&mut self.middle, bytes);
     }
 
-    /// Moves time on, and takes what comes to the middle.
+    /// Advances the time, and collects frames on the path.
     fn step(&mut self, by_ps: u64) {
         self.now = self.now.after(by_ps);
         self.network.advance(self.now);
@@ -264,7 +265,7 @@ impl Rig {
         for arrival in self.arrivals.drain(..) {
             let mut frame = self.middle.frame(&arrival.frame, arrival.len).to_vec();
             self.middle.release(arrival.frame);
-            // Whom it is for, by its IP address: what is in it may be sealed.
+            // The destination is determined by the IP address, because the rest may be sealed.
             let for_second = frame.get(v4::DST..v4::UDP) == Some(&[10, 0, 0, 2]);
             frame[..6].copy_from_slice(&host(1 + u8::from(for_second)).mac);
             frame[6..12].copy_from_slice(&host(MIDDLE).mac);
@@ -273,20 +274,20 @@ impl Rig {
             }
             self.waiting.push(frame);
         }
-        // It cannot hold more.
+        // The oldest frames beyond this number are dropped.
         let surplus = self.waiting.len().saturating_sub(4 * KEPT);
         self.waiting.drain(..surplus);
         self.middle.flush().expect("its link is up");
     }
 
-    /// What holds after every operation.
+    /// Checks the invariants after every operation.
     fn check(&mut self, power: Power) {
         for endpoint in &mut self.endpoints {
             while let Some(event) = endpoint.poll_event() {
                 if let EndpointEvent::Received { data, .. } = event {
                     self.received += 1;
                     let is_sound = data.len() <= MESSAGE && data == content(data.len());
-                    assert!(power == Power::Inside || is_sound, "{} bytes that nobody sent", data.len());
+                    assert!(power == Power::Inside || is_sound, "{} bytes that no host sent", data.len());
                 }
             }
             assert!(endpoint.connections() <= 4);
@@ -294,7 +295,7 @@ impl Rig {
         }
     }
 
-    /// After all that, the hosts are let alone: every connection comes to an end, and every frame is accounted for.
+    /// Ends the attack: every connection must end, and every frame must be accounted for.
     fn settle(&mut self, power: Power) {
         for (host, connection) in std::mem::take(&mut self.connections) {
             self.endpoints[host].close(connection);
@@ -311,7 +312,7 @@ impl Rig {
     }
 }
 
-/// The content of a message of this length.
+/// Returns the content of a message of this length.
 fn content(length: usize) -> Bytes {
     (0..length).map(|at| (at.wrapping_mul(31) ^ at >> 8 ^ length) as u8).collect()
 }

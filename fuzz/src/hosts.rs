@@ -1,4 +1,4 @@
-//! Hosts in memory, and frames for them.
+//! In-memory hosts, and frames for them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -24,7 +24,7 @@ pub(crate) fn envelope(from: Peer, to: Peer) -> Envelope {
     }
 }
 
-/// Sends bytes, if there is room for them.
+/// Sends bytes, or drops them if no frame is free.
 pub(crate) fn transmit(device: &mut MemoryDevice, bytes: &[u8]) {
     let Some(frame) = device.allocate() else { return };
     device.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);

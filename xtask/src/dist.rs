@@ -1,4 +1,5 @@
-//! What runs without cargo: a static program, in a tarball, a Debian package and a container image.
+//! Distribution without cargo: a static program as a tarball, a Debian package and a container
+//! image.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,21 +9,19 @@ use crate::demo::target;
 use crate::setup::{Package, provide, setup};
 use crate::sh::{self, Failure, Outcome};
 
-/// The target whose C library may be linked statically.
+/// A target with a C library that can be linked statically.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const STATIC: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TOOLS: [Package; 2] = [&["dpkg-dev"], &["podman"]];
 
-/// Services of `deploy/systemd`.
+/// Services in `deploy/systemd`.
 const UNITS: [&str; 3] = ["spray-recv@.service", "spray-serve@.service", "spray-tunnel@.service"];
 
-/// `cargo xtask dist`: writes all of them to `target/dist`, and says where they are.
+/// `cargo xtask dist`: writes all of them to `target/dist`, and prints their paths.
 pub fn dist() -> Outcome {
     if std::env::consts::ARCH != "x86_64" {
-        return Err(Failure::unable(
-            "packages are made on x86-64 only: elsewhere `cargo xtask build` builds the program",
-        ));
+        return Err(Failure::unable("packages are built on x86-64 only; elsewhere use `cargo xtask build`"));
     }
     setup()?;
     provide(&TOOLS)?;
@@ -35,19 +34,20 @@ pub fn dist() -> Outcome {
     Ok(())
 }
 
-/// Builds `spray` without a library that it would look for when it starts.
+/// Builds a static `spray`.
 fn program(folder: &Path) -> Outcome<PathBuf> {
     let mut build = sh::cargo();
     build
         .args(["build", "--release", "--package", "spray", "--target", TARGET])
         .arg("--target-dir")
         .arg(folder.join("build"));
-    // A static glibc has no `dlsym`, by which `getrandom` looks for the system call: it would read /dev/random, which containers may not have.
+    // A static glibc has no `dlsym`, which `getrandom` needs to find the system call: it would read
+    // /dev/random, which containers may lack.
     sh::run(build.env(STATIC, "-Ctarget-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\""))?;
     Ok(folder.join("build").join(TARGET).join("release/spray"))
 }
 
-/// Lays out the files as they lie in `/`.
+/// Lays out the files as in `/`.
 fn install(program: &Path, stage: &Path) -> Outcome {
     let (share, root) = (stage.join("usr/share"), sh::root());
     let (bin, man, doc) = (stage.join("usr/bin"), share.join("man/man1"), share.join("doc/spray"));
@@ -59,7 +59,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     }
     let spray = bin.join("spray");
     sh::run(Command::new("install").args(["-m", "755", "--strip"]).args([program, &spray]))?;
-    // It runs with no other file of a system, not even /dev.
+    // Checks that it runs without any other file, including /dev.
     let key = stage.join("key");
     sh::run(Command::new("chroot").arg(stage).args(["/usr/bin/spray", "keygen", "/key"]))?;
     fs::remove_file(&key).map_err(|error| Failure::of_file(&key, &error))?;
@@ -88,7 +88,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
         "tests/scenarios",
         "tests/failures",
     ];
-    // With their folders: documents name them by these.
+    // With their folders, because documents refer to them by path.
     sh::run(Command::new("cp").args(["-r", "--parents"]).args(documents).arg(&doc).current_dir(&root))?;
     let units = stage.join("usr/lib/systemd/system");
     fs::create_dir_all(&units).map_err(|error| Failure::of_file(&units, &error))?;
@@ -100,7 +100,8 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     write(&doc.join("copyright"), &licences.join("\n\n"))
 }
 
-/// The provider, for `FI_PROVIDER_PATH`: a program's libfabric loads it, with that program's C library.
+/// Builds the libfabric provider, for `FI_PROVIDER_PATH`. It is loaded by a program's libfabric,
+/// with the C library of that program.
 fn install_provider(stage: &Path) -> Outcome {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
     let (library, folder) = (target().join("release/libspray_fi.so"), stage.join("usr/lib/spray"));
@@ -108,7 +109,7 @@ fn install_provider(stage: &Path) -> Outcome {
     sh::run(Command::new("install").args(["-m", "644", "--strip"]).args([&library, &folder]))
 }
 
-/// The staged files under one folder, which may lie anywhere.
+/// Packs the staged files into one relocatable folder.
 fn tarball(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (name, file) =
         (format!("spray-{VERSION}-x86_64-linux"), folder.join(format!("spray-{VERSION}-x86_64-linux.tar.gz")));
@@ -140,7 +141,7 @@ fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     Ok(file)
 }
 
-/// The image, as `podman load` and `docker load` take it.
+/// Builds the image for `podman load` and `docker load`.
 fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (file, name) = (folder.join(format!("spray-{VERSION}-x86_64-image.tar")), format!("localhost/spray:{VERSION}"));
     let recipe = sh::root().join("deploy/Containerfile");
@@ -149,7 +150,7 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
             .args(["build", "--quiet", "--tag", &name, "--tag", "localhost/spray:latest", "--file"])
             .args([&recipe, stage]),
     )?;
-    // It does not overwrite an archive.
+    // podman does not overwrite an archive.
     let _ = fs::remove_file(&file);
     sh::run(Command::new("podman").args(["save", "--quiet", "--output"]).arg(&file).arg(&name))?;
     Ok(file)

@@ -1,6 +1,8 @@
-//! Builds the XDP programs in `ebpf/` into the objects that the repository holds, and compares those with what their sources give.
+//! Builds the XDP programs in `ebpf/` into the objects in the repository, and compares those with
+//! their sources.
 //!
-//! Objects hold neither the clone's path nor the machine's, so that every clone gives the same bytes with the same compiler and linker.
+//! Objects contain no paths of the clone or the machine: every clone gives the same bytes with the
+//! same compiler and linker.
 
 mod record;
 
@@ -13,22 +15,22 @@ use crate::setup;
 use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
-/// Debian's compiler and its ready-made `core` for BPF.
+/// Debian's compiler, with a prebuilt `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_VERSION: (u32, u32) = (1, 96);
-/// The root, where cargo calls `xtask` in the place of the compiler.
+/// Set to the root when cargo calls `xtask` as the compiler.
 const AS_RUSTC: &str = "XTASK_AS_RUSTC";
 
-/// Where a compiler for BPF comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compiler {
     /// Debian's `rustc-web` with `libstd-rust-web-dev-bpf`.
     Debian,
-    /// A rustup nightly with rust-src, which compiles its own `core`.
+    /// A rustup nightly with rust-src, which builds `core`.
     Nightly,
 }
 
-/// `cargo xtask build-ebpf`: builds the objects of the repository anew, with the record of what they are made from.
+/// `cargo xtask build-ebpf`: rebuilds the objects in the repository, and the record of their
+/// sources.
 pub fn build() -> Outcome {
     let toolchain = compile()?;
     for (name, kept) in OBJECTS {
@@ -41,14 +43,14 @@ pub fn build() -> Outcome {
     record::write(&toolchain, &sources()?)
 }
 
-/// Builds the objects anew and compares them byte by byte with those of the repository. Another compiler or linker than the recorded
-/// one gives other bytes: then they are only loaded.
+/// Rebuilds the objects and compares them byte by byte with those in the repository. With another
+/// compiler or linker than the recorded one they differ, and are only loaded.
 pub fn compare() -> Outcome {
     let toolchain = compile()?;
     let recorded = record::toolchain()?;
     if toolchain != recorded {
         println!(
-            "the objects in the repository are not compared: they are made with\n{recorded}and this machine has\n{toolchain}"
+            "the objects in the repository are not compared: they are built with\n{recorded}and this machine has\n{toolchain}"
         );
         return load();
     }
@@ -58,14 +60,14 @@ pub fn compare() -> Outcome {
     };
     for (name, kept) in OBJECTS {
         if !same(name, kept)? {
-            return Err(Failure::failed(format!("{kept} is not what its sources give: run `cargo xtask build-ebpf`")));
+            return Err(Failure::failed(format!("{kept} does not match its sources: run `cargo xtask build-ebpf`")));
         }
     }
-    println!("the objects in the repository are, byte by byte, what their sources give");
+    println!("the objects in the repository match their sources byte by byte");
     Ok(())
 }
 
-/// Lets the kernel's verifier look at what was built.
+/// Loads the built objects, for the kernel's verifier.
 fn load() -> Outcome {
     if !sh::is_root() {
         println!("without root they are not loaded either");
@@ -75,17 +77,18 @@ fn load() -> Outcome {
     sh::run(sh::cargo().args(example).arg(folder()))
 }
 
-/// Builds all objects into [`folder`], without debugging information but what the kernel reads (BTF). Returns what they are built with.
+/// Builds all objects into [`folder`], with BTF as the only debugging information. Returns the
+/// versions of the tools.
 fn compile() -> Outcome<String> {
     setup::for_kernel_programs()?;
     let compiler = compiler()?;
     let mut cargo = compiler.cargo();
     cargo.current_dir(workspace()).args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(target());
-    // Cargo does not know what `as_rustc` does, so that nothing may be left of an earlier build.
+    // Cargo does not track the effects of `as_rustc`, so everything is rebuilt.
     let _ = fs::remove_dir_all(target());
     let own = std::env::current_exe().map_err(|error| Failure::failed(error.to_string()))?;
     cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")).env("RUSTC_WRAPPER", own).env(AS_RUSTC, sh::root());
-    // aya's bindings are otherwise those of the machine's processor.
+    // aya would otherwise use the bindings of this machine's architecture.
     cargo.env("AYA_BPF_TARGET_ARCH", "x86_64");
     // The settings of the calling cargo are for another target.
     for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
@@ -99,9 +102,11 @@ fn compile() -> Outcome<String> {
     toolchain(compiler)
 }
 
-/// What cargo calls in the place of the compiler, if this is such a call: the compiler, so that no path of this machine gets into objects.
+/// Acts as the compiler if cargo calls this program in its place, and keeps the machine's paths out
+/// of objects.
 ///
-/// That of a crate is in cargo's hash of it, which is part of symbols, and these decide in which order functions come.
+/// The path of a crate enters cargo's metadata hash, thus symbol names, and those determine the
+/// order of functions.
 pub fn as_rustc() -> Option<ExitCode> {
     let root = PathBuf::from(std::env::var_os(AS_RUSTC)?);
     let mut arguments = std::env::args().skip(1);
@@ -119,20 +124,21 @@ pub fn as_rustc() -> Option<ExitCode> {
     Some(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// What replaces this machine's paths. Those of our own sources become relative to `ebpf/`, where the linker runs, so that it finds the
-/// lines that the verifier quotes.
+/// Returns the replacements of this machine's paths. Those of our sources become relative to
+/// `ebpf/`, where the linker runs, so that it finds the lines that the verifier quotes.
 fn remaps(rustc: &str, root: &Path) -> Vec<String> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let sysroot = PathBuf::from(sh::capture(rustc, &["--print", "sysroot"]).unwrap_or_default());
     let crates = fs::read_dir(setup::cargo_home().join("registry/src")).into_iter().flatten().flatten();
     let mut remaps: Vec<String> = crates.map(|registry| remap(&registry.path(), "/crates")).collect();
     remaps.push(remap(&sysroot.join("lib/rustlib/src/rust"), "/rustc"));
-    // Of several that fit the last one counts.
+    // The last of several matching rules applies.
     remaps.extend([remap(root, ".."), remap(&root.join("ebpf"), ".")]);
     remaps
 }
 
-/// Our own sources that the compiler read, relative to the root; manifests and versions of other crates besides.
+/// Returns our sources that the compiler read, relative to the root, with their manifests and the
+/// lock file.
 fn sources() -> Outcome<Vec<String>> {
     let root = format!("{}/", sh::root().display());
     let mut sources = vec!["ebpf/Cargo.lock".to_string()];
@@ -150,7 +156,7 @@ fn sources() -> Outcome<Vec<String>> {
     Ok(sources)
 }
 
-/// Versions of everything that writes bytes of the objects, a line each.
+/// Returns the versions of all tools that determine the bytes of objects, one per line.
 fn toolchain(compiler: Compiler) -> Outcome<String> {
     let rustc = match compiler {
         Compiler::Debian => sh::capture(DEBIAN_RUSTC, &["--version"]),
@@ -161,11 +167,11 @@ fn toolchain(compiler: Compiler) -> Outcome<String> {
     let llvm = strip.as_ref().and_then(|text| text.split_once("LLVM version ")?.1.lines().next());
     match (rustc, linker, llvm) {
         (Some(rustc), Some(linker), Some(llvm)) => Ok(format!("{rustc}\n{linker}\nLLVM {llvm}\n")),
-        _ => Err(Failure::failed("the compiler, the linker or llvm-strip does not say its version")),
+        _ => Err(Failure::failed("the version of the compiler, the linker or llvm-strip is unknown")),
     }
 }
 
-/// Debian has LLVM's tools beside the library that its compiler and our linker use.
+/// Returns Debian's llvm-strip, of the LLVM version of its compiler, or the default one.
 fn strip() -> PathBuf {
     let debians = Path::new(setup::LLVM_PREFIX).join("bin/llvm-strip");
     if debians.exists() { debians } else { "llvm-strip".into() }
@@ -179,12 +185,12 @@ fn target() -> PathBuf {
     folder().join("build")
 }
 
-/// Where cargo puts the programs, with all debugging information.
+/// Cargo's output folder for the programs, with all debugging information.
 fn release() -> PathBuf {
     target().join(TARGET).join("release")
 }
 
-/// Where objects are that were built anew.
+/// The folder for rebuilt objects.
 fn folder() -> PathBuf {
     sh::root().join("target/ebpf")
 }
@@ -199,13 +205,14 @@ fn has_debians() -> bool {
         && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core)
 }
 
-/// The compiler that this machine has: Debian's first, of which the objects in the repository are.
+/// Returns the compiler of this machine. Debian's, which built the objects in the repository, takes
+/// precedence.
 fn compiler() -> Outcome<Compiler> {
     match (has_debians(), sh::has_nightly()) {
         (true, _) => Ok(Compiler::Debian),
         (false, true) => Ok(Compiler::Nightly),
         (false, false) => Err(Failure::unable(format!(
-            "there is no rustc of {}.{} or later that knows {TARGET}. {}",
+            "there is no rustc {}.{} or later with {TARGET}. {}",
             DEBIAN_VERSION.0,
             DEBIAN_VERSION.1,
             setup::NIGHTLY_WAY
@@ -226,7 +233,8 @@ impl Compiler {
             }
             Self::Debian => {
                 let mut command = sh::cargo();
-                // The atomics are core_intrinsics; a release compiler allows them only with this variable.
+                // The atomics are core_intrinsics, which a release compiler allows only with this
+                // variable.
                 command.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
                 command
             }

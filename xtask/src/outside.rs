@@ -1,4 +1,4 @@
-//! `spray-nic` as others get it: from its packages, in a project of their own.
+//! Uses `spray-nic` as a dependency: from its package, in a separate project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::sh::{self, Failure, Outcome};
 #[path = "../../tests/support/src/pair.rs"]
 mod pair;
 
-/// `spray-nic` and what it needs of ours.
+/// `spray-nic` and its dependencies in the workspace.
 const PACKAGES: [&str; 3] = ["spray-wire", "spray-core", "spray-nic"];
 
-/// A folder that is gone after the step, also after a failed one.
+/// A folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -25,7 +25,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server that does not outlive the step, also a failed one.
+/// A server that is killed when dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -35,11 +35,12 @@ impl Drop for Server {
     }
 }
 
-/// Packages [`PACKAGES`], and runs README's example and the packaged example `echo` in a new project outside the tree: in memory, and as
-/// root between two network namespaces.
+/// Packages [`PACKAGES`], and runs the example of the README and the packaged example `echo` in a
+/// new project outside the tree: in memory, and as root between two network namespaces.
 pub fn check() -> Outcome {
     let mut package = sh::cargo();
-    // Without a check of its own: that builds each of them alone, and the project below builds them all.
+    // `--no-verify`, because verification builds each package alone, and the project below builds
+    // them all.
     package.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
     sh::run(package.args(PACKAGES.iter().flat_map(|name| ["--package", name])))?;
 
@@ -56,7 +57,6 @@ pub fn check() -> Outcome {
     over_veth(&target().join("outside/debug/examples/echo"))
 }
 
-/// Runs `echo` between two network namespaces.
 fn over_veth(echo: &Path) -> Outcome {
     let pair = Pair::new("outside").map_err(Failure::failed)?;
     let server = pair.command(1, echo).args(["server", "eth0"]).spawn();
@@ -64,12 +64,14 @@ fn over_veth(echo: &Path) -> Outcome {
     sh::run(pair.command(0, echo).args(["client", "eth0", "10.78.0.2"]))
 }
 
-/// A project that takes `spray-nic` from its package, and every other crate as `Cargo.lock` names it.
+/// Creates a project with `spray-nic` from its package, and other crates at the versions in
+/// `Cargo.lock`.
 fn make(project: &Path) -> Outcome {
     fs::create_dir_all(project.join("src")).map_err(|error| Failure::of_file(project, &error))?;
     for name in PACKAGES {
         let file = target().join("package").join(format!("{}.crate", versioned(name)));
-        // Packages date their files back, so that cargo would take what an earlier run has built for new.
+        // Files in packages have old timestamps: without `-m` cargo would consider an earlier build
+        // fresh.
         sh::run(Command::new("tar").arg("-xmzf").arg(file).arg("-C").arg(project))?;
     }
     let patches: String =
@@ -93,7 +95,7 @@ fn versioned(name: &str) -> String {
     format!("{name}-{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The one block of Rust in the README.
+/// Returns the only Rust block in the README.
 fn readme_example() -> Outcome<String> {
     let file = sh::root().join("README.md");
     let text = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;

@@ -1,11 +1,12 @@
-//! The two halves of `spray`, each without the other: the simulator and its commands, which run anywhere, and what real machines run.
+//! The two halves of `spray` separately: the simulator, which runs anywhere, and the commands for
+//! real machines.
 
 use crate::sh::{self, Failure, Outcome};
 
-/// What takes Linux or a C library of its own.
+/// Crates that require Linux or a C library.
 const LINUX_ONLY: [&str; 7] =
     ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-switch", "spray-testbed"];
-/// What the laboratory takes.
+/// Crates of the laboratory.
 const LABORATORY: [&str; 8] = [
     "parquet",
     "plotters",
@@ -17,8 +18,8 @@ const LABORATORY: [&str; 8] = [
     "spray-testbed",
 ];
 
-/// Checks `spray-nic` as it is published; `spray` with the feature `lab` alone, in which nothing of [`LINUX_ONLY`] is, and with `xdp` alone, in which nothing of
-/// [`LABORATORY`] is.
+/// Checks `spray-nic` as published; `spray` with only the feature `lab`, without crates of
+/// [`LINUX_ONLY`]; and with only `xdp`, without crates of [`LABORATORY`].
 pub fn check() -> Outcome {
     let alone =
         ["clippy", "--profile", sh::QUICK, "--package", "spray-nic", "--package", "spray-core", "--", "-D", "warnings"];
@@ -41,7 +42,7 @@ fn check_alone(feature: &str, unwanted: &[&str]) -> Outcome {
     }
 }
 
-/// The crates with these names in what `cargo tree` prints.
+/// Returns the crates with these names in the output of `cargo tree`.
 fn those_in<'a>(tree: &'a str, names: &[&str]) -> Vec<&'a str> {
     let mut found: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     found.retain(|name| names.contains(name));

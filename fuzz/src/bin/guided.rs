@@ -1,4 +1,5 @@
-//! The target that `SPRAY_FUZZ_TARGET` names, or else the name of this program, under libFuzzer.
+//! Runs the target that `SPRAY_FUZZ_TARGET` names, or else the one with the name of this program,
+//! under libFuzzer.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Programs that are unpacked, not installed: a newer QEMU than the machine's, and what is missing beside it.
+//! Programs that are unpacked without installation: a newer QEMU, and its missing dependencies.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,17 +6,18 @@ use std::process::Command;
 use super::packages::{self, Lists};
 use crate::sh::{self, Failure, Outcome};
 
-/// Where Debian's packages have libraries. Those of release 12 have some in the second folder still.
+/// Library folders in Debian's packages. Release 12 still uses the second for some.
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
-/// Programs of some packages; those that the machine has already, newer or the same, are the machine's.
+/// Programs of some packages, or those of the machine where it has the same version or a newer one.
 #[derive(Debug, Default)]
 pub struct Tools {
     folder: Option<PathBuf>,
 }
 
 impl Tools {
-    /// Downloads these packages from `suite`, with those that they need and the machine lacks, and unpacks them into `into`.
+    /// Downloads packages of `suite`, with dependencies that the machine lacks, and unpacks them
+    /// into `into`.
     pub fn fetch(lists: &Lists, suite: &str, packages: &[&str], into: &Path) -> Outcome<Self> {
         lists.download_missing(suite, packages)?;
         let folder = super::fresh(into)?;
@@ -28,7 +29,7 @@ impl Tools {
         Ok(Self { folder: Some(folder) })
     }
 
-    /// A program's path, or its name if it is the machine's.
+    /// Returns the path of a program, or its name if it is not found.
     pub fn program(&self, name: &str) -> PathBuf {
         let unpacked = self
             .folder
@@ -38,7 +39,7 @@ impl Tools {
         unpacked.chain(installed).find(|path| path.exists()).unwrap_or_else(|| name.into())
     }
 
-    /// Sets where a command finds the unpacked libraries, QEMU's modules among them.
+    /// Sets the paths of unpacked libraries and QEMU modules.
     pub fn prepare(&self, command: &mut Command) {
         if let Some(folder) = &self.folder {
             let [libraries, further] = LIBRARIES.map(|libraries| folder.join(libraries));
@@ -47,7 +48,7 @@ impl Tools {
         }
     }
 
-    /// What QEMU must be told of where its files are.
+    /// Returns QEMU's arguments for its data folders.
     pub fn arguments(&self) -> Vec<PathBuf> {
         let folders = self.folder.iter().flat_map(|folder| {
             ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"].map(|data| folder.join(data))
@@ -55,7 +56,8 @@ impl Tools {
         folders.filter(|folder| folder.exists()).flat_map(|folder| ["-L".into(), folder]).collect()
     }
 
-    /// The shared libraries of a program, none if it is static: where they are, and where programs look for them.
+    /// Returns the shared libraries of a program, if any: their paths, and the paths at which
+    /// programs look for them.
     pub fn libraries_of(&self, program: &Path) -> Outcome<Vec<(PathBuf, String)>> {
         let mut ldd = Command::new("ldd");
         self.prepare(ldd.arg(program));
@@ -65,7 +67,7 @@ impl Tools {
         Ok(paths.map(|path| (path.into(), self.installed(path))).collect())
     }
 
-    /// The path that an unpacked file would have if it were installed, without the first slash.
+    /// Returns the path of an unpacked file after installation, without the first slash.
     fn installed(&self, path: &str) -> String {
         let inside = self.folder.as_ref().and_then(|folder| Path::new(path).strip_prefix(folder).ok());
         inside.map_or(path, |inside| inside.to_str().unwrap_or(path)).trim_start_matches('/').into()
