@@ -13,8 +13,7 @@ use spray_wire::{Ack, Data};
 
 use super::{BATCH, End, Ends, Load, RTT_PS, STEP_PS, Stopwatch};
 
-/// Sender and receiver of one connection without frames: path selection, window, records of packets
-/// in flight, acknowledgements.
+/// Sender and receiver of a connection: path selection, window, recovery, acknowledgements.
 #[derive(Debug)]
 pub struct Flow {
     sender: Sender,
@@ -121,8 +120,7 @@ impl Choosing {
         }
     }
 
-    /// Selects paths for at least `packets` packets and handles their ACKs; returns nanoseconds per
-    /// packet.
+    /// Selects paths for at least `packets` packets; returns nanoseconds per packet.
     pub fn run(&mut self, packets: u64) -> f64 {
         let first = self.psn;
         let mut watch = Stopwatch::start();

@@ -23,7 +23,7 @@ pub enum Rung {
     Headers,
 }
 
-/// Two devices and the work of a rung on their frames.
+/// Two devices and the work of a rung.
 #[derive(Debug)]
 pub struct Frames {
     rung: Rung,
@@ -34,9 +34,9 @@ pub struct Frames {
     payload_bytes: usize,
     message: Vec<u8>,
     received: Vec<u8>,
-    /// Offset of the next payload in the message.
+    /// Offset of the next payload to send.
     at: usize,
-    /// Offset of the next payload that arrives.
+    /// Offset of the next payload to receive.
     place: usize,
 }
 
@@ -126,7 +126,6 @@ impl Frames {
     }
 }
 
-/// Returns the offset of the payload after the one at `at`.
 fn next(at: usize, payload_bytes: usize, message_bytes: usize) -> usize {
     let next = at + payload_bytes;
     if next + payload_bytes > message_bytes { 0 } else { next }

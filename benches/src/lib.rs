@@ -1,12 +1,8 @@
-//! CPU time of the transport per packet: two ends over in-memory devices on one thread, each end
-//! measured separately.
+//! CPU time of the transport per packet: two ends over in-memory devices on one thread, each
+//! measured separately in alternating batches. Frames pass without a copy, as from a NIC to memory.
 //!
-//! Batches of the two ends alternate, with a clock read in between. A frame passes from one device
-//! to the other without a copy, as between a NIC and host memory.
-//!
-//! The parts of the cost are measured in the same run by a series of programs that each do one
-//! thing more than the previous one; a part is the difference of two of them, see [`Rung`].
-//! [`Flow`] and [`Choosing`] have no frames.
+//! The parts are differences of programs that each do one thing more than the previous one, see
+//! [`Rung`]. [`Flow`] and [`Choosing`] have no frames.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement")]
 
 mod flow;
@@ -75,7 +71,7 @@ impl Load {
         self.payload_bytes as usize * self.message_packets as usize
     }
 
-    /// Returns a configuration with a window of four batches, which are never filled.
+    /// A window of four batches, which are never filled.
     fn flow(&self) -> FlowConfig {
         let header = header_bytes(false, Kind::Data) as u32;
         let packet_bytes = self.payload_bytes + header;
@@ -95,8 +91,7 @@ impl Load {
     }
 }
 
-/// The cost per packet at each end, in nanoseconds. That of the sender includes its share of the
-/// ACK.
+/// Nanoseconds per packet at each end; the sender's include its share of the ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ends {
     /// The sending end.
@@ -116,9 +111,7 @@ impl Ends {
 const KEY: &str = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243";
 /// Packets per batch, as an endpoint sends in one poll.
 const BATCH: usize = 64;
-/// Minimum retransmission timeout.
 const RTO_PS: u64 = 50_000_000_000;
-/// Base round-trip time of the path.
 const RTT_PS: u64 = 100_000_000;
 /// Time between batches on the clock of the endpoints.
 const STEP_PS: u64 = 20_000_000;
@@ -139,7 +132,6 @@ impl Stopwatch {
         Self { last_ns: monotonic_ns(), spent_ns: [0; 2] }
     }
 
-    /// Adds the time since the last lap to `end`.
     fn lap(&mut self, end: End) {
         let now_ns = monotonic_ns();
         self.spent_ns[end as usize] += now_ns - self.last_ns;
@@ -152,8 +144,7 @@ impl Stopwatch {
     }
 }
 
-/// Returns the time to copy the payload of a packet from a message to a packet buffer, in
-/// nanoseconds.
+/// Returns the nanoseconds to copy the payload of a packet into a packet buffer.
 #[must_use]
 pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
     let message = vec![7; load.message_bytes()];
@@ -167,8 +158,7 @@ pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
     watch.per_packet(packets).sender_ns
 }
 
-/// Returns the time of AES-128-GCM to seal the payload of a packet in place, with a header as
-/// associated data, in nanoseconds.
+/// Returns the nanoseconds of AES-128-GCM to seal the payload of a packet, header included.
 #[must_use]
 pub fn aes_gcm_ns(load: &Load, packets: u64) -> f64 {
     let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).expect("16 bytes"));

@@ -1,5 +1,4 @@
-//! Networks in real time on this machine: two hosts on a veth pair ([`Pair`]), two hosts and a
-//! switch ([`VethBench`]). Needs root.
+//! Networks of this machine in real time. Needs root.
 
 pub mod bare;
 mod measure;

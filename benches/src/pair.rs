@@ -69,8 +69,7 @@ impl Pair {
         Self::open([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::WHOLE, load, false)
     }
 
-    /// As [`new`](Self::new), between these devices of two hosts, for one shard of each, in real
-    /// time.
+    /// As [`new`](Self::new), between a shard of each host, in real time.
     #[must_use]
     pub fn between(devices: [MemoryDevice; 2], shard: Shard, load: &Load) -> Self {
         Self::open(devices, shard, load, true)
@@ -155,8 +154,7 @@ impl Hosts {
         Self { hosts, now: Time::ZERO }
     }
 
-    /// Sends at least `packets` packets; returns the cost per packet at both ends together, in
-    /// nanoseconds.
+    /// Sends at least `packets` packets; returns nanoseconds per packet for both ends together.
     pub fn run(&mut self, packets: u64) -> f64 {
         let first = self.packets();
         let mut watch = Stopwatch::start();
@@ -212,7 +210,6 @@ fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
 fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> Endpoint<MemoryDevice> {
     let host = host(number);
     let config = EndpointConfig::new(host.address, host.mac, load.flow());
-    // Both ends have the same key.
     let keys = load.sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
     let config = EndpointConfig { max_connections: load.connections.max(2), keys, shard, seed: Some(1), ..config };
     let endpoint = Endpoint::new(device, config).expect("a sound configuration");

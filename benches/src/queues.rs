@@ -8,10 +8,9 @@ use spray_nic::Shard;
 use spray_nic::device::{MemoryConfig, MemoryNetwork, Steering};
 use spray_nic::sys::{monotonic_ns, pin_to_cpu};
 
-/// Measures two hosts with `queues` queues. Each queue carries `packets` packets on a thread pinned
-/// to a CPU, which runs both ends of its connections and the devices between them. Frames that
-/// arrive on the queue of another connection are handed over between threads. Returns the packets
-/// per second of all threads together.
+/// Returns the packets per second between two hosts with `queues` queues. Each queue carries
+/// `packets` packets on a pinned thread, with both ends of its connections and the devices between.
+/// Misrouted frames are handed over between threads.
 #[must_use]
 pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u64) -> f64 {
     let network =
@@ -26,7 +25,7 @@ pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u6
         }
     };
     let carry = |(devices, shard): (_, Shard)| {
-        // Ignored on a machine with fewer CPUs, where they are shared.
+        // Ignored with fewer CPUs, which are shared.
         let _ = pin_to_cpu(shard.number().into());
         let mut pair = Pair::between(devices, shard, load);
         pair.run(packets / 4);

@@ -1,5 +1,3 @@
-//! The command line.
-
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -30,7 +28,7 @@ pub struct Cli {
     pub verbose: u8,
 }
 
-/// Commands by purpose. The remaining commands are listed in one line below them.
+/// Commands by purpose; the others are listed in one line below them.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Run scenarios", &["init", "explain", "run", "sim", "compare", "compare-balancers", "figures", "trace", "demo"]),
     ("Send between machines", &["send", "recv", "tunnel", "serve", "perf", "paths", "keygen"]),
@@ -38,7 +36,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Check and clean", &["doctor", "clean"]),
 ];
 
-/// Returns the command line with its commands grouped in the help.
 pub fn command() -> clap::Command {
     let command = Cli::command();
     let heading = *command.get_styles().get_header();

@@ -1,5 +1,3 @@
-//! Creation of output folders.
-
 use std::fs;
 use std::path::Path;
 

@@ -78,7 +78,6 @@ fn ended(outcome: Outcome) -> ExitCode {
     codes.into_iter().flatten().next().unwrap_or(ExitCode::SUCCESS)
 }
 
-/// Checks this machine, or an interface, and prints remedies for what is missing.
 #[cfg(feature = "xdp")]
 fn doctor(arguments: &spray_tools::args::Doctor) -> Outcome {
     let mut checks = Vec::from(doctor::kernel());

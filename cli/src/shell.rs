@@ -15,8 +15,7 @@ pub fn completions(arguments: &args::Completions) -> Outcome {
     Ok(())
 }
 
-/// Writes `spray.1`, `spray-run.1` and so on. Fails with 2 when the folder cannot be created, 1
-/// when a page cannot be written.
+/// Writes `spray.1`, `spray-run.1` and so on.
 pub fn man(arguments: &args::Man) -> Outcome {
     let dir = &arguments.dir;
     folder::make(dir)?;

@@ -13,7 +13,6 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Prints spans at the level that `verbose` selects.
 pub fn begin(verbose: u8) {
     let level = if verbose > 1 { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let printer = (verbose > 0).then(|| SpanPrinter.with_filter(Targets::new().with_target("spray", level)));

@@ -1,8 +1,5 @@
-//! Two endpoints that exchange messages, and an adversary on the path.
-//!
-//! All frames pass through the adversary, which delays, drops, repeats, reorders, trims and changes
-//! them, and sends frames with the numbers and cookies that it saw. Off the path these can only be
-//! guessed.
+//! Two endpoints, and an adversary on the path, which delays, drops, repeats, reorders, trims and
+//! changes frames, and forges some with the numbers and cookies that it saw.
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -21,11 +18,8 @@ const PAYLOAD: u32 = 400;
 const FRAME: u32 = 2_048;
 /// The number of the adversary, after the hosts 1 and 2.
 const MIDDLE: u8 = 3;
-/// Maximum number of frames that the adversary remembers.
 const KEPT: usize = 64;
-/// Maximum number of operations per input.
 const OPERATIONS: usize = 300;
-/// Maximum message length.
 const MESSAGE: usize = 20_000;
 
 struct Rig {
@@ -41,8 +35,7 @@ struct Rig {
     now: Time,
 }
 
-/// Abilities of the adversary. They determine what the hosts must guarantee: without keys they
-/// cannot detect changes.
+/// Abilities of the adversary. Hosts without keys cannot detect changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Power {
     /// It guesses cookies, and drops, repeats, delays and trims frames.
@@ -51,7 +44,7 @@ enum Power {
     Inside,
 }
 
-/// Input: first the abilities of the adversary, then operations.
+/// Input: the abilities of the adversary, then operations.
 pub(crate) fn endpoint(bytes: &[u8]) {
     play(bytes);
 }
@@ -123,7 +116,6 @@ impl Rig {
             1 => self.send(input),
             2 => self.pass(usize::MAX),
             3 => self.pass(1),
-            // Reorders.
             4 if !self.waiting.is_empty() => {
                 let place = usize::from(input.byte()) % self.waiting.len();
                 let frame = self.waiting.remove(place);
@@ -189,7 +181,6 @@ impl Rig {
         }
     }
 
-    /// Forwards frames in order.
     fn pass(&mut self, most: usize) {
         let count = most.min(self.waiting.len());
         let frames: Vec<_> = self.waiting.drain(..count).collect();
@@ -206,8 +197,7 @@ impl Rig {
         self.transmit(&frame);
     }
 
-    /// Sends a forged frame. With [`Power::Inside`] it has the connection number and cookie of a
-    /// frame that passed.
+    /// Sends a forged frame; with [`Power::Inside`] for the connection of a frame that passed.
     fn forge(&mut self, input: &mut Input<'_>, power: Power) {
         let to = input.byte() & 1;
         let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
@@ -312,7 +302,6 @@ impl Rig {
     }
 }
 
-/// Returns the content of a message of this length.
 fn content(length: usize) -> Bytes {
     (0..length).map(|at| (at.wrapping_mul(31) ^ at >> 8 ^ length) as u8).collect()
 }

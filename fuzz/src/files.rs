@@ -84,8 +84,7 @@ pub(crate) fn failures(bytes: &[u8]) {
     }
 }
 
-/// Checks that an accepted scenario has flows, paths and connection settings, and that an error has
-/// a position and a message.
+/// Checks that an accepted scenario is usable, and that an error has a position and a message.
 pub(crate) fn scenario(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     // Files that the scenario names do not exist.
@@ -101,7 +100,6 @@ pub(crate) fn scenario(bytes: &[u8]) {
     }
 }
 
-/// Returns whether the topology is large, or the workload has many flows.
 fn is_large(settings: &Settings) -> bool {
     let product = |value: serde_json::Result<serde_json::Value>, names: &[&str]| {
         let value = value.unwrap_or_default();

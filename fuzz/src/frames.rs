@@ -26,8 +26,7 @@ pub(crate) fn frame(bytes: &[u8]) {
     believed(bytes);
 }
 
-/// Checks that a sealed frame is refused if its tag is invalid, and otherwise read without a panic
-/// and accepted by a switch.
+/// Checks that a sealed frame is refused with an invalid tag, and otherwise accepted everywhere.
 fn believed(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
     assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
@@ -55,8 +54,7 @@ fn again(bytes: &[u8]) {
     );
 }
 
-/// Checks that a frame built from the input is parsed as built, and that with one byte changed it
-/// is refused or means the same.
+/// Checks that a built frame is parsed as built, and refused or unchanged with one byte flipped.
 pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();
@@ -146,7 +144,6 @@ pub(crate) fn switch(bytes: &[u8]) {
     }
 }
 
-/// Returns a frame built from the input, or raw bytes of it.
 fn made(input: &mut Input<'_>, now_ps: u64) -> Vec<u8> {
     let kind = input.byte();
     if kind & 7 == 0 {

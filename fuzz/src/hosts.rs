@@ -1,5 +1,3 @@
-//! In-memory hosts, and frames for them.
-
 use std::net::{IpAddr, Ipv4Addr};
 
 use spray_nic::Peer;

@@ -1,6 +1,5 @@
-//! An endpoint that receives messages, and a hostile peer that sends packets with repeated numbers
-//! and missing parts, while the application reads messages late. A message must contain only what
-//! its packets wrote, and nothing of another peer.
+//! An endpoint and a hostile peer with repeated packet numbers and missing parts, while messages
+//! are read late. A message must contain only what its packets wrote.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +13,6 @@ use crate::input::Input;
 
 const US: u64 = 1_000_000;
 const FRAME: usize = 2_048;
-/// Maximum number of operations per input.
 const OPERATIONS: usize = 200;
 /// Content of the honest peer's messages, and of no other.
 const SECRET: u8 = 0xff;
@@ -91,7 +89,6 @@ impl Rig {
         rig
     }
 
-    /// Opens the peer's connection.
     fn connect(&mut self) {
         let asked = Terms {
             connection: 1,
@@ -111,7 +108,7 @@ impl Rig {
         self.transmit(&Body::Probe(Probe { token: 1, timestamp: Time::ZERO }), &[]);
     }
 
-    /// Sends a frame of the peer. Returns the first one that comes back.
+    /// Sends a frame of the peer. Returns the first answer.
     fn transmit(&mut self, body: &Body, payload: &[u8]) -> Option<Body> {
         let (connection, cookie) = self.connection;
         let common = Common { connection, cookie, ..Common::default() };

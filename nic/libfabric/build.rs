@@ -1,5 +1,4 @@
-//! Prevents unloading of the library: libfabric unloads its providers when the process ends, while
-//! threads of endpoints that were not closed still run.
+//! Keeps the library loaded: libfabric unloads providers at exit, while threads may still run.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,5 +1,4 @@
-//! Compares the public names of the published crates, with their default features, with the list
-//! `nic/api.txt`.
+//! Compares the public names of the published crates, by default features, with `nic/api.txt`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +15,6 @@ const ITEMS: [&str; 8] = ["struct", "enum", "trait", "fn", "macro", "constant", 
 /// Prefixes of rustdoc's anchors, by kind of part.
 const PARTS: [&str; 6] = ["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
 
-/// Compares the list with the items that rustdoc documents.
 pub fn check() -> Outcome {
     let (found, file) = (names()?, sh::root().join("nic/api.txt"));
     let listed = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
@@ -52,7 +50,6 @@ fn names() -> Outcome<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Adds the items in a module's folder.
 fn read(folder: &Path, module: &str, names: &mut BTreeSet<String>) -> Outcome {
     let fail = |error| Failure::of_file(folder, &error);
     for entry in fs::read_dir(folder).map_err(fail)? {
@@ -71,8 +68,7 @@ fn read(folder: &Path, module: &str, names: &mut BTreeSet<String>) -> Outcome {
     Ok(())
 }
 
-/// Returns the methods, variants, fields and so on of an item's page, without those of implemented
-/// traits.
+/// Returns the parts of an item's page, without those of implemented traits.
 fn parts(page: &str) -> BTreeSet<String> {
     let own = page.split("id=\"trait-implementations\"").next().unwrap_or_default();
     let anchors = own.split("id=\"").skip(1).filter_map(|rest| rest.split('"').next()?.split_once('.'));

@@ -22,12 +22,11 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run_where_possible("emulated NICs", nics::two)?;
     // Per target.
     steps.run("a minute of fuzzing", || fuzz::fuzz(&["--seconds", "8"].map(String::from)))?;
-    // Not required by `--no-skips`, because a system with Rust does not include them; the report
-    // lists what was not checked.
+    // Optional even with `--no-skips`, as they are not part of a Rust system; the report lists
+    // them.
     steps.run_where_installed("clippy of `benches/peers`", peers)?;
     steps.run_where_installed("the codec under Miri", prove::miri_codec)?;
-    // cargo-deny takes minutes to build, and its database is not available everywhere. A test of
-    // `xtask` checks licences and sources.
+    // Slow to build, and its database is not available everywhere. A test checks the rest offline.
     steps.run_where_installed("advisories, and licences by their texts", prove::deny)
 }
 
@@ -36,7 +35,7 @@ fn lint() -> Outcome {
     sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
 }
 
-/// Lints `benches/peers`, a separate workspace with crates that may not have been fetched.
+/// Lints `benches/peers`, a separate workspace.
 fn peers() -> Outcome {
     if sh::run(sh::cargo().args(["fetch", "--locked", "--manifest-path", demo::PEERS])).is_err() {
         return Err(Failure::unable("its crates cannot be fetched here"));
@@ -44,7 +43,6 @@ fn peers() -> Outcome {
     sh::run(sh::cargo().args(["clippy", "--locked", "--manifest-path", demo::PEERS, "--", "-D", "warnings"]))
 }
 
-/// Runs the demo as a user would.
 fn short_demo() -> Outcome {
     demo::demo(&["--bytes", "1000000"].map(String::from)).map_err(|failure| match failure.code {
         // `spray demo` also ends with 2 on wrong usage, which is no reason to skip.

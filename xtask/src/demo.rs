@@ -12,8 +12,7 @@ const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs 
     Run it as root (`sudo -E env \"PATH=$PATH\" cargo xtask ...`). Without root, `cargo xtask test` runs every test \
     that touches no kernel object, and `cargo build --release` builds `spray`, whose simulator needs no rights.";
 
-/// `cargo xtask demo [ARGUMENTS OF spray demo]`: with a quick build, which gives the same results
-/// in virtual time.
+/// `cargo xtask demo [ARGUMENTS OF spray demo]`: a quick build gives the same results.
 pub fn demo(arguments: &[String]) -> Outcome {
     let arguments = [&["demo".to_string()], arguments].concat();
     run_spray("cargo xtask demo", || compile(sh::QUICK, "tasks/spray"), &arguments)
@@ -32,7 +31,6 @@ pub fn bench() -> Outcome {
 /// A separate workspace, because only it needs the QUIC libraries.
 pub const PEERS: &str = "benches/peers/Cargo.toml";
 
-/// Builds `spray` and runs it with `arguments`.
 fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[String]) -> Outcome {
     if !sh::is_root() {
         return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));
@@ -50,8 +48,7 @@ pub fn build() -> Outcome<PathBuf> {
     compile("release", "spray")
 }
 
-/// Builds `spray` and copies it to `place` in [`target`], where other builds do not overwrite it;
-/// returns its path.
+/// Builds `spray` and copies it to `place` in [`target`], safe from other builds.
 fn compile(profile: &str, place: &str) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--profile", profile, "--package", "spray"]))?;
     let (built, kept) = (target().join(profile).join("spray"), target().join(place));
@@ -62,13 +59,11 @@ fn compile(profile: &str, place: &str) -> Outcome<PathBuf> {
     Ok(kept)
 }
 
-/// Builds an example of a package; returns its path.
 pub fn example(package: &str, name: &str) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--release", "--package", package, "--example", name]))?;
     Ok(target().join("release/examples").join(name))
 }
 
-/// Returns cargo's target folder.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sh::root().join("target"), Into::into)
 }

@@ -1,5 +1,4 @@
-//! Distribution without cargo: a static program as a tarball, a Debian package and a container
-//! image.
+//! Distribution without cargo: a static program as tarball, Debian package and container image.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,6 @@ const STATIC: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TOOLS: [Package; 2] = [&["dpkg-dev"], &["podman"]];
 
-/// Services in `deploy/systemd`.
 const UNITS: [&str; 3] = ["spray-recv@.service", "spray-serve@.service", "spray-tunnel@.service"];
 
 /// `cargo xtask dist`: writes all of them to `target/dist`, and prints their paths.
@@ -34,15 +32,13 @@ pub fn dist() -> Outcome {
     Ok(())
 }
 
-/// Builds a static `spray`.
 fn program(folder: &Path) -> Outcome<PathBuf> {
     let mut build = sh::cargo();
     build
         .args(["build", "--release", "--package", "spray", "--target", TARGET])
         .arg("--target-dir")
         .arg(folder.join("build"));
-    // A static glibc has no `dlsym`, which `getrandom` needs to find the system call: it would read
-    // /dev/random, which containers may lack.
+    // A static glibc has no `dlsym`, without which `getrandom` would read /dev/random.
     sh::run(build.env(STATIC, "-Ctarget-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\""))?;
     Ok(folder.join("build").join(TARGET).join("release/spray"))
 }
@@ -100,8 +96,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     write(&doc.join("copyright"), &licences.join("\n\n"))
 }
 
-/// Builds the libfabric provider, for `FI_PROVIDER_PATH`. It is loaded by a program's libfabric,
-/// with the C library of that program.
+/// Builds the libfabric provider, for `FI_PROVIDER_PATH`, with the C library of this system.
 fn install_provider(stage: &Path) -> Outcome {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
     let (library, folder) = (target().join("release/libspray_fi.so"), stage.join("usr/lib/spray"));
@@ -109,7 +104,6 @@ fn install_provider(stage: &Path) -> Outcome {
     sh::run(Command::new("install").args(["-m", "644", "--strip"]).args([&library, &folder]))
 }
 
-/// Packs the staged files into one relocatable folder.
 fn tarball(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (name, file) =
         (format!("spray-{VERSION}-x86_64-linux"), folder.join(format!("spray-{VERSION}-x86_64-linux.tar.gz")));

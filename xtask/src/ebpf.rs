@@ -1,8 +1,5 @@
-//! Builds the XDP programs in `ebpf/` into the objects in the repository, and compares those with
-//! their sources.
-//!
-//! Objects contain no paths of the clone or the machine: every clone gives the same bytes with the
-//! same compiler and linker.
+//! Builds the XDP programs in `ebpf/` into the objects in the repository, and compares them.
+//! Objects contain no paths, so that every clone gives the same bytes with the same tools.
 
 mod record;
 
@@ -29,8 +26,7 @@ enum Compiler {
     Nightly,
 }
 
-/// `cargo xtask build-ebpf`: rebuilds the objects in the repository, and the record of their
-/// sources.
+/// `cargo xtask build-ebpf`: rebuilds the objects in the repository, and their record.
 pub fn build() -> Outcome {
     let toolchain = compile()?;
     for (name, kept) in OBJECTS {
@@ -43,8 +39,8 @@ pub fn build() -> Outcome {
     record::write(&toolchain, &sources()?)
 }
 
-/// Rebuilds the objects and compares them byte by byte with those in the repository. With another
-/// compiler or linker than the recorded one they differ, and are only loaded.
+/// Rebuilds the objects and compares them with those in the repository. Without the recorded tools
+/// they differ, and are only loaded.
 pub fn compare() -> Outcome {
     let toolchain = compile()?;
     let recorded = record::toolchain()?;
@@ -67,7 +63,6 @@ pub fn compare() -> Outcome {
     Ok(())
 }
 
-/// Loads the built objects, for the kernel's verifier.
 fn load() -> Outcome {
     if !sh::is_root() {
         println!("without root they are not loaded either");
@@ -77,8 +72,7 @@ fn load() -> Outcome {
     sh::run(sh::cargo().args(example).arg(folder()))
 }
 
-/// Builds all objects into [`folder`], with BTF as the only debugging information. Returns the
-/// versions of the tools.
+/// Builds all objects into [`folder`], with BTF only. Returns the versions of the tools.
 fn compile() -> Outcome<String> {
     setup::for_kernel_programs()?;
     let compiler = compiler()?;
@@ -102,11 +96,8 @@ fn compile() -> Outcome<String> {
     toolchain(compiler)
 }
 
-/// Acts as the compiler if cargo calls this program in its place, and keeps the machine's paths out
-/// of objects.
-///
-/// The path of a crate enters cargo's metadata hash, thus symbol names, and those determine the
-/// order of functions.
+/// Acts as the compiler if cargo calls this program in its place: replaces cargo's metadata hash,
+/// which has paths of the machine and determines symbol names and the order of functions.
 pub fn as_rustc() -> Option<ExitCode> {
     let root = PathBuf::from(std::env::var_os(AS_RUSTC)?);
     let mut arguments = std::env::args().skip(1);
@@ -137,8 +128,7 @@ fn remaps(rustc: &str, root: &Path) -> Vec<String> {
     remaps
 }
 
-/// Returns our sources that the compiler read, relative to the root, with their manifests and the
-/// lock file.
+/// Returns our sources that the compiler read, relative to the root, manifests and lock file.
 fn sources() -> Outcome<Vec<String>> {
     let root = format!("{}/", sh::root().display());
     let mut sources = vec!["ebpf/Cargo.lock".to_string()];
@@ -156,7 +146,6 @@ fn sources() -> Outcome<Vec<String>> {
     Ok(sources)
 }
 
-/// Returns the versions of all tools that determine the bytes of objects, one per line.
 fn toolchain(compiler: Compiler) -> Outcome<String> {
     let rustc = match compiler {
         Compiler::Debian => sh::capture(DEBIAN_RUSTC, &["--version"]),
@@ -185,12 +174,10 @@ fn target() -> PathBuf {
     folder().join("build")
 }
 
-/// Cargo's output folder for the programs, with all debugging information.
 fn release() -> PathBuf {
     target().join(TARGET).join("release")
 }
 
-/// The folder for rebuilt objects.
 fn folder() -> PathBuf {
     sh::root().join("target/ebpf")
 }
@@ -205,8 +192,7 @@ fn has_debians() -> bool {
         && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core)
 }
 
-/// Returns the compiler of this machine. Debian's, which built the objects in the repository, takes
-/// precedence.
+/// Returns Debian's compiler, which built the objects in the repository, or a nightly.
 fn compiler() -> Outcome<Compiler> {
     match (has_debians(), sh::has_nightly()) {
         (true, _) => Ok(Compiler::Debian),
@@ -233,8 +219,7 @@ impl Compiler {
             }
             Self::Debian => {
                 let mut command = sh::cargo();
-                // The atomics are core_intrinsics, which a release compiler allows only with this
-                // variable.
+                // Allows core_intrinsics, which the atomics are, with a release compiler.
                 command.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
                 command
             }

@@ -1,5 +1,4 @@
-//! Coverage-guided fuzzing of the targets in `fuzz/` with libFuzzer, built with the stable
-//! compiler.
+//! Coverage-guided fuzzing of the targets in `fuzz/` with libFuzzer and the stable compiler.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +10,7 @@ use crate::sh::{self, Failure, Outcome};
 const TARGETS: [&str; 9] =
     ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint", "messages"];
 const SECONDS: u64 = 60;
-/// Instrumentation of edges and comparisons. Safe code needs no address sanitizer, which would
-/// require a nightly.
+/// Instrumentation of edges and comparisons; safe code needs no address sanitizer.
 const FLAGS: [&str; 9] = [
     "--cfg",
     "fuzzing",
@@ -25,9 +23,8 @@ const FLAGS: [&str; 9] = [
     "-Ccodegen-units=1",
 ];
 
-/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all, each for this time. `cargo
-/// xtask fuzz --into FOLDER` only copies a program per target there, for continuous fuzzing
-/// services (`.clusterfuzzlite`).
+/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all. With `--into FOLDER` only
+/// puts a program per target there, for continuous fuzzing (`.clusterfuzzlite`).
 pub fn fuzz(arguments: &[String]) -> Outcome {
     if let [flag, folder] = arguments
         && flag == "--into"
@@ -48,8 +45,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome {
     }
 }
 
-/// Copies the program into a folder once per target; each copy runs the target that it is named
-/// after.
+/// Copies the program once per target; each copy runs the target in its name.
 fn put_into(folder: &Path) -> Outcome {
     let program = build()?;
     TARGETS.iter().try_for_each(|target| {
@@ -95,8 +91,7 @@ fn build() -> Outcome<std::path::PathBuf> {
     Ok(folder.join(host).join(sh::QUICK).join("guided"))
 }
 
-/// Runs a target from its corpus in the repository and the inputs that earlier runs found. Returns
-/// whether it passed.
+/// Runs a target from its corpus and the inputs of earlier runs. Returns whether it passed.
 fn run(program: &Path, target: &str, seconds: u64) -> Outcome<bool> {
     let root = sh::root();
     let (grown, found) = (root.join("target/fuzz/corpus").join(target), root.join("target/fuzz/found"));

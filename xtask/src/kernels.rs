@@ -1,5 +1,5 @@
-//! Tests on other kernels: boots Debian's in QEMU, loads every program and sends real packets, also
-//! over zero-copy sockets if the kernel's virtio driver supports them. Needs neither KVM nor root.
+//! Boots Debian's kernels in QEMU, loads every program and sends real packets, also over zero-copy
+//! sockets if the virtio driver supports them. Needs neither KVM nor root.
 
 use std::path::{Path, PathBuf};
 
@@ -20,12 +20,9 @@ const SHORT_SECONDS: u32 = 180;
 const DEMO_SECONDS: u32 = 1200;
 /// Versions that are tried by default: the oldest that Debian has, its stable ones, the newest.
 const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
-/// The oldest supported kernel, as in `spray doctor`. Older ones reject pointer parameters of
-/// functions.
+/// The oldest supported kernel, as in `spray doctor`. Older ones reject pointer parameters.
 const OLDEST: [u32; 2] = [5, 15];
-/// The QEMU package of this machine.
 const QEMU: [crate::setup::Package; 1] = [&["qemu-system-x86"]];
-/// The kernel in `cargo xtask ci`.
 const IN_TESTS: &str = "6.1";
 const ITS_SUITE: &str = "bookworm";
 
@@ -48,8 +45,7 @@ pub fn kernels(versions: &[String]) -> Outcome {
     if missing.is_empty() { Ok(()) } else { Err(Failure::unable(missing.join("; "))) }
 }
 
-/// The part of `cargo xtask ci`: a short run on one other kernel. Fails with 2, a skip, if it is
-/// not possible here.
+/// A short run on one other kernel. Fails with 2, a skip, if it is not possible here.
 pub fn one_other() -> Outcome {
     let not_here = |failure: Failure| Failure::unable(failure.message);
     vm::provide(&QEMU).map_err(not_here)?;
@@ -88,7 +84,6 @@ fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, run: &str, seconds
         seconds,
     };
     let row = machine.boot(&kernel.release, &steps, &folder.join("console.txt"));
-    // Frees some hundred megabytes.
     let _ = std::fs::remove_dir_all(kernel.folder());
     row
 }

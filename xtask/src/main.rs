@@ -117,8 +117,7 @@ fn results() -> Outcome {
     std::fs::write(&document, text).map_err(|error| Failure::of_file(&document, &error))
 }
 
-/// Runs the papers' figures at quick size, except those that the document has at full size. Takes
-/// ten minutes.
+/// Runs the papers' figures at quick size, except those the document has at full size: ten minutes.
 fn figures() -> Outcome {
     let (root, spray) = (sh::root(), demo::build()?);
     let mut command = Command::new(spray);
@@ -126,8 +125,7 @@ fn figures() -> Outcome {
     sh::run(command.arg("--markdown").arg(root.join("docs/results/papers.md")))
 }
 
-/// Compares the simulator with the published ones: all rows into `target/fidelity`, a summary into
-/// the document. Takes a minute or two.
+/// Compares the simulator with the published ones, which takes a minute or two.
 fn fidelity() -> Outcome {
     let test = ["test", "--release", "--package", "spray-experiments", "--test", "scenarios", "--"];
     sh::run(sh::cargo().args(test).args(["--ignored", "--exact", "--nocapture", "fidelity::document"]))

@@ -46,8 +46,8 @@ const STEPS_IN_TESTS: [&str; 4] = ["doctor", "copy", "zero_copy", "switch"];
 /// More than the sum of the time limits of all steps.
 const SECONDS: u32 = 420;
 
-/// `cargo xtask nics [NAME..]`: tries the rows with these name prefixes, or all.
-/// `docs/results/nics.md` gets these and, from saved consoles, the last results of the others.
+/// `cargo xtask nics [NAME..]`: tries the rows with these prefixes, or all. The document gets the
+/// last results of all rows from saved consoles.
 pub fn nics(names: &[String]) -> Outcome {
     let chosen = |row: &&Kind| names.is_empty() || names.iter().any(|name| row.name.starts_with(name.as_str()));
     let kinds: Vec<&Kind> = ROWS.iter().filter(chosen).collect();
@@ -61,8 +61,7 @@ pub fn nics(names: &[String]) -> Outcome {
     sh::fill("docs/results/nics.md", "rows", &format!("On Linux {}:\n\n{}", rig.release, table("NIC", &COLUMNS, &rows)))
 }
 
-/// The part of `cargo xtask ci`: files over two drivers. Fails with 2, a skip, if it is not
-/// possible here.
+/// Sends files over two drivers. Fails with 2, a skip, if it is not possible here.
 pub fn two() -> Outcome {
     let rig = Rig::new(false).map_err(|failure| Failure::unable(failure.message))?;
     let kinds = ROWS.iter().filter(|row| IN_TESTS.contains(&row.name));
@@ -80,7 +79,6 @@ struct Rig {
 }
 
 impl Rig {
-    /// Downloads, unpacks and builds. With `bare` includes the program for bare frames.
     fn new(bare: bool) -> Outcome<Self> {
         vm::provide(&[&["iproute2"]])?;
         try_wires()?;
@@ -94,12 +92,10 @@ impl Rig {
         let content = Content { kernel: &kernel, programs: &programs, tools: &tools, files: &files, script };
         initrd::write(&initrd, &content)?;
         std::fs::copy(&kernel.image, &image).map_err(|error| Failure::of_file(&image, &error))?;
-        // Frees half a gigabyte.
         let _ = std::fs::remove_dir_all(kernel.folder());
         Ok(Self { tools, image, initrd, release: kernel.release })
     }
 
-    /// Runs the steps on two NICs of a kind, and saves the console.
     fn try_kind(&self, kind: &Kind, steps: &[&str], consoles: &Path) -> Outcome<Row> {
         let machine = Machine {
             tools: &self.tools,
@@ -128,7 +124,6 @@ fn folder() -> PathBuf {
     sh::root().join("target/nics")
 }
 
-/// Returns the programs that the script calls, by path.
 fn programs(tools: &Tools, folder: &Path, bare: bool) -> Outcome<Vec<(&'static str, PathBuf)>> {
     let mut programs = vec![("sbin/ip", tools.program("ip")), ("sbin/ethtool", tools.program("ethtool"))];
     // Stripped, because the initrd is unpacked into the memory of the virtual machine.

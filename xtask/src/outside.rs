@@ -14,7 +14,6 @@ mod pair;
 /// `spray-nic` and its dependencies in the workspace.
 const PACKAGES: [&str; 3] = ["spray-wire", "spray-core", "spray-nic"];
 
-/// A folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -25,7 +24,6 @@ impl Drop for Folder {
     }
 }
 
-/// A server that is killed when dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -35,12 +33,11 @@ impl Drop for Server {
     }
 }
 
-/// Packages [`PACKAGES`], and runs the example of the README and the packaged example `echo` in a
-/// new project outside the tree: in memory, and as root between two network namespaces.
+/// Runs the example of the README and `echo` from packages, in a new project outside the tree: in
+/// memory, and as root between two network namespaces.
 pub fn check() -> Outcome {
     let mut package = sh::cargo();
-    // `--no-verify`, because verification builds each package alone, and the project below builds
-    // them all.
+    // Verification would build each package alone; the project below builds them all.
     package.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
     sh::run(package.args(PACKAGES.iter().flat_map(|name| ["--package", name])))?;
 
@@ -64,13 +61,12 @@ fn over_veth(echo: &Path) -> Outcome {
     sh::run(pair.command(0, echo).args(["client", "eth0", "10.78.0.2"]))
 }
 
-/// Creates a project with `spray-nic` from its package, and other crates at the versions in
-/// `Cargo.lock`.
+/// Creates a project with `spray-nic` from its package, and the workspace's `Cargo.lock`.
 fn make(project: &Path) -> Outcome {
     fs::create_dir_all(project.join("src")).map_err(|error| Failure::of_file(project, &error))?;
     for name in PACKAGES {
         let file = target().join("package").join(format!("{}.crate", versioned(name)));
-        // Files in packages have old timestamps: without `-m` cargo would consider an earlier build
+        // `-m`, because with the old timestamps in packages cargo would consider earlier builds
         // fresh.
         sh::run(Command::new("tar").arg("-xmzf").arg(file).arg("-C").arg(project))?;
     }
@@ -95,7 +91,6 @@ fn versioned(name: &str) -> String {
     format!("{name}-{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Returns the only Rust block in the README.
 fn readme_example() -> Outcome<String> {
     let file = sh::root().join("README.md");
     let text = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;

@@ -1,12 +1,10 @@
-//! The two halves of `spray` separately: the simulator, which runs anywhere, and the commands for
-//! real machines.
+//! The two halves of `spray` separately: the portable simulator, and the commands on Linux.
 
 use crate::sh::{self, Failure, Outcome};
 
 /// Crates that require Linux or a C library.
 const LINUX_ONLY: [&str; 7] =
     ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-switch", "spray-testbed"];
-/// Crates of the laboratory.
 const LABORATORY: [&str; 8] = [
     "parquet",
     "plotters",
@@ -18,8 +16,8 @@ const LABORATORY: [&str; 8] = [
     "spray-testbed",
 ];
 
-/// Checks `spray-nic` as published; `spray` with only the feature `lab`, without crates of
-/// [`LINUX_ONLY`]; and with only `xdp`, without crates of [`LABORATORY`].
+/// Checks `spray-nic`; `spray` with only `lab`, without [`LINUX_ONLY`]; with only `xdp`, without
+/// [`LABORATORY`].
 pub fn check() -> Outcome {
     let alone =
         ["clippy", "--profile", sh::QUICK, "--package", "spray-nic", "--package", "spray-core", "--", "-D", "warnings"];
@@ -42,7 +40,6 @@ fn check_alone(feature: &str, unwanted: &[&str]) -> Outcome {
     }
 }
 
-/// Returns the crates with these names in the output of `cargo tree`.
 fn those_in<'a>(tree: &'a str, names: &[&str]) -> Vec<&'a str> {
     let mut found: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     found.retain(|name| names.contains(name));

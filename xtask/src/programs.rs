@@ -42,11 +42,9 @@ const PROGRAMS: [Program; 11] = [
 const FOR_FABTESTS: &[Package] =
     &[&["libfabric-dev"], &["libfabric-bin"], &["autoconf"], &["automake"], &["libtool"], &["make"], &["gcc"]];
 const FOR_TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
-/// Tries the package of `cargo xtask dist`.
 const PACKAGES: &str = "packages";
 
-/// `cargo xtask programs [NAME..]`: tries the programs with these name prefixes, or all, and writes
-/// their results to `docs/results/programs.md`.
+/// `cargo xtask programs [NAME..]`: tries the programs with these prefixes, or all.
 pub fn programs(names: &[String]) -> Outcome {
     let chosen =
         |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));
@@ -87,7 +85,6 @@ impl Program {
             sh::run(Command::new(python.join("bin/python3")).args(install).args(self.python))?;
         }
         let work = folder().join(self.name).join("work");
-        // Removes leftovers of the last run.
         drop(std::fs::remove_dir_all(&work));
         std::fs::create_dir_all(&work).map_err(|error| Failure::of_file(&work, &error))?;
         let (here, bin) = (sh::root().join("xtask/src/programs"), python.join("bin"));
@@ -136,8 +133,8 @@ fn roots() -> Outcome {
     crate::dist::dist()?;
     let roots = folder().join("packages/roots");
     std::fs::create_dir_all(&roots).map_err(|error| Failure::of_file(&roots, &error))?;
-    // Ubuntu's signing keys are not in Debian. All its releases use the script of `gutsy`, which
-    // has their mirror.
+    // Debian lacks Ubuntu's keys. All its releases use the script of `gutsy`, which has their
+    // mirror.
     let systems: [(&str, &[&str], &[&str]); 2] =
         [("trixie", &[], &[]), ("noble", &["--no-check-gpg"], &["", "/usr/share/debootstrap/scripts/gutsy"])];
     for (system, how, from) in systems {
@@ -152,7 +149,6 @@ fn roots() -> Outcome {
     Ok(())
 }
 
-/// Returns the folder with fabtests' sources.
 fn sources() -> Option<PathBuf> {
     std::env::var_os("FABTESTS").map(PathBuf::from).filter(|folder| folder.join("autogen.sh").exists())
 }

@@ -1,12 +1,10 @@
-//! Checks with tools outside of Rust's stable toolchain. A missing tool is reported with its
-//! installation.
+//! Checks with tools outside of Rust's stable toolchain.
 
 use std::process::Command;
 
 use crate::sh::{self, Failure, Outcome};
 
-/// Packages, and the filters of tests that Miri runs within minutes: no exhaustive tests of the
-/// codec, no whole transfers.
+/// Packages, with filters for tests that Miri runs within minutes: no exhaustive ones or transfers.
 const MIRI: [(&str, &str); 2] = [
     (
         "spray-wire",
@@ -48,8 +46,7 @@ fn miri_of(package: &str, filters: &str, cases: &str) -> Outcome {
     for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
         cargo.env_remove(name);
     }
-    // Miri is a thousand times slower, so properties have few `cases`. Isolation is disabled for
-    // proptest's regression files.
+    // Few `cases`, because Miri is a thousand times slower; no isolation, for regression files.
     cargo.env("PROPTEST_CASES", cases).env("MIRIFLAGS", "-Zmiri-disable-isolation");
     cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));
     sh::run(&mut cargo)

@@ -6,13 +6,11 @@ use crate::demo;
 use crate::sh::{self, Failure, Outcome};
 
 const PAGE: &str = "docs/results/real-network.md";
-/// Bytes per transfer.
 const BYTES: &str = "64000000";
 /// Queues of routers: the limit in bytes, and the marking threshold, which is far below it.
 const MARKED: &str = "250000:60000";
 const UNMARKED: [(&str, &str); 4] =
     [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000"), ("250 kB, RED", "250000/60000")];
-/// Rounds on other networks.
 const OTHER_ROUNDS: &str = "1";
 /// Name, bytes per transfer, and the queues of routers.
 const OTHER_NETWORKS: [(&str, &str, &str); 3] = [
@@ -64,8 +62,7 @@ pub fn real_network(arguments: &[String]) -> Outcome {
     sh::fill(PAGE, "beside", &over_routers("fairness", &spray, &[BYTES, BESIDE_ROUNDS, BESIDE_QUEUES, "all"])?)
 }
 
-/// Runs an example of `spray-tests` that transfers files over plain Linux routers; returns its
-/// output.
+/// Runs an example of `spray-tests` with plain Linux routers; returns its output.
 fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<String, Failure> {
     let mut command = sh::cargo();
     command

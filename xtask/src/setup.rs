@@ -1,5 +1,4 @@
-//! Checks required packages. As root on Debian and Ubuntu installs missing ones, elsewhere names
-//! them.
+//! Checks required packages. As root on Debian and Ubuntu installs missing ones.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,7 +29,6 @@ const FOR_TESTS: [Package; 3] = [&["tshark"], &["libfabric-bin"], &["libfabric-d
 /// The same, with half a gigabyte. Ubuntu has chromium only as a snap.
 const LARGE_FOR_TESTS: [Package; 3] = [&["chromium"], &["prometheus"], &["python3-venv"]];
 
-/// Checks the requirements of a build, and installs missing packages if possible.
 pub fn setup() -> Outcome {
     check_rustc()?;
     if has_apt() {
@@ -57,8 +55,7 @@ pub fn for_kernel_programs() -> Outcome {
     sh::run(&mut install).map_err(advise)
 }
 
-/// Installs third-party programs for tests; with `all` also the large ones. Does not fail, because
-/// tests skip without them.
+/// Installs third-party programs for tests, which skip without them; with `all` also large ones.
 pub fn for_tests(all: bool) {
     let large: &[Package] = if all { &LARGE_FOR_TESTS } else { &[] };
     for package in FOR_TESTS.iter().chain(large) {
@@ -82,7 +79,6 @@ fn polars() -> Outcome {
     sh::run(Command::new(own.join("python3")).args(["-m", "pip", "install", "--quiet", "polars"]))
 }
 
-/// The programs of the virtual environment.
 fn python() -> PathBuf {
     sh::root().join("target/python/bin")
 }
@@ -111,7 +107,6 @@ fn has_bpf_linker() -> bool {
     candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
 }
 
-/// Returns cargo's home folder.
 pub fn cargo_home() -> PathBuf {
     let home = || std::env::home_dir().unwrap_or_default().join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The reason for the end of a task.
 #[derive(Debug)]
 pub struct Failure {
     pub message: String,
@@ -61,22 +60,19 @@ pub fn fill(document: &str, name: &str, text: &str) -> Outcome {
 /// The profile of the demo, the tests and the linters; see the workspace's manifest.
 pub const QUICK: &str = "quick";
 
-/// Returns a command for the cargo that runs this task, in the root.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
 }
 
-/// Runs a command to the end in this terminal.
 pub fn run(command: &mut Command) -> Outcome {
     let shown = announce(command);
     let status = command.status().map_err(|error| not_started(&shown, &error))?;
     if status.success() { Ok(()) } else { Err(ended(&shown, status)) }
 }
 
-/// Runs a command to the end, showing its output and passing each line to `each`; returns whether
-/// it succeeded.
+/// Runs a command, showing its output and passing each line to `each`; returns its success.
 pub fn run_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Outcome<bool> {
     read_lines(command, |line| {
         println!("{line}");
@@ -108,7 +104,6 @@ pub fn has_nightly() -> bool {
     nightly().is_some_and(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").is_dir())
 }
 
-/// Returns the folder of the rustup nightly, if there is one.
 pub fn nightly() -> Option<PathBuf> {
     capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).map(PathBuf::from)
 }

@@ -13,8 +13,7 @@ pub struct Steps {
     unchecked: Vec<String>,
 }
 
-/// Runs `task`, then prints the durations of its steps and the skipped ones in any case. With
-/// `no_skips` a skip is a failure.
+/// Runs `task`, then prints the durations of its steps and the skipped ones, also on failure.
 pub fn timed<T>(no_skips: bool, task: impl FnOnce(&mut Steps) -> Outcome<T>) -> Outcome<T> {
     let mut steps = Steps::default();
     let outcome = task(&mut steps);
@@ -57,14 +56,12 @@ impl Steps {
         skip_into(&mut self.skipped, name, outcome)
     }
 
-    /// The same for a step that needs a tool outside of Rust: it may be missing with `--no-skips`,
-    /// and the report lists it as not checked.
+    /// The same for a tool outside of Rust, which may be missing even with `--no-skips`.
     pub fn run_where_installed(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
         let outcome = self.run(name, part);
         skip_into(&mut self.unchecked, name, outcome)
     }
 
-    /// Returns a line per step, for their sum, and for skipped ones.
     fn report(&self) -> String {
         let line = |name: &str, time: Duration| format!("{:>7.1} s  {name}\n", time.as_secs_f64());
         let mut text: String = self.done.iter().map(|(name, time)| line(name, *time)).collect();

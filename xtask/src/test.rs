@@ -24,7 +24,6 @@ pub fn test(arguments: &[String]) -> Outcome {
     steps::refuse_skips(no_skips, tally.skipped.len())
 }
 
-/// Returns whether all tests passed.
 fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
     steps.run("set-up", setup::setup)?;
     steps.run("what tests need", || {
@@ -64,8 +63,7 @@ fn build() -> Outcome<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// Runs the binaries in sequence, and concurrently those of [`COMPUTING`], which use the time that
-/// the others wait.
+/// Runs the binaries in sequence, concurrently with those of [`COMPUTING`] at idle priority.
 fn side_by_side(binaries: &[Binary], tally: &Mutex<&mut Tally>) -> Outcome<bool> {
     let (computing, others): (Vec<_>, Vec<_>) = binaries.iter().partition(|binary| binary.computes());
     let run = |binaries: Vec<&Binary>| {
@@ -105,8 +103,8 @@ impl Binary {
         COMPUTING.contains(&self.name.as_str())
     }
 
-    /// Runs the binary; returns whether all tests passed. Shows the output line by line, or at the
-    /// end for [`COMPUTING`].
+    /// Returns whether all tests passed. Shows the output line by line; of [`COMPUTING`] at the
+    /// end.
     fn run(&self, tally: &Mutex<&mut Tally>) -> Outcome<bool> {
         let mut command = Command::new(&self.executable);
         if self.computes() {
@@ -140,13 +138,11 @@ fn add(tally: &Mutex<&mut Tally>, line: &str) {
 fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = sh::cargo();
     cargo.args(["test", "--profile", sh::QUICK, "--workspace"]).args(arguments).env("PATH", setup::path());
-    // Tests that run the workspace's programs need not build them.
     cargo.env("SPRAY_ALL_BUILT", "1");
     cargo
 }
 
-/// Runs tests that take minutes: ten million packets instead of one in the search for reordering,
-/// four times as many mutations of inputs, a million connections, days of virtual time.
+/// Runs tests that take minutes: more packets, more mutations of inputs, days of virtual time.
 pub fn slow() -> Outcome {
     sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
     sh::run(&mut cargo(&["--test", "soak", "--", "--ignored"]))?;
@@ -170,7 +166,6 @@ fn format() -> Outcome {
     sh::run(sh::cargo().args(["fmt", "--all", "--check", "--manifest-path", "ebpf/Cargo.toml"]))
 }
 
-/// Builds the documentation of all members, with warnings as errors.
 pub fn doc() -> Outcome {
     sh::run(
         sh::cargo()
@@ -179,8 +174,7 @@ pub fn doc() -> Outcome {
     )
 }
 
-/// Reasons of ignored tests that run elsewhere: in another test, in `cargo xtask ci`, or as a
-/// measurement.
+/// Reasons of ignored tests that run in another test, in `cargo xtask ci`, or as a measurement.
 const RUN_ELSEWHERE: [&str; 4] = [
     "ignored, run in a process of its own",
     "ignored, cargo xtask ci runs it",
@@ -194,7 +188,6 @@ struct Tally {
     passed: u64,
     failed: u64,
     ignored: u64,
-    /// Ignored tests that run elsewhere.
     elsewhere: u64,
     /// As `test: reason`.
     skipped: Vec<String>,
@@ -222,7 +215,6 @@ impl Tally {
         }
     }
 
-    /// Returns the outcome of a step that not every machine supports.
     fn outcome(&self, ended_well: bool) -> Outcome {
         match self.skipped.first() {
             _ if !ended_well || self.failed > 0 => Err(Failure::failed("tests failed, see above")),

@@ -1,7 +1,5 @@
-//! Virtual machines without KVM, disk and network access: Debian's kernels in QEMU with a generated
-//! file system.
-//!
-//! Packages are downloaded with a private configuration of apt, and unpacked without installation.
+//! Virtual machines without KVM, disk and network: Debian's kernels in QEMU. Packages are
+//! downloaded with a private configuration of apt, and unpacked without installation.
 
 pub mod boot;
 pub mod initrd;
@@ -27,13 +25,12 @@ pub fn provide(more: &[setup::Package]) -> Outcome {
     setup::provide(&[&TOOLS, more].concat())
 }
 
-/// Strips debugging information from a copy of a program; returns its path.
+/// Strips debugging information from a copy of a program.
 pub fn stripped(program: &Path, into: &Path) -> Outcome<PathBuf> {
     sh::run(Command::new("strip").arg("--strip-debug").arg(program).arg("-o").arg(into))?;
     Ok(into.into())
 }
 
-/// Creates an empty folder.
 pub fn fresh(folder: &Path) -> Outcome<PathBuf> {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).map_err(|error| Failure::of_file(folder, &error))?;

@@ -1,4 +1,3 @@
-//! UDP and TCP of the kernel.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -109,8 +108,7 @@ pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outc
     Ok(arrivals.outcome())
 }
 
-/// Sends requests for `duration`, which the other end answers. A lost message counts with the time
-/// it cost.
+/// Sends requests for `duration`. A lost message counts with the time it cost.
 fn exchange<T: Sync>(
     duration: Duration,
     [asking, answering]: [&T; 2],

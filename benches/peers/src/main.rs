@@ -1,6 +1,6 @@
-//! Throughput of the kernel's UDP and TCP and of QUIC libraries over a veth pair, and round-trip
-//! times of 64 bytes: `cargo run --release -- [SECONDS [ROUNDS [PAYLOAD_BYTES]]]` as root. Compare
-//! with `spray bench veth`, run just before and after.
+//! Throughput and round-trip times of the kernel's UDP and TCP and of QUIC libraries over veth:
+//! `cargo run --release -- [SECONDS [ROUNDS [PAYLOAD_BYTES]]]` as root. Compare with `spray bench
+//! veth`.
 #![expect(clippy::disallowed_methods, reason = "measurements")]
 
 mod kernel;
@@ -36,7 +36,6 @@ pub struct Terms {
     pub asks: bool,
 }
 
-/// Bytes of a request and its answer.
 pub const REQUEST_BYTES: usize = 64;
 
 #[derive(Debug, Default)]

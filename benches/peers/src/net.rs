@@ -1,4 +1,3 @@
-//! Two network namespaces joined by a veth pair, and threads in them.
 
 use std::fs::File;
 use std::io;
@@ -46,12 +45,10 @@ impl Pair {
         })
     }
 
-    /// Opens a UDP socket on each side.
     pub fn udp(&self) -> io::Result<[UdpSocket; 2]> {
         Ok([self.within(0, || UdpSocket::bind("10.0.0.1:0"))?, self.within(1, || UdpSocket::bind("10.0.0.2:0"))?])
     }
 
-    /// Opens both ends of a TCP connection.
     pub fn tcp(&self) -> io::Result<[TcpStream; 2]> {
         let listener = self.within(1, || TcpListener::bind("10.0.0.2:0"))?;
         let to = listener.local_addr()?;
@@ -104,8 +101,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Returns the busy time of all CPUs together since boot: user, nice, system, irq and softirq. The
-/// resolution is 10 ms.
+/// Returns the busy time of all CPUs since boot in 10 ms steps: user, nice, system, irq, softirq.
 pub fn busy() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat")?;
     let columns: Vec<u64> = text.lines().next().unwrap_or_default().split_whitespace().flat_map(str::parse).collect();

@@ -23,22 +23,18 @@ pub enum Library {
     S2n,
 }
 
-/// Maximum overhead of QUIC in a packet.
 const OVERHEAD_BYTES: u16 = 60;
 /// Headers of IPv4 and UDP, which s2n-quic includes in the MTU.
 const HEADER_BYTES: u16 = 28;
-/// Name in the certificate.
 const SERVER: &str = "peers";
 /// Flow control window, large enough not to limit.
 const WINDOW_BYTES: u32 = 16 << 20;
 /// Interval at which the receiving end checks whether the sending one has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A stream of either library.
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 type Opened = (Box<dyn Duplex>, Box<dyn std::any::Any>);
-/// A self-signed certificate, the only one that the client trusts.
 type Certificate = rcgen::CertifiedKey<rcgen::KeyPair>;
 
 pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::Result<Outcome> {
@@ -80,7 +76,6 @@ pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::R
     Ok(Outcome { round_trips, ..arrivals.outcome() })
 }
 
-/// Runs `work` on this thread only.
 fn block_on<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

@@ -1,5 +1,4 @@
-//! Bare frames over two devices, without acknowledgements, checks or copies: the upper bound for a
-//! transport over the same devices.
+//! Bare frames over two devices: the upper bound for a transport over the same devices.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,24 +22,20 @@ const STALL: Duration = Duration::from_millis(2);
 /// The frames and the pace of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct BareConfig<'a> {
-    /// The whole frame with its Ethernet header, no longer than the sender's
-    /// [`max_frame`](spray_nic::device::Device::max_frame). Over a switch it must be forwardable.
+    /// The whole frame, no longer than [`max_frame`](Device::max_frame) of the sender.
     pub template: &'a [u8],
     /// The time to send for.
     pub duration: Duration,
-    /// Maximum number of frames in flight, at least 1: the ring of veth holds 256 and drops further
-    /// ones.
+    /// Maximum number of frames in flight, at least 1. The ring of veth holds 256.
     pub window: u32,
     /// Scheduling of the sending and the receiving thread.
     pub threads: [DriverOptions; 2],
 }
 
-/// Sends copies of the template from `sender` to `receiver` for the configured time, and counts the
-/// frames of its length that arrive.
+/// Sends copies of the template, and counts the frames of its length that arrive.
 ///
 /// # Errors
-/// When a device fails, or the template is longer than the sender accepts
-/// ([`io::ErrorKind::InvalidInput`]).
+/// When a device fails, or the template is too long ([`io::ErrorKind::InvalidInput`]).
 pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConfig<'_>) -> io::Result<Throughput> {
     let bytes = config.template.len();
     if bytes > sender.max_frame() {
@@ -88,7 +83,6 @@ impl<'a, D: Device> Source<'a, D> {
         Ok(self.sent)
     }
 
-    /// Discards incoming frames, such as neighbour discovery.
     fn discard_arrivals(&mut self) -> io::Result<()> {
         self.device.receive(&mut self.arrivals, BATCH)?;
         for arrival in self.arrivals.drain(..) {
@@ -145,9 +139,8 @@ fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received:
     }
 }
 
-/// Sends requests for `duration`, which are answered at once, and returns the round-trip times.
-/// `frames` are those of each direction, of equal length; the message is at their end. A lost
-/// request counts with the time until the next one.
+/// Sends requests for `duration`, which are answered at once, and returns the round-trip times. The
+/// message is at the end of the `frames` of each direction. A lost one costs its timeout.
 pub(super) fn exchange<D: Device + Send>(
     [asking, answering]: [&mut D; 2],
     frames: [Vec<u8>; 2],
@@ -160,7 +153,6 @@ pub(super) fn exchange<D: Device + Send>(
     answered.and(took)
 }
 
-/// One end of the exchange.
 struct Talker<'a, D> {
     device: &'a mut D,
     frame: Vec<u8>,

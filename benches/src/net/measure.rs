@@ -1,5 +1,4 @@
-//! Measurements with a sending and a receiving thread, each for a given time on the machine's
-//! clock.
+//! Measurements with a sending and a receiving thread on the machine's clock.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,6 @@ use spray_testbed::StopOnDrop;
 /// Round-trip times in nanoseconds.
 pub type Latency = Histogram<u64>;
 
-/// Bytes of a request and its answer.
 pub(super) const REQUEST_BYTES: usize = 64;
 /// Longest distinguishable round trip.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -60,14 +58,13 @@ pub(super) fn record(latency: &mut Latency, took: Duration) {
     latency.saturating_record(took.as_nanos() as u64);
 }
 
-/// Returns the scheduling of both threads: SCHED_IDLE, because they spin, and pinned to separate
-/// CPUs if there are two, because migrations halve the figures.
+/// Scheduling of both threads: SCHED_IDLE, because they spin, and pinned, because migrations halve
+/// the figures.
 pub(super) fn threads() -> [DriverOptions; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     [0, 1].map(|side| DriverOptions { idle_priority: true, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
 }
 
-/// Converts an I/O error into the error of a run that failed while `doing` something.
 pub(super) fn failed(doing: &'static str) -> impl Fn(io::Error) -> RunError {
     move |error| RunError::io(doing, error)
 }
@@ -94,8 +91,7 @@ impl Arrivals {
     }
 }
 
-/// Runs both on separate threads until both have ended. Either sets the flag at its end. Fails if a
-/// thread cannot be started or set up.
+/// Runs both on separate threads until both have ended. Either sets the flag at its end.
 pub(super) fn both<A: Send, B: Send>(
     threads: [DriverOptions; 2],
     first: impl FnOnce(&AtomicBool) -> A + Send,
@@ -116,7 +112,6 @@ pub(super) fn both<A: Send, B: Send>(
     })
 }
 
-/// Waits for a scoped thread, and propagates its panic.
 fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

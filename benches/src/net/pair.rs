@@ -1,5 +1,4 @@
-//! Two namespaces joined by a veth pair, without switches or programs: for `spray send` and `spray
-//! recv`.
+//! Two namespaces joined by a veth pair, without switches or programs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -19,7 +18,7 @@ impl Pair {
     /// Name of either interface.
     pub const INTERFACE: &str = "eth0";
 
-    /// Creates and joins the namespaces. Needs root.
+    /// Creates the namespaces. Needs root.
     ///
     /// # Errors
     /// [`RunError`]; everything created until then is removed.
@@ -65,8 +64,7 @@ impl Pair {
         [0x02, 0x53, 0x50, 0, 0, side as u8 + 1]
     }
 
-    /// Loads the steering program and attaches it to a side's interface until it is dropped.
-    /// Returns the attach mode.
+    /// Attaches the steering program to a side's interface until it is dropped.
     pub(super) fn steer(&self, side: usize) -> Result<(SteerProgram, AttachMode), RunError> {
         let index =
             links::in_namespace(&self.sides[side], async |handle| links::index(&handle, Self::INTERFACE).await)?;

@@ -16,7 +16,7 @@ use spray_testbed::{HostEndpoint, RTO_PS};
 pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 const QUEUED_MESSAGES: usize = 8;
 
-/// Sends messages for `duration`, with a few queued at any time; then waits for their delivery.
+/// Sends messages for `duration`; then waits for their delivery.
 pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -> (XskDevice, u64) {
     let until = Time::from_ns(duration.as_nanos() as u64);
     let Ok(connection) = endpoint.connect(Time::ZERO, peer, None) else {
@@ -58,8 +58,7 @@ pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevi
     (endpoint.into_device().into_inner(), arrivals)
 }
 
-/// Sends small messages for `duration`, each after the previous answer, and returns the round-trip
-/// times.
+/// Sends small messages, each after the previous answer, and returns the round-trip times.
 pub(super) fn ask(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -> (XskDevice, Latency) {
     let mut took = latency();
     let until = Time::from_ns(duration.as_nanos() as u64);
@@ -102,7 +101,6 @@ pub(super) fn answer(mut endpoint: HostEndpoint, peer: Peer, stop: &AtomicBool) 
     endpoint.into_device().into_inner()
 }
 
-/// Polls one endpoint until `between` breaks.
 fn spin(endpoint: &mut HostEndpoint, mut between: impl FnMut(&mut HostEndpoint, Time) -> ControlFlow<()>) {
     run(std::slice::from_mut(endpoint), &mut MonotonicClock::new(), Idle::Spin, |endpoints, now| {
         between(&mut endpoints[0], now)

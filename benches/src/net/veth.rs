@@ -1,8 +1,5 @@
-//! Throughput of the transport and of bare frames over veth and a switch: `spray bench veth`.
-//!
-//! Everything is in real time: frames have no virtual time, and the queues of the switch are faster
-//! than the machine, so that only CPU cost is measured. Every measurement has a sending and a
-//! receiving thread.
+//! Throughput of the transport and of bare frames over veth and a switch: `spray bench veth`. In
+//! real time, with switch queues faster than the machine, so that only CPU cost is measured.
 
 use std::time::Duration;
 
@@ -27,8 +24,7 @@ const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], RATE_BPS, 1_000_000);
 const WINDOW_PACKETS: u32 = 192;
 /// Frames per socket: enough for a window and its ACKs, and few enough for the CPU's cache.
 const FRAMES: u32 = 512;
-/// Time to collect frames for one doorbell, like interrupt coalescing; a small part of the time for
-/// a full window.
+/// Time to collect frames for one doorbell, as interrupt coalescing; far below that of a window.
 const COALESCE_PS: u64 = 20_000_000;
 
 /// Settings of a connection.
@@ -112,13 +108,12 @@ impl VethBench {
         bare::exchange(self.idle_devices()?, frames, duration, threads()).map_err(failed("exchanging bare frames"))
     }
 
-    /// Returns a frame for each direction.
     fn frames(&self, payload_bytes: u16) -> [Vec<u8>; 2] {
         let hosts = &self.fabric.hosts;
         [(0, 1), (1, 0)].map(|(from, to)| data_frame(&hosts[from], &hosts[to], payload_bytes))
     }
 
-    /// Returns the devices of both hosts, after draining frames of earlier measurements.
+    /// Returns the devices after draining frames of earlier measurements.
     fn idle_devices(&mut self) -> Result<[&mut XskDevice; 2], RunError> {
         self.rig.drain()?;
         match self.rig.devices.as_mut_slice() {
@@ -127,7 +122,6 @@ impl VethBench {
         }
     }
 
-    /// Returns the endpoints of both hosts, after draining frames of earlier measurements.
     fn endpoints(&mut self, transport: Transport) -> Result<[HostEndpoint; 2], RunError> {
         self.rig.drain()?;
         Ok([self.endpoint(0, transport)?, self.endpoint(1, transport)?])
@@ -154,8 +148,7 @@ impl VethBench {
     }
 }
 
-/// Attaches an XDP program to a veth pair in temporary namespaces; returns whether it runs in
-/// native mode.
+/// Attaches an XDP program to a veth pair; returns whether it runs in native mode.
 pub fn probe_veth_xdp() -> Result<bool, RunError> {
     let (_program, mode) = Pair::new()?.steer(0)?;
     Ok(mode == AttachMode::Native)

@@ -190,7 +190,7 @@ pub struct Bound {
 }
 
 impl Run {
-    /// Reads the scenario with its overrides. Refuses `--threads` with an engine that it does not apply to.
+    /// Reads the scenario with its overrides. Refuses `--threads` with the xdp engine.
     pub fn document(&self) -> Outcome<scenario::Document> {
         if self.engine == Engine::Xdp && self.seeds.threads.is_some() {
             return Err(Failure::refused("`--threads` requires `--engine sim`: the xdp engine runs one at a time"));
@@ -200,7 +200,6 @@ impl Run {
 }
 
 impl Engine {
-    /// Returns the name as it appears in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Xdp => "xdp",

@@ -13,7 +13,6 @@ use spray_tools::failure::Outcome;
 
 use crate::lab::args::Bench;
 
-/// Fails with 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
 pub fn bench(arguments: &Bench) -> Outcome {
     match arguments {
         #[cfg(feature = "xdp")]

@@ -1,5 +1,4 @@
-//! `spray bound`: the lower bound of a scenario's completion time, and the distance of switch
-//! schemes from it.
+//! `spray bound`: lower bound of a scenario's completion time, and the excess of switch schemes.
 
 use serde::Serialize;
 use serde_json::json;
@@ -19,10 +18,8 @@ use crate::lab::settings;
 
 const SCHEMES: [&str; 4] = ["switch.scheme", "switch.tor", "switch.agg", "switch.core"];
 
-/// Prints the bound, then the completion times of the scenario's balancers with each switch scheme,
-/// or with the schemes that the scenario or the command line names.
-///
-/// Fails with 2 when the scenario does not allow it, 1 when a run failed, 130 after Ctrl-C.
+/// Prints the bound, then the completion times with each switch scheme, or with those that the
+/// scenario or the command line names.
 pub fn bound(arguments: &args::Bound) -> Outcome {
     let mut document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
@@ -74,8 +71,7 @@ struct Row {
 }
 
 impl Row {
-    /// Averages `runs`, one per seed; `bounds_us` has the bound of each seed. The means are lower
-    /// bounds if flows are incomplete.
+    /// `bounds_us` has the bound of each seed. Means are lower bounds if flows are incomplete.
     fn new(runs: &[Ended], bounds_us: &[f64], campaign: &Campaign) -> Outcome<Self> {
         let (mut completion_us, mut above_percent, mut flows_incomplete) = (Vec::new(), Vec::new(), 0);
         for ((_, run), bound_us) in runs.iter().zip(bounds_us) {

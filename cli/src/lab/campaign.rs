@@ -1,5 +1,4 @@
-//! Runs scenarios for all commands: shows progress, writes a results folder per run, prints a
-//! table.
+//! Runs scenarios for all commands.
 //!
 //! | file | content |
 //! |---|---|

@@ -13,9 +13,6 @@ use crate::lab::settings;
 use crate::lab::sim::args::Seeds;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
-///
-/// Fails with 2 when the machine or the scenario does not allow it, 1 when a run does not complete,
-/// 130 after Ctrl-C.
 pub fn compare(arguments: &args::Compare) -> Outcome {
     let document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;

@@ -13,11 +13,8 @@ use crate::lab::campaign::{self, Campaign, Ended};
 use crate::lab::fit;
 use crate::lab::folder;
 
-/// Runs the scenario with all balancers, or with those requested, and prints a table. A failed run
-/// is shown in the table; the others continue.
-///
-/// Fails with 2 when the machine or the scenario does not allow it, 1 when a run failed or did not
-/// complete, 130 after Ctrl-C.
+/// Runs the scenario with all balancers, or with those requested. A failed run is shown in the
+/// table; the others continue.
 pub fn compare_balancers(arguments: &args::Run) -> Outcome {
     let document = arguments.document()?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;

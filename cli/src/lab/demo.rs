@@ -10,15 +10,13 @@ use crate::lab::campaign::Campaign;
 use crate::lab::settings::Overrides;
 use crate::lab::sim::args::Seeds;
 
-/// The conditions of the demo, on the same fabric.
 const SCENARIOS: [(&str, &str); 3] = [
     ("demo-healthy.toml", include_str!("../../../tests/scenarios/demo-healthy.toml")),
     ("demo-slow-uplink.toml", include_str!("../../../tests/scenarios/demo-slow-uplink.toml")),
     ("demo-silent-drop.toml", include_str!("../../../tests/scenarios/demo-silent-drop.toml")),
 ];
 
-/// Runs every balancer under every condition. Fails as [`Campaign::run`], and with 2 when the
-/// payload file cannot be read.
+/// Runs every balancer under every condition.
 pub fn demo(arguments: &args::Demo) -> Outcome {
     let mut overrides = arguments.overrides.clone();
     if let Some(file) = &arguments.file {

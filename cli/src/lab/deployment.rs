@@ -1,5 +1,4 @@
-//! `spray up`, `down`, `shell` and `link`: a deployed fabric for any program; see
-//! docs/deployment.md.
+//! `spray up`, `down`, `shell` and `link`: a deployed fabric; see docs/deployment.md.
 //!
 //! | file | content |
 //! |---|---|

@@ -34,8 +34,7 @@ fn judge(checked: &[Checked]) -> Check {
     Check::ok(PROGRAMS, format!("the kernel accepts all; verified instructions, of {VERIFIER_LIMIT}: {figures}"))
 }
 
-/// Returns the end of the verifier log, which names the error, without the lines that the loader
-/// adds.
+/// Returns the end of the verifier log, which names the error, without the loader's lines.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 8;
     let is_the_loaders = |line: &str| line.starts_with("libbpf: ") || line.starts_with("-- ");
@@ -44,7 +43,6 @@ fn last_lines(log: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
-/// Attaches the steering program to a veth in a network namespace.
 fn veth_xdp() -> Check {
     match spray_benches::net::probe_veth_xdp() {
         Ok(true) => Check::ok("XDP on veth", "native, in temporary network namespaces"),
@@ -61,7 +59,6 @@ fn veth_xdp() -> Check {
     }
 }
 
-/// Checks whether earlier runs left something behind.
 pub fn leftovers() -> Check {
     match spray_experiments::switch::leftovers() {
         left if left.is_empty() => Check::ok("leftovers", "none"),

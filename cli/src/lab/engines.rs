@@ -1,12 +1,10 @@
-//! The engines of this build.
-
 use spray_experiments::engine::Engine;
 use spray_experiments::sim::Sim;
 use spray_tools::failure::Outcome;
 
 use crate::lab::args;
 
-/// Returns an engine. A run of the simulator uses at most `threads`.
+/// A run of the simulator uses at most `threads`.
 pub fn engine(which: args::Engine, threads: usize) -> Outcome<Box<dyn Engine>> {
     match which {
         args::Engine::Sim => Ok(Box::new(Sim { threads })),

@@ -18,7 +18,6 @@ use crate::lab::args;
 
 static SPECS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/specs");
 
-/// Prints everything with the given name, or all names. Fails with 2 for an unknown name.
 pub fn explain(arguments: &args::Explain) -> Outcome {
     let meanings = Meanings::of::<Settings>();
     let name = match arguments.name.as_deref() {
@@ -74,7 +73,6 @@ fn schema() -> Outcome {
     Ok(())
 }
 
-/// An entry with a name.
 #[derive(Default)]
 struct Explained {
     name: String,
@@ -169,7 +167,6 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     [balancer, cc, switch].into_iter().flatten().collect()
 }
 
-/// Returns a setting or a table of settings.
 fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     let Setting { name: _, unit, default, allowed, meaning } = meanings.setting(path)?;
     let facts = [("unit", unit.to_string()), ("default", default), ("allowed", allowed)];
@@ -183,7 +180,7 @@ fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     })
 }
 
-/// Returns kinds and other values of settings with this name, such as `poisson` and `flap`.
+/// Returns values of settings with this name, such as `poisson` and `flap`.
 fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let word = |own: Word| {
         let (table, field) = own.path.rsplit_once('.').unwrap_or(("", &own.path));
@@ -201,8 +198,7 @@ fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
 
 static README: &str = include_str!("../../../README.md");
 
-/// Returns the rows of the glossary in the README: terms, with short forms in brackets, and their
-/// explanation.
+/// Returns the glossary in the README: terms, with short forms in brackets, and explanations.
 fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let section = README.split("## Glossary").nth(1).unwrap_or_default();
     let rows = section
@@ -212,7 +208,7 @@ fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     rows.filter(|(word, _)| !word.is_empty())
 }
 
-/// Returns the terms of a row: `entropy value (EV)` and `leaf, spine` have two each.
+/// Splits a title: `entropy value (EV)` and `leaf, spine` have two terms each.
 fn glossary_words(title: &'static str) -> impl Iterator<Item = &'static str> {
     title.split([',', '(', ')']).map(str::trim).filter(|word| !word.is_empty())
 }

@@ -22,10 +22,8 @@ use crate::lab::folder::{self, Writes};
 use crate::lab::runs::{Part, Runs};
 use crate::lab::sim::args::cores;
 
-/// Runs the requested figures, by default all, except for runs that are in the folder already.
-/// Prints the values of a single figure.
-///
-/// Fails with 2 for an unknown figure, 1 when a run fails, 130 after Ctrl-C.
+/// Runs the requested figures, by default all, except for runs in the folder. Prints the values of
+/// a single figure.
 pub fn figures(arguments: &args::Figures) -> Outcome {
     let wanted = wanted(&arguments.figure)?;
     if arguments.list {
@@ -76,8 +74,7 @@ pub fn figures(arguments: &args::Figures) -> Outcome {
     Ok(())
 }
 
-/// Returns the document to write: of a single figure, or of all with the text of `before` for
-/// figures that were not requested.
+/// Returns the document: of a single figure, or `before` with the requested figures replaced.
 fn document(before: &str, own: &[&(Figure, Option<Shown>)], all: &[(Figure, Option<Shown>)]) -> String {
     let by = if COMMIT.is_empty() { VERSION } else { COMMIT };
     if let [(figure, Some(shown))] = own
@@ -97,7 +94,6 @@ fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {
     names.iter().map(|name| named(name)).collect()
 }
 
-/// Finds a figure of a paper, or reads one from a file.
 fn named(name: &str) -> Outcome<Figure> {
     let file = Path::new(name);
     if file.extension().is_some_and(|extension| extension == "toml") {
@@ -126,8 +122,8 @@ fn list(figure: &Figure) {
     }
 }
 
-/// Executes those runs of `figures`, or of a part of them, that are not in the folder. Returns the
-/// number of completed runs of the part, of all its runs, and of the runs in total.
+/// Executes missing runs. Returns the number of completed runs of the part, its size, and the
+/// total.
 fn run(
     figures: &[&Figure],
     scale: Scale,
@@ -170,7 +166,6 @@ fn shown(cache: &Cache, figure: &Figure) -> Option<Shown> {
     })
 }
 
-/// Returns the claims of the paper about a figure that was run, with our results.
 fn statements(figure: &Figure, shown: Option<&Shown>) -> Vec<Value> {
     let Some(shown) = shown else { return Vec::new() };
     let statement = |claim: &Claim| {

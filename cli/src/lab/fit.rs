@@ -1,12 +1,11 @@
-//! Splits tables that are wider than the terminal into blocks. Each block repeats the leading text
-//! columns and has as many of the others as fit.
+//! Splits wide tables into blocks with the leading text columns, and the others that fit.
 
 use std::io::stdout;
 
 use spray_tools::say::{manner, print};
 use terminal_size::{Width, terminal_size_of};
 
-/// Prints text with tables that fit the terminal; nothing with `--json`.
+/// Prints text with tables; nothing with `--json`.
 pub fn tables(text: &str) {
     if !manner().json {
         print(to_terminal(text));
@@ -18,8 +17,7 @@ fn to_terminal(text: &str) -> String {
     width.filter(|width| *width > 0).map_or_else(|| text.into(), |width| to_width(text, width))
 }
 
-/// Splits the tables in `text` into blocks of at most `width` characters per line. The header of a
-/// table is followed by a line of dashes.
+/// Splits tables to `width` characters. A line of dashes follows the header of a table.
 fn to_width(text: &str, width: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -38,7 +36,7 @@ fn to_width(text: &str, width: usize) -> String {
     out.join("\n")
 }
 
-/// Parses a line of dashes as columns, each with its begin and end; empty for any other line.
+/// Parses a line of dashes as begin and end of columns; empty for any other line.
 fn columns(rule: &str) -> Vec<[usize; 2]> {
     if !rule.starts_with('-') || !rule.chars().all(|c| c == '-' || c == ' ') {
         return Vec::new();
@@ -52,7 +50,6 @@ fn columns(rule: &str) -> Vec<[usize; 2]> {
     rule.split("  ").map(column).collect()
 }
 
-/// Returns whether the gaps between the columns are blank.
 fn is_row(line: &str, columns: &[[usize; 2]]) -> bool {
     let chars: Vec<char> = line.chars().collect();
     let is_blank = |[_, end]: &[usize; 2]| chars.iter().skip(*end).take(2).all(|c| *c == ' ');
@@ -66,7 +63,6 @@ fn cell(line: &str, [begin, end]: [usize; 2]) -> String {
 }
 
 fn blocks(rows: &[&str], columns: &[[usize; 2]], width: usize) -> Vec<String> {
-    // Text is left-aligned in all rows.
     let is_words = |column: &&[usize; 2]| rows.iter().all(|row| !cell(row, **column).starts_with(' '));
     let words = columns.iter().take(columns.len() - 1).take_while(is_words).count();
     let taken = |columns: &[[usize; 2]]| columns.iter().map(|[begin, end]| end - begin + 2).sum::<usize>();

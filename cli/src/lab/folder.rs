@@ -1,5 +1,3 @@
-//! The folder of results.
-
 #[cfg(feature = "xdp")]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +11,6 @@ use spray_tools::failure::Outcome;
 
 pub use crate::folder::make;
 
-/// Returns the requested folder, or one in `results/` with `name` and the time in its name.
 pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
     asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
 }
@@ -34,8 +31,7 @@ pub enum Writes {
     Part,
 }
 
-/// Creates and locks the results folder. With `Writes::All` also removes what killed runs left:
-/// folders with names that end in `.part`.
+/// Creates and locks the results folder. With `Writes::All` also removes leftovers of killed runs.
 #[cfg(feature = "xdp")]
 pub fn hold(folder: &Path, writes: Writes) -> Outcome<Held> {
     use nix::errno::Errno;
@@ -66,8 +62,7 @@ pub fn hold(folder: &Path, _: Writes) -> Outcome<Held> {
     make(folder).map(|()| Held {})
 }
 
-/// Returns a description of the process that holds the lock. Lines of `/proc/locks` have the
-/// process and the inode: `1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF`.
+/// Finds the owner in lines such as `1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF`: PID and inode.
 #[cfg(feature = "xdp")]
 fn holder(file: &fs::File) -> String {
     use std::os::unix::fs::MetadataExt;
@@ -84,7 +79,6 @@ fn holder(file: &fs::File) -> String {
     format!("process {pid} (`{}`)", String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " "))
 }
 
-/// Removes folders that killed runs left incomplete.
 #[cfg(feature = "xdp")]
 fn remove_parts(folder: &Path) {
     let is_part = |path: &Path| path.to_string_lossy().ends_with(PART) && path.join("scenario.toml").is_file();
@@ -98,8 +92,7 @@ pub fn date() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// Returns the time as `20261120-081036-217`, UTC. The milliseconds make folders of the same second
-/// differ.
+/// Returns the time as `20261120-081036-217`, UTC, unique within a second.
 #[expect(clippy::disallowed_methods, reason = "the date of the results")]
 fn stamp() -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();

@@ -12,8 +12,7 @@ use crate::lab::args;
 
 const SCENARIO: &str = include_str!("init.toml");
 
-/// Writes the scenario to a new file, or to standard output. Fails with 2 when the file exists or
-/// cannot be created.
+/// Writes the scenario to a new file, or to standard output.
 pub fn init(arguments: &args::Init) -> Outcome {
     let file = &arguments.file;
     if file == Path::new("-") {

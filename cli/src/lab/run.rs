@@ -1,5 +1,4 @@
-//! `spray run`, also `spray sweep`: a scenario file on either engine, with all its balancers, seeds
-//! and axes.
+//! `spray run`, also `spray sweep`: a scenario file with all its balancers, seeds and axes.
 
 use serde_json::json;
 use spray_experiments::scenario::Scenario;
@@ -10,8 +9,7 @@ use crate::lab::args;
 use crate::lab::campaign::Campaign;
 use crate::lab::folder;
 
-/// Runs a scenario file with the overrides of the command line. Fails as [`Campaign::run`], and
-/// with 2 for mistakes in the file.
+/// Fails as [`Campaign::run`], and with 2 for mistakes in the file.
 pub fn run(arguments: &args::Sweep) -> Outcome {
     let args::Sweep { run, plan, part, captures } = arguments;
     let document = run.document()?;
@@ -28,7 +26,6 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     }
 }
 
-/// Prints a line per run: its number in the plan, whether it is done, its folder.
 fn print_plan(campaign: &Campaign, out: &std::path::Path) -> Outcome {
     let plan = campaign.plan(out)?;
     for (index, planned) in plan.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Executes the open runs of a command on several threads, with a progress line. Completed runs are
-//! kept: the command can be resumed, and parts can run on several machines.
+//! Executes the open runs of a command on several threads. Completed runs are kept, so that the
+//! command can be resumed, and parts can run on several machines.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -14,7 +14,6 @@ use spray_tools::{info, say};
 use crate::lab::show::Show;
 
 pub struct Runs<'a> {
-    /// The results folder.
     pub out: &'a Path,
     /// Indices of the runs that are not done.
     open: Vec<usize>,
@@ -22,27 +21,23 @@ pub struct Runs<'a> {
     /// Whether each run needs the whole machine and polls the stop flag.
     exclusive: bool,
     pub show: Show,
-    /// Set when the user interrupts the command.
     pub stop: Stop,
 }
 
 impl<'a> Runs<'a> {
-    /// Prepares the runs with the indices in `open`, of `all`. The results of the others are in
-    /// `out`.
+    /// The results of runs outside of `open` are in `out`.
     pub fn new(out: &'a Path, all: usize, open: Vec<usize>, exclusive: bool) -> Outcome<Self> {
         let show = Show::new(all, all - open.len(), exclusive);
         Ok(Self { out, show, open, all, exclusive, stop: Stop::on_signals()? })
     }
 
-    /// Reports how many runs are done already, if any.
     pub fn print_done(out: &Path, all: usize, open: &[usize]) {
         if open.len() < all {
             info!("spray: {} of {all} runs are done already in {}", all - open.len(), out.display());
         }
     }
 
-    /// Calls `run` with the index of each open run, on `threads` threads. After an error no further
-    /// run begins.
+    /// Calls `run` with the index of each open run. After an error no further run begins.
     pub fn each(&self, threads: usize, run: impl Fn(usize) -> Outcome + Sync) -> Outcome {
         let threads = if self.exclusive { 1 } else { threads };
         let all = || over_cores(self.open.len(), threads, |index| run(self.open[index])).map(drop);
@@ -74,7 +69,6 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// Describes what an interrupted command leaves, and how to resume it.
     fn resume_hint(&self) -> String {
         let cleaned = if self.exclusive { "no namespace, link or program was left behind; " } else { "" };
         format!(
@@ -95,7 +89,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// Selects every `of`-th of `all` runs.
     pub fn share<T>(self, all: Vec<T>) -> Vec<T> {
         all.into_iter().skip(self.number - 1).step_by(self.of).collect()
     }
@@ -120,12 +113,11 @@ impl std::str::FromStr for Part {
     }
 }
 
-/// Returns the command line of this process.
 pub fn command() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Returns the command line of this process quoted for a shell, with `--out` added if missing.
+/// Quotes the command line for a shell, with `--out` added if missing.
 fn command_line(out: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let word = |text: &str| match text.chars().all(plain) && !text.is_empty() {

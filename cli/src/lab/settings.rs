@@ -1,4 +1,4 @@
-//! Flags that are short forms of scenario settings, for every command with a scenario.
+//! Flags that are short forms of scenario settings.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ impl Flags for OfScenario {
     }
 }
 
-/// Returns the overrides of `--topology` and `--matrix` with these values.
+/// Returns the overrides of `--topology` and `--matrix`.
 pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
     let mut overrides = Overrides::default();
     for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
@@ -84,7 +84,6 @@ pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
     Ok(overrides)
 }
 
-/// Reads the file and applies the overrides.
 pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
     let mut document = match file {
         file if file == Path::new("-") => from_stdin(file)?,
@@ -94,7 +93,7 @@ pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
     Ok(document)
 }
 
-/// Reads a scenario from standard input. Relative paths in it start at the working directory.
+/// Relative paths in the scenario start at the working directory.
 fn from_stdin(file: &Path) -> Outcome<Document> {
     let text = read_text(std::io::stdin(), MAX_SETTINGS_BYTES);
     let text = text.map_err(|error| {
@@ -173,7 +172,6 @@ fn link_rate(text: &str) -> Result<Vec<(&'static str, String)>, String> {
     Ok(vec![("link_event.+", format!("{{{}, action = \"rate\", factor = {}}}", named(link), quoted(share)))])
 }
 
-/// Returns the setting for a pattern of links, or of a node.
 fn named(name: &str) -> String {
     let field = if LinkPattern::new(name).is_node() { "node" } else { "link" };
     format!("{field} = {}", quoted(name))

@@ -12,7 +12,6 @@ use spray_tools::progress::{Progress, now};
 pub struct Show {
     progress: Mutex<Progress>,
     begun: Instant,
-    /// Runs that this command has ended, successful or not.
     ended: AtomicUsize,
     /// Runs with written results, including those of earlier commands.
     done: AtomicUsize,
@@ -28,7 +27,6 @@ impl Show {
         Self { progress: Mutex::new(Progress::on_stderr()), begun: now(), ended, done, before, jobs, live }
     }
 
-    /// Counts a run whose results are written.
     pub fn count(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
@@ -37,8 +35,7 @@ impl Show {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Returns `, about 2m left`, extrapolated from the ended runs; empty before the first and
-    /// after the last has ended.
+    /// Returns `, about 2m left`, extrapolated from ended runs; empty without ended or open ones.
     fn left(&self) -> String {
         let ended = self.ended.load(Ordering::Relaxed);
         let open = self.jobs.saturating_sub(self.before + ended);
@@ -58,7 +55,7 @@ impl Show {
         label
     }
 
-    /// Shows progress of the run called `label`, or of no run if the label is empty.
+    /// `label` is empty for progress of no run.
     pub fn on_progress(&self, label: &str, news: &engine::Progress) {
         use engine::Progress as News;
         let colon = if label.is_empty() { "" } else { ": " };
@@ -78,7 +75,6 @@ impl Show {
         });
     }
 
-    /// Records the end of a run with a summary of its result.
     pub fn end(&self, title: &str, summary: &str) {
         let count = self.before + self.ended.fetch_add(1, Ordering::Relaxed) + 1;
         if self.live {

@@ -26,9 +26,6 @@ enum Form {
 }
 
 /// Runs the scenario once and writes what happened to the packets of the flows.
-///
-/// Fails with 2 for bad input, more than one run, or what the machine does not allow; 1 when the
-/// run fails or the file cannot be written; 130 after Ctrl-C.
 pub fn trace(arguments: &args::Trace) -> Outcome {
     let args::Trace { scenario, engine, overrides, seeds, flow, out } = arguments;
     let form = form(out)?;

@@ -1,8 +1,5 @@
-//! The part of libfabric's C interface that this provider needs, as of version 1.17, under the
-//! names of its headers.
-//!
-//! Written by hand, so that the build needs no libfabric package. A test compares sizes and offsets
-//! with the headers if they are installed.
+//! The part of libfabric's C interface that this provider needs, as of version 1.17. Written by
+//! hand, so that the build needs no libfabric package; a test compares it with the headers.
 
 #![allow(non_camel_case_types, reason = "the names of libfabric's headers")]
 #![allow(missing_docs, reason = "libfabric's manual pages describe each structure and field")]

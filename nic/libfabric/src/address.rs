@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 use crate::abi::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 use crate::error::Errno;
 
-/// An address, as `sockaddr_in` or `sockaddr_in6`.
 #[derive(Clone, Copy)]
 pub union Sockaddr {
     v4: libc::sockaddr_in,
@@ -39,13 +38,12 @@ impl Sockaddr {
     }
 }
 
-/// Returns the size in bytes of a `sockaddr` of the IP version.
+/// Size of a `sockaddr` of the IP version.
 #[must_use]
 pub fn bytes(is_v6: bool) -> usize {
     if is_v6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() }
 }
 
-/// Returns libfabric's address format of the IP version.
 #[must_use]
 pub fn format(is_v6: bool) -> u32 {
     if is_v6 { FI_SOCKADDR_IN6 } else { FI_SOCKADDR_IN }

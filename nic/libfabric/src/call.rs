@@ -7,8 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::abi::{FI_EOTHER, iovec};
 use crate::error::Errno;
 
-/// Runs `work` and returns its value or negated error. A panic becomes `FI_EOTHER`, because it must
-/// not unwind into C.
+/// Returns the value or the negated error. A panic becomes `FI_EOTHER`: it must not unwind into C.
 pub fn call<T: Into<i64>>(work: impl FnOnce() -> Result<T, Errno>) -> isize {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => value.into() as isize,

@@ -142,7 +142,6 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, _argument: *mut c_vo
 }
 
 impl State {
-    /// Assigns a counter to the operations in `flags`.
     fn count(&mut self, flags: u64, count: &Arc<Count>) -> Result<(), Errno> {
         // Accesses by peers are not counted.
         if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
@@ -157,7 +156,6 @@ impl State {
         }
     }
 
-    /// Calls `work` with each side in `flags`.
     fn each(&mut self, flags: u64, work: impl Fn(&mut Side)) -> Result<(), Errno> {
         if flags & !(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_SEND | FI_RECV) == 0 {
             return Err(Errno::BAD_FLAGS);
@@ -183,7 +181,6 @@ impl Ep {
         if Arc::ptr_eq(&self.domain, other) { Ok(()) } else { Err(Errno::INVALID) }
     }
 
-    /// Opens the interface.
     fn enable(&self) -> Result<(), Errno> {
         let mut state = self.state()?;
         if state.progress.is_some() {

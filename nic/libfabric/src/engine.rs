@@ -1,5 +1,4 @@
-//! The data path of an endpoint: what is sent and received through one interface. Independent of
-//! libfabric's objects.
+//! The data path of an endpoint, independent of libfabric's objects.
 //!
 //! | file | content |
 //! |---|---|
@@ -12,9 +11,8 @@
 //! | `remote`, `requests`, `memory` | RMA: messages, pending operations, execution |
 //! | `next_hop` | next hops of peers |
 //!
-//! Each side sends on connections that it opened, and receives on those of its peers: no agreement
-//! is needed before the first message, and the message numbers of a connection are the order of one
-//! side.
+//! Each side sends on connections that it opened: no agreement is needed before the first message,
+//! and the message numbers of a connection are the order of one side.
 
 mod bindings;
 pub mod buffers;

@@ -17,7 +17,6 @@ impl Errno {
     pub const AGAIN: Self = Self(libc::EAGAIN);
     pub const INVALID: Self = Self(libc::EINVAL);
     pub const NO_DATA: Self = Self(libc::ENODATA);
-    /// Not supported.
     pub const MISSING: Self = Self(libc::ENOSYS);
     pub const BAD_STATE: Self = Self(abi::FI_EOPBADSTATE);
     pub const BAD_FLAGS: Self = Self(abi::FI_EBADFLAGS);

@@ -1,5 +1,4 @@
-//! Fabrics (`fid_fabric`), and event queues, which stay empty: connectionless endpoints have no
-//! events.
+//! Fabrics (`fid_fabric`), and event queues, which stay empty with connectionless endpoints.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};

@@ -14,7 +14,6 @@ use crate::interfaces::{self, Candidate, Wish};
 use crate::log;
 use crate::settings::Settings;
 
-/// Name of the only fabric.
 pub const FABRIC: &str = "spray";
 /// Maximum message length of `fi_inject`.
 pub const INJECT_BYTES: usize = 4096;
@@ -24,8 +23,7 @@ const CAPS: u64 =
 const REMOTE: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 /// Communication with other hosts, and with the endpoint itself.
 const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
-/// Flags of sends and RMA operations. A send completes once the peer's endpoint has the message,
-/// which satisfies every kind of completion.
+/// Flags of sends and RMA. A send completes at the peer's endpoint, which satisfies every level.
 pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_INJECT
     | FI_INJECT_COMPLETE
@@ -34,8 +32,7 @@ pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_MORE
     | FI_REMOTE_CQ_DATA;
 pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV;
-/// Unsupported orders: a read may wait for its answer while later operations are executed. All
-/// others hold; those of atomics trivially.
+/// Unsupported orders: later operations may be executed before a read. All others hold.
 const BEHIND_READS: u64 = FI_ORDER_WAR | FI_ORDER_SAR | FI_ORDER_RMA_WAR;
 /// The oldest version with structures of this length.
 const OLDEST: u32 = fi_version(1, 5);
@@ -58,8 +55,7 @@ struct Granted {
     /// Progress models of control and data.
     progress: [u32; 2],
     av_type: u32,
-    /// FI_MR_BASIC or FI_MR_SCALABLE if requested; by default keys of the application and offsets
-    /// from 0.
+    /// `FI_MR_BASIC` or `FI_MR_SCALABLE` if requested; else application keys and offsets.
     mr_mode: c_int,
     /// Threading model of the application. The provider is thread-safe in any case.
     threading: u32,
@@ -168,7 +164,6 @@ impl<'a> Hints<'a> {
         wishes
     }
 
-    /// Returns the requested orders of both directions.
     fn order(&self) -> u64 {
         self.tx.map_or(0, |tx| tx.msg_order) | self.rx.map_or(0, |rx| rx.msg_order)
     }
@@ -200,7 +195,6 @@ impl<'a> Hints<'a> {
     }
 }
 
-/// Returns a hint for a subset of the bits in `has`.
 fn within(name: &'static str, asked: u64, has: u64) -> (&'static str, bool, u64) {
     (name, asked & !has == 0, asked)
 }
@@ -209,7 +203,6 @@ fn at_most(name: &'static str, asked: usize, most: usize) -> (&'static str, bool
     (name, asked <= most, asked as u64)
 }
 
-/// Derives the interface filter and the attributes from the hints.
 fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Wish, Granted), Errno> {
     let settings = Settings::read()?;
     if let Some(missing) = hints.and_then(|hints| hints.missing(&settings)) {
@@ -354,8 +347,7 @@ fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
     }
 }
 
-/// Zero bytes after each structure: later versions have more fields with default 0, and libfabric
-/// copies them.
+/// libfabric copies the fields of its own version, which may have more, with default 0.
 const LATER_FIELDS: usize = 256;
 
 /// Moves a value into memory from `calloc`.

@@ -8,7 +8,6 @@ use nix::sys::socket::SockaddrLike;
 
 use crate::error::Errno;
 
-/// An interface with one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub name: String,

@@ -1,21 +1,18 @@
-//! A libfabric provider on AF_XDP: reliable datagram endpoints (`FI_EP_RDM`) that send messages
-//! over all paths of a network.
+//! A libfabric provider on AF_XDP: reliable datagram endpoints (`FI_EP_RDM`) over all paths of a network.
 //!
-//! See `docs/libfabric.md` of the project for its use. libfabric loads the library, calls
-//! [`fi_prov_ini`], and reaches everything else through the operation tables of objects.
+//! See `docs/libfabric.md`. libfabric loads the library, calls [`fi_prov_ini`], and reaches
+//! everything else through the operation tables of objects.
 //!
 //! | file | content |
 //! |---|---|
 //! | `abi` | libfabric's structures |
 //! | `call`, `object`, `address`, `error`, `log`, `loaded` | helpers for calls from and to C |
 //! | `settings`, `interfaces`, `getinfo` | capabilities, and the hints of applications |
-//! | `fabric`, `domain`, `endpoint`, `messages`, `rma`, `av`, `cq`, `counter`, `mr` | objects of
-//! applications, and their calls |
+//! | `fabric`, `domain`, `endpoint`, `messages`, `rma`, `av`, `cq`, `counter`, `mr` | objects |
 //! | `shared` | state of a domain: its interface, and the endpoint on it |
 //! | `open`, `progress` | opening an interface, and the progress thread |
-//! | `engine` | data path of an endpoint, without C types of objects |
-//! | `peers`, `queue`, `side` | shared by engine and objects: peers by index, completions, bindings
-//! |
+//! | `engine` | data path of an endpoint, without objects of C |
+//! | `peers`, `queue`, `side` | shared by engine and objects |
 #![deny(unsafe_code)]
 
 mod abi;

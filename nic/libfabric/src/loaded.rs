@@ -1,5 +1,4 @@
-//! Symbols of the libfabric that loaded the provider. The provider is not linked to it, so that it
-//! builds and is tested without it.
+//! Symbols of the libfabric that loaded the provider, which is not linked to it.
 #![expect(unsafe_code, reason = "functions of libfabric's are looked up and called")]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -7,12 +6,10 @@ use std::ptr::null_mut;
 
 use crate::abi::fi_version;
 
-/// The oldest version with the provider's structures. Those of later versions begin with the same
-/// fields.
+/// The oldest version with these structures; later versions only append fields.
 pub(crate) const OLDEST: u32 = fi_version(1, 17);
 
-/// Returns libfabric's version, used as that of the provider: libfabric refuses newer providers,
-/// and applications those older than they require.
+/// libfabric refuses providers newer than itself, and applications those older than they require.
 pub(crate) fn version() -> u32 {
     let Some(function) = find(c"fi_version") else { return OLDEST };
     // SAFETY: the type of this function in libfabric's `fabric.h`.
@@ -20,13 +17,11 @@ pub(crate) fn version() -> u32 {
     version.max(OLDEST)
 }
 
-/// Argument and result of [`visit`].
 struct Search<'a> {
     name: &'a CStr,
     found: *mut c_void,
 }
 
-/// Finds a function of libfabric.
 pub(crate) fn find(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name ends with a zero.
     let mut search = Search { name, found: unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } };

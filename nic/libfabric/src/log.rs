@@ -23,7 +23,6 @@ static PROVIDER: AtomicPtr<fi_provider> = AtomicPtr::new(null_mut());
 /// An environment variable, without the prefix `FI_SPRAY_`.
 #[derive(Debug)]
 pub struct Variable {
-    /// Name in lower case.
     pub name: &'static CStr,
     pub help: &'static CStr,
 }

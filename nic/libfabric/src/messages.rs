@@ -170,8 +170,7 @@ impl Incoming {
     }
 }
 
-/// Generates pairs of untagged and tagged calls; arguments after the first semicolon belong to the
-/// tagged one.
+/// Pairs of untagged and tagged calls; arguments after the first semicolon are the tagged one's.
 macro_rules! calls {
     ($(
         $call:ident, $tagged:ident($($before:ident: $Before:ty),+; $($tag:ident),+; $($context:ident: $Context:ty)?)
@@ -211,7 +210,6 @@ calls! {
         => Outgoing::new(&piece(buf, len), 1, to, None).with_data(data);
 }
 
-/// Generates calls that describe a message by a structure.
 macro_rules! described {
     ($($call:ident($Message:ty) => |$message:ident, $flags:ident| $what:expr;)+) => {$(
         unsafe extern "C" fn $call(ep: *mut fid_ep, message: *const $Message, $flags: u64) -> isize {

@@ -1,5 +1,4 @@
-//! Memory regions (`fid_mr`): memory that peers may access. Operations of this endpoint do not need
-//! them.
+//! Memory regions (`fid_mr`), which peers may access. Local operations do not need them.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};

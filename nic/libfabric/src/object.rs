@@ -39,7 +39,6 @@ extern "C" fn no_control(_object: *mut fid, _command: c_int, _argument: *mut c_v
     -libc::ENOSYS
 }
 
-/// Describes an error of a queue.
 pub(crate) unsafe extern "C" fn strerror<Queue>(
     _queue: *mut Queue,
     errno: c_int,

@@ -1,5 +1,3 @@
-//! Opening of interfaces.
-
 use std::net::IpAddr;
 
 use spray_nic::device::{OpenError, TakeOverError, XskInterface};

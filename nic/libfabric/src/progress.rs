@@ -22,7 +22,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts the thread; fails when the system cannot create it.
     pub(crate) fn start(domain: &Arc<Domain>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (domain, stopped) = (Arc::downgrade(domain), Arc::clone(&stop));

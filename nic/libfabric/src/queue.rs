@@ -32,7 +32,6 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Creates a queue for `size` completions.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { waiting: Mutex::default(), size, signalled: AtomicBool::new(false) }
@@ -66,7 +65,6 @@ impl Queue {
         Ok(read)
     }
 
-    /// Removes the oldest completion if it is an error.
     pub fn read_failed(&self) -> Option<Completion> {
         let mut waiting = self.lock();
         waiting.front().filter(|completion| completion.errno != 0)?;

@@ -42,7 +42,6 @@ struct Access {
 }
 
 impl Access {
-    /// Creates an operation on local memory.
     fn new(iov: *const iovec, count: usize, context: Option<*mut c_void>) -> Self {
         Self { iov, count, to: 0, offset: 0, key: 0, data: None, context, flags: None }
     }
@@ -51,7 +50,6 @@ impl Access {
         Self { data: Some(data), ..self }
     }
 
-    /// Sets the memory of the peer.
     fn at(self, to: fi_addr_t, offset: u64, key: u64) -> Self {
         Self { to, offset, key, ..self }
     }
@@ -83,7 +81,6 @@ impl Access {
     }
 }
 
-/// Generates calls; the arguments for the peer's memory follow the first ones.
 macro_rules! calls {
     ($($call:ident($($before:ident: $Before:ty),+; $($context:ident: $Context:ty)?) => $access:expr;)+) => {$(
         unsafe extern "C" fn $call<const IS_READ: bool>(

@@ -56,8 +56,7 @@ impl Settings {
         })
     }
 
-    /// Returns the keys of this host and its peers; `None` without encryption. Logs an unreadable
-    /// or missing key.
+    /// Returns `None` without encryption. Logs an unreadable or missing key.
     pub fn keys(&self) -> Result<Option<Keys>, Errno> {
         let denied = |why: &dyn ToString| {
             log::warn(why.to_string());

@@ -51,7 +51,6 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// Creates a domain without an endpoint, with memory regions in libfabric's `mr_mode`.
     #[must_use]
     pub fn new(interface: String, address: IpAddr, mr_mode: c_int) -> Self {
         Self {
@@ -65,8 +64,7 @@ impl Domain {
         }
     }
 
-    /// Locks the place of the engine, which exists while the endpoint is enabled. Fails after a
-    /// panic.
+    /// Locks the engine, which exists while the endpoint is enabled. Fails after a panic.
     pub fn engine(&self) -> Result<MutexGuard<'_, Option<Engine<XskInterface>>>, Errno> {
         self.engine.lock().map_err(|_| Errno(FI_EOTHER))
     }

@@ -1,5 +1,4 @@
-//! Record of the objects in the repository: a hash of every source and object, and the versions of
-//! compiler and linker.
+//! Record of the objects in the repository: hashes of sources and objects, versions of tools.
 
 use std::fs;
 
@@ -26,7 +25,6 @@ pub const FLAGS: [&str; 5] = [
 const FILE: &str = "ebpf/objects/made-from.txt";
 const FLAGS_LINE: &str = "flags ";
 
-/// Writes the record of objects that were just built.
 pub fn write(toolchain: &str, sources: &[String]) -> Outcome {
     let files = sources.iter().map(String::as_str).chain(OBJECTS.map(|(_, object)| object));
     let mut text = format!("{toolchain}{FLAGS_LINE}{}\n", FLAGS.join(" "));
@@ -52,8 +50,8 @@ fn hash_of(file: &str) -> Outcome<u64> {
     Ok(hash(compiled(&fs::read(&path).map_err(|error| Failure::of_file(&path, &error))?)))
 }
 
-/// Returns the part of a file that is compiled into objects. Tests are at the end of a file, which
-/// clippy checks (`items_after_test_module`).
+/// Returns the part of a file before its tests, which clippy (`items_after_test_module`) keeps
+/// last.
 fn compiled(bytes: &[u8]) -> &[u8] {
     const TESTS: &[u8] = b"\n#[cfg(test)]\nmod tests {";
     let tests = bytes.windows(TESTS.len()).position(|window| window == TESTS);

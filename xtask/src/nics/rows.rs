@@ -52,13 +52,11 @@ impl Kind {
         ]
     }
 
-    /// Returns shell commands that create the network.
     pub fn wires(&self) -> String {
         wires(if self.tap_queues() > 1 { "multi_queue" } else { "" })
     }
 
-    /// Only virtio maps its queues to those of the TAP device; other devices distribute frames of
-    /// one TAP queue.
+    /// Only virtio maps its queues to those of the TAP device.
     fn tap_queues(&self) -> u32 {
         if self.is_virtio() { self.queues } else { 1 }
     }
@@ -73,8 +71,7 @@ impl Kind {
     }
 }
 
-/// Returns shell commands for two TAP devices, with `flags`, on a bridge. The MTU fits any frame of
-/// a NIC.
+/// Returns shell commands for two TAP devices, with `flags`, on a bridge with a large MTU.
 pub fn wires(flags: &str) -> String {
     format!(
         "ip link add wires type bridge mcast_snooping 0

@@ -11,7 +11,6 @@ use crate::sh::{self, Failure, Outcome};
 /// (`iommu_platform`), and XDP only without offloads that merge frames or defer checksums.
 pub const VIRTIO: &str = "disable-legacy=on,iommu_platform=on,csum=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// Arguments of all machines.
 const PARTS: &str = "-accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nographic -no-reboot";
 
 #[derive(Debug)]
@@ -19,20 +18,17 @@ pub struct Machine<'a> {
     pub tools: &'a Tools,
     pub image: &'a Path,
     pub initrd: &'a Path,
-    /// Additional words of the kernel's command line. Unknown ones such as `NAME=value` become
-    /// variables of the script.
+    /// Words of the kernel's command line; `NAME=value` becomes a variable of the script.
     pub words: &'a str,
     /// QEMU's arguments for NICs and their network.
     pub nics: &'a [String],
     /// Shell commands that create the network, in a network namespace of the machine.
     pub wires: Option<&'a str>,
-    /// Time limit of the machine.
     pub seconds: u32,
 }
 
 impl Machine<'_> {
-    /// Boots, waits until the machine turns itself off, saves its console in `log`, and returns the
-    /// results of the steps.
+    /// Boots until the machine turns itself off, saves its console, and returns the results.
     pub fn boot(&self, name: &str, steps: &[&str], log: &Path) -> Outcome<Row> {
         let mut console = Vec::new();
         sh::read_lines(&mut self.command(), |line| console.push(line.trim_end_matches('\r').to_string()))?;
@@ -44,7 +40,6 @@ impl Machine<'_> {
     }
 
     fn command(&self) -> Command {
-        // The machine ends together with this program.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", "timeout", &self.seconds.to_string()]);
         if let Some(wires) = self.wires {

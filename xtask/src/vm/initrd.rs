@@ -1,5 +1,4 @@
-//! The file system of a virtual machine: a shell, programs with their libraries, modules and a
-//! script.
+//! File system of a virtual machine: a shell, programs with libraries, modules and a script.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -15,9 +14,7 @@ pub struct Content<'a> {
     pub kernel: &'a Kernel,
     /// Programs by path, in addition to the shell.
     pub programs: &'a [(&'a str, PathBuf)],
-    /// Finds their libraries.
     pub tools: &'a Tools,
-    /// Further files by path.
     pub files: &'a [(&'a str, &'a str)],
     /// Runs before the machine turns itself off.
     pub script: &'a str,
@@ -53,7 +50,6 @@ pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
     fs::remove_dir_all(&root).map_err(failed)
 }
 
-/// Writes an executable file, and creates its folders.
 fn put(path: &Path, content: &[u8]) -> Outcome {
     let write = || {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;

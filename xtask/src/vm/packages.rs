@@ -7,20 +7,17 @@ use std::process::Command;
 use crate::sh::{self, Failure, Outcome};
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Small kernels for virtual machines, with everything the programs need; of NICs only virtio and
-/// VMware.
+/// Small kernels with everything the programs need; of NICs only virtio and VMware.
 pub const CLOUD: &str = "cloud-amd64";
 /// Kernels with every driver.
 pub const FULL: &str = "amd64";
 
-/// An unpacked kernel.
 #[derive(Debug)]
 pub struct Kernel {
     /// As in `uname -r`.
     pub release: String,
-    /// The compressed kernel.
     pub image: PathBuf,
-    /// The required modules that are not built in, in the order of loading.
+    /// Required modules in the order of loading.
     pub modules: Vec<PathBuf>,
     unpacked: PathBuf,
 }
@@ -31,8 +28,7 @@ impl Kernel {
     }
 }
 
-/// Selects the newest kernel with this version prefix and flavour, and its modules in the order of
-/// loading.
+/// The newest kernel with this version prefix, and modules in the order of loading.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub version: &'a str,
@@ -46,8 +42,7 @@ pub struct Lists {
     folder: PathBuf,
 }
 
-/// Downloads the lists of these suites into the folder `name`; apt's configuration of this machine
-/// is not changed.
+/// Downloads the lists of these suites into the folder `name`, without changing the machine's.
 pub fn update(name: &str, suites: &[&str]) -> Outcome<Lists> {
     let mirror = mirror()?;
     let lists = Lists { folder: sh::root().join("target/kernels").join(name) };
@@ -104,7 +99,6 @@ impl Lists {
         Ok(Kernel { image, modules, release, unpacked })
     }
 
-    /// Downloads packages into a folder, unless they are there already.
     fn download(&self, packages: &[String], into: &Path) -> Outcome {
         fs::create_dir_all(into).map_err(|error| Failure::of_file(into, &error))?;
         let there = |package: &String| find(into, &|name| name.starts_with(&format!("{package}_"))).is_some();
@@ -114,8 +108,7 @@ impl Lists {
         sh::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))
     }
 
-    /// Downloads packages of a suite with those dependencies that this machine lacks into
-    /// [`archives`](Self::archives).
+    /// Downloads packages and missing dependencies of a suite into [`archives`](Self::archives).
     pub fn download_missing(&self, suite: &str, packages: &[&str]) -> Outcome {
         let options =
             ["install", "-qq", "--yes", "--download-only", "--no-install-recommends", "--target-release", suite];
@@ -133,8 +126,7 @@ impl Lists {
     }
 }
 
-/// Returns the releases of `version`, newest first, with their packages: one with image and modules
-/// up to 7.1, two in later releases.
+/// Returns the releases of `version`, newest first, with their packages: one up to 7.1, then two.
 fn releases(names: &str, version: &str, flavour: &str) -> Vec<(String, Vec<String>)> {
     let of = |what: &str| -> Vec<String> {
         let releases = names.lines().filter_map(|name| name.strip_prefix(what)).filter(|release| {

@@ -15,11 +15,9 @@ enum End {
     Missing,
 }
 
-/// The results of one machine.
 #[derive(Debug)]
 pub struct Row {
     pub name: String,
-    /// By step.
     ends: Vec<(String, End)>,
 }
 
@@ -82,7 +80,6 @@ impl fmt::Display for Row {
     }
 }
 
-/// Returns all rows, followed by the quoted output of failed steps.
 pub fn table(of: &str, columns: &[Column], rows: &[Row]) -> String {
     let headings: Vec<&str> = columns.iter().map(|(_, heading)| *heading).collect();
     let mut text = format!("| {of} | {} |\n|---|{}\n", headings.join(" | "), "---|".repeat(columns.len()));

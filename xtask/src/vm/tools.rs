@@ -6,18 +6,17 @@ use std::process::Command;
 use super::packages::{self, Lists};
 use crate::sh::{self, Failure, Outcome};
 
-/// Library folders in Debian's packages. Release 12 still uses the second for some.
+/// Library folders in Debian's packages; release 12 uses both.
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
-/// Programs of some packages, or those of the machine where it has the same version or a newer one.
+/// Unpacked programs, or those of the machine.
 #[derive(Debug, Default)]
 pub struct Tools {
     folder: Option<PathBuf>,
 }
 
 impl Tools {
-    /// Downloads packages of `suite`, with dependencies that the machine lacks, and unpacks them
-    /// into `into`.
+    /// Unpacks packages of `suite`, with dependencies that the machine lacks, into `into`.
     pub fn fetch(lists: &Lists, suite: &str, packages: &[&str], into: &Path) -> Outcome<Self> {
         lists.download_missing(suite, packages)?;
         let folder = super::fresh(into)?;
@@ -48,7 +47,6 @@ impl Tools {
         }
     }
 
-    /// Returns QEMU's arguments for its data folders.
     pub fn arguments(&self) -> Vec<PathBuf> {
         let folders = self.folder.iter().flat_map(|folder| {
             ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"].map(|data| folder.join(data))
@@ -56,8 +54,7 @@ impl Tools {
         folders.filter(|folder| folder.exists()).flat_map(|folder| ["-L".into(), folder]).collect()
     }
 
-    /// Returns the shared libraries of a program, if any: their paths, and the paths at which
-    /// programs look for them.
+    /// Returns the shared libraries of a program: their paths, and where programs look for them.
     pub fn libraries_of(&self, program: &Path) -> Outcome<Vec<(PathBuf, String)>> {
         let mut ldd = Command::new("ldd");
         self.prepare(ldd.arg(program));

@@ -1,15 +1,12 @@
-//! Statistics of measurements.
-
 #[cfg(feature = "xdp")]
 use spray_tools::failure::Outcome;
 
-/// Returns the median of `repeat` measurements, or the first error.
 #[cfg(feature = "xdp")]
 pub fn median_of(repeat: u32, measure: impl Fn() -> Outcome<f64>) -> Outcome<f64> {
     Ok(median(&(0..repeat).map(|_| measure()).collect::<Outcome<Vec<f64>>>()?))
 }
 
-/// Returns the median: of an even number of values the mean of the middle two, 0 of none.
+/// Returns the median: with an even number of values the mean of the middle two, 0 without any.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,5 +1,4 @@
-//! `spray bench sim`: run time of the simulator on one thread and on several, by size of the
-//! fabric, and compared with another simulator.
+//! `spray bench sim`: run time of the simulator by threads and size, and of another simulator.
 
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -57,8 +56,7 @@ struct Measured {
     reference_s: Vec<f64>,
 }
 
-/// Measures permutations of growing size, and prints medians. Fails with 1 when a run does not
-/// complete, 2 when the other simulator cannot be run.
+/// Fails with 1 when a run does not complete, 2 when the other simulator cannot be run.
 pub fn sim(arguments: &args::BenchSim) -> Outcome {
     let mut progress = Progress::on_stderr();
     let mut all = Vec::new();
@@ -73,7 +71,7 @@ pub fn sim(arguments: &args::BenchSim) -> Outcome {
     Ok(())
 }
 
-/// Runs a size in turn on one thread, on several, and in the other simulator. Large sizes run once.
+/// Large sizes run once.
 fn measure(arguments: &args::BenchSim, size: &'static Size, progress: &mut Progress) -> Outcome<Measured> {
     let scenario = crate::lab::sim::published(&settings::fabric(size.topology, size.matrix)?)?;
     let on = |threads| Simulation::new(&scenario).on_threads(threads);
@@ -150,8 +148,7 @@ impl Measured {
         median(&self.one_s) * 1e9 / self.packet_hops().max(1) as f64
     }
 
-    /// Returns the speed-up by threads, and the other simulator's time relative to one thread:
-    /// medians of the ratios of each round.
+    /// Speed-up by threads, and the other simulator's relative time: medians over the rounds.
     fn ratios(&self) -> [Option<f64>; 2] {
         let ratio = |above: &[f64], below: &[f64]| {
             let each: Vec<f64> = above.iter().zip(below).map(|(above, below)| above / below).collect();
@@ -161,7 +158,6 @@ impl Measured {
     }
 }
 
-/// Returns the cost of a packet-hop relative to the smallest fabric.
 fn growth(all: &[Measured], measured: &Measured) -> f64 {
     measured.hop_ns() / all.first().map_or(1.0, Measured::hop_ns)
 }

@@ -1,5 +1,4 @@
-//! `spray bench switch`: cost of a frame in the switch program by scheme and hash, relative to a
-//! bare redirect, measured with the kernel's BPF test run.
+//! `spray bench switch`: cost of a frame in the switch program, relative to a bare redirect.
 
 use serde_json::json;
 use spray_experiments::results::align;
@@ -12,7 +11,7 @@ use spray_tools::say;
 use super::median::median_of;
 use crate::lab::args;
 
-/// Frames of a test run. The kernel returns the mean in whole nanoseconds.
+/// The kernel returns the mean over this number in whole nanoseconds.
 const FRAMES: u32 = 100_000;
 /// Parallel cables between two switches.
 const CABLES: u32 = 4;
@@ -26,8 +25,6 @@ struct Row {
     out_of_order: f64,
 }
 
-/// Measures a bare redirect, a single switch, and a chain of switches by each scheme and hash.
-///
 /// Fails with 2 without root or when the programs cannot be loaded, 1 when a measurement failed.
 pub fn switch(arguments: &args::BenchSwitch) -> Outcome {
     let mut progress = Progress::on_stderr();
@@ -68,7 +65,6 @@ fn ns(time: Result<std::time::Duration, impl std::fmt::Display>) -> Result<f64, 
     time.map(|time| time.as_secs_f64() * 1e9).map_err(Failure::failed)
 }
 
-/// Returns every scheme that runs in the kernel, then the other hashes, by name.
 fn all() -> impl Iterator<Item = (String, Switching)> {
     let schemes = Scheme::ALL.into_iter().filter(|scheme| scheme.is_in_kernel());
     let hashes = [HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor].map(|function| {

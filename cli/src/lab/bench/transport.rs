@@ -1,5 +1,4 @@
-//! `spray bench transport`: CPU time per packet at either end over in-memory devices, and its
-//! parts.
+//! `spray bench transport`: CPU time per packet at either end over in-memory devices.
 
 use spray_benches::{
     Choosing, Ends, Flow, Frames, Hosts, Load, Pair, Rung, Steering, aes_gcm_ns, memcpy_ns, packets_per_s,
@@ -32,8 +31,7 @@ const VERY_MANY: u32 = 10_000;
 const MANY_MESSAGE_PACKETS: u32 = 16;
 const HOSTS: u16 = 64;
 
-/// Measures each figure in turn, `repeat` times, and prints medians. Fails with 1 when packets were
-/// lost.
+/// Fails with 1 when packets were lost.
 pub fn transport(arguments: &args::BenchTransport) -> Outcome {
     let mut progress = Progress::on_stderr();
     progress.phase("opening connections");
@@ -51,7 +49,6 @@ pub fn transport(arguments: &args::BenchTransport) -> Outcome {
     Ok(())
 }
 
-/// Everything that is measured, created once and warmed up.
 struct Rigs {
     packets: u64,
     load: Load,
@@ -76,8 +73,8 @@ impl Rigs {
         let args::BenchTransport { payload, connections, ack_every, packets, .. } = *arguments;
         let load = Load { connections, ..Load::new(payload, ack_every) };
         let small = Load { connections, ..Load::new(SMALL_BYTES, ack_every) };
-        // At 100 Gb/s the packets of one of many connections are more than an RTT apart, so each
-        // gets an ACK.
+        // At 100 Gb/s packets of one of many connections are more than an RTT apart: each gets an
+        // ACK.
         let short =
             Load { message_packets: MANY_MESSAGE_PACKETS, connections: 1, ack_every: 1, in_place: true, ..load };
         let rung = |rung| Frames::new(&load, rung);
@@ -139,8 +136,7 @@ impl Rigs {
         figures.add("ratio_two_queues_hashed", of(2, Steering::Hash) / one);
     }
 
-    /// Adds the parts of the cost of a packet. The remainder is the endpoint: table, timers and
-    /// events.
+    /// Adds the parts of the cost. The remainder is the endpoint: table, timers and events.
     fn parts(&mut self, figures: &mut Figures, whole: Ends, rungs: [Ends; 4]) {
         let [device, copying, checksum, headers] = rungs;
         let flow = self.flow.run(self.packets);
@@ -215,7 +211,6 @@ fn json(arguments: &args::BenchTransport, figures: &Figures) -> serde_json::Valu
     object
 }
 
-/// Rounds to three decimals.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

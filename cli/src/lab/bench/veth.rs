@@ -14,8 +14,7 @@ use spray_tools::stop::Stop;
 use super::median::{median, spread};
 use crate::lab::args;
 
-/// The name in options and JSON, a description, and the transport settings, `None` for bare frames; in
-/// the order of each round.
+/// Name in options and JSON, description, and transport settings, `None` for bare frames.
 pub const WAYS: [(&str, &str, Option<Transport>); 4] = [
     ("spray_4to1", "REPS connection, an ACK per 4 packets", ours(4, true)),
     ("spray_1to1", "REPS connection, an ACK per packet", ours(1, true)),
@@ -28,7 +27,7 @@ const fn ours(ack_every: u32, coalesces: bool) -> Option<Transport> {
     Some(Transport { ack_every, coalesces })
 }
 
-/// The name in JSON, a description, the two ways, and the project's target.
+/// Name in JSON, description, the two ways, and the project's target.
 const RATIOS: [(&str, &str, [&str; 2], f64); 2] = [
     ("ratio_bare_4to1", "REPS, an ACK per 4 packets / bare frames", ["spray_4to1", BARE], 0.9),
     ("ratio_bare_1to1", "REPS, an ACK per packet / bare frames", ["spray_1to1", BARE], 0.85),
@@ -44,7 +43,7 @@ const LATENCY_TARGET: f64 = 1.2;
 
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999)];
 
-/// The measurements of a way: a goodput per round, and the round trips of all rounds.
+/// A goodput per round, and the round trips of all rounds.
 #[derive(Debug, Default)]
 struct Figures {
     goodput_gbps: Vec<f64>,
@@ -53,9 +52,7 @@ struct Figures {
 
 type Row = (&'static str, &'static str, Figures);
 
-/// Measures each way in turn, `repeat` times, and prints medians and ratios.
-///
-/// Fails with 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
+/// Fails with 2 when the machine does not allow it, 1 when a measurement failed.
 pub fn veth(arguments: &args::BenchVeth) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut progress = Progress::on_stderr();
@@ -84,7 +81,6 @@ fn failed(error: RunError) -> Failure {
 }
 
 impl Figures {
-    /// Adds a round.
     fn add(
         &mut self,
         way: Option<Transport>,
@@ -110,22 +106,20 @@ impl Figures {
         Ok(())
     }
 
-    /// Returns the latency at each of [`QUANTILES`].
     fn latency_us(&self) -> Option<[f64; 3]> {
         let took = self.latency.as_ref().filter(|took| !took.is_empty())?;
         Some(QUANTILES.map(|(_, at)| took.value_at_quantile(at) as f64 / 1e3))
     }
 }
 
-/// Returns median, minimum and maximum of the goodput ratios of the rounds; `None` if either was
-/// not measured.
+/// Median, minimum and maximum of the goodput ratios of the rounds; `None` if not measured.
 fn ratio(rows: &[Row], [over, under]: [&str; 2]) -> Option<[f64; 3]> {
     let of = |wanted: &str| rows.iter().find(|(name, ..)| *name == wanted).map(|(.., figures)| &figures.goodput_gbps);
     let ratios: Vec<f64> = of(over)?.iter().zip(of(under)?).map(|(over, under)| over / under).collect();
     Some(spread(&ratios))
 }
 
-/// Returns the ratio of round-trip times at a quantile, of unbatched transport frames to bare ones.
+/// Ratio of round-trip times, of unbatched transport frames to bare ones.
 fn latency_ratio(rows: &[Row], quantile: &str) -> Option<f64> {
     let place = QUANTILES.iter().position(|(name, _)| *name == quantile)?;
     let of = |wanted| Some(rows.iter().find(|(name, ..)| *name == wanted)?.2.latency_us()?[place]);

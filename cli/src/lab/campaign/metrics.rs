@@ -1,5 +1,4 @@
-//! Metrics of a campaign: the number of runs by state, the progress of running ones, the figures of
-//! finished ones.
+//! Metrics of a campaign: runs by state, progress of running ones, figures of finished ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};

@@ -19,11 +19,9 @@ use crate::lab::runs::Part;
 pub type Ended = (Job, Result<Finished, String>);
 
 impl Campaign {
-    /// Runs everything that is not done, writes the results, prints the table.
-    ///
-    /// Fails with 2 when the machine or the scenario does not allow it or `out` has other results,
-    /// 1 when a run failed or did not deliver everything, 130 after Ctrl-C. The set-up of the
-    /// engine is removed in every case.
+    /// Runs everything that is not done, writes the results, prints the table. The set-up of the
+    /// engine is removed also on failure: 2 when the run is not possible or `out` has other
+    /// results, 1 when one failed or did not deliver everything, 130 after Ctrl-C.
     pub fn run(&self, out: Option<&Path>) -> Outcome {
         let out = folder::location(out, &self.name);
         let ended = self.results(&out)?;
@@ -49,13 +47,12 @@ impl Campaign {
         }
     }
 
-    /// Returns the path of the page over all runs in `out`, if one is written.
     pub fn overview(&self, out: &Path) -> Option<PathBuf> {
         self.extras.report.then(|| out.join("report.html"))
     }
 
-    /// Writes the tables and the page over all runs in `out`. Returns the figures of the runs in
-    /// `ended` that succeeded, and those of earlier commands in the same folder.
+    /// Writes the tables and the page over all runs in `out`. Returns the figures of successful
+    /// runs in `ended`, and those of earlier commands.
     pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
         let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
@@ -78,8 +75,7 @@ impl Campaign {
         ended.iter().filter_map(failed).collect()
     }
 
-    /// Runs everything that is not done, and writes each result under `out` as soon as its run
-    /// ends. Returns the results in the order of the plan.
+    /// Runs everything that is not done, writing results immediately. Returns them in plan order.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
         let mut failed = self.work(&plan, out, Writes::All)?;
@@ -93,8 +89,7 @@ impl Campaign {
         Ok(plan.iter().enumerate().map(end).collect())
     }
 
-    /// Runs a part of the plan, and prints the number of completed runs. The same command without a
-    /// part collects all results.
+    /// Runs a part of the plan. The same command without a part collects all results.
     pub fn run_part(&self, out: &Path, part: Part) -> Outcome {
         let plan = self.plan(out)?;
         let all = plan.len();
@@ -115,12 +110,11 @@ pub struct Failed {
     pub why: String,
 }
 
-/// Prints the location of the results and the figures of all runs as JSON.
 pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed: &[Failed]) -> Outcome {
     say::object(&json!({ "results": results, "overview": overview, "runs": runs, "failed": failed }))
 }
 
-/// Fails with 1 unless every flow completed and every payload arrived unchanged.
+/// Fails with 1 unless everything was delivered unchanged.
 pub fn verdict(done: &[Summary]) -> Outcome {
     let count = |is_bad: fn(&Summary) -> bool| done.iter().filter(|run| is_bad(run)).count();
     let wrong = count(|run| run.payload_verified == Some(false));
@@ -138,8 +132,7 @@ pub fn verdict(done: &[Summary]) -> Outcome {
     }
 }
 
-/// Prints the speed of the simulator, if it ran: packet-hops per second of run time, summed over
-/// the runs.
+/// Prints packet-hops per second of run time, summed over the runs of the simulator.
 fn speed(done: &[Summary]) {
     let figures = || done.iter().filter_map(|run| Some((run.sim?, run.engine_figures.wall_s)));
     if figures().next().is_none() {

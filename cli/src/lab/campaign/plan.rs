@@ -11,7 +11,6 @@ use spray_tools::failure::{Failure, Outcome};
 
 use super::{COMMIT, Campaign, VERSION};
 
-/// One run of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Index of its scenario.
@@ -23,7 +22,6 @@ pub struct Job {
 #[derive(Debug)]
 pub struct Planned {
     pub job: Job,
-    /// Name of its folder.
     pub folder: String,
     /// Hash of everything that determines its results, see [`key`](results::Record::key).
     pub(super) key: String,
@@ -34,7 +32,6 @@ pub struct Planned {
 }
 
 impl Campaign {
-    /// Returns all runs, and which of them are done in `out`.
     pub fn plan(&self, out: &Path) -> Outcome<Vec<Planned>> {
         let jobs = self.jobs();
         if jobs.is_empty() || jobs.len() > MAX_RUNS {
@@ -75,8 +72,7 @@ impl Campaign {
         [self.engine.name(), VERSION, COMMIT].join("\0")
     }
 
-    /// Refuses a folder with runs of another scenario or with other axes, which do not fit one
-    /// table.
+    /// Refuses a folder with another scenario or other axes, which do not fit one table.
     fn check_neighbours(&self, out: &Path) -> Outcome {
         let summary = |run: String| std::fs::read(out.join(run).join("summary.json")).ok();
         let Some(summary) = runs_in(out).into_iter().find_map(summary) else {
@@ -98,7 +94,6 @@ impl Campaign {
         )))
     }
 
-    /// Returns a folder name that no other run has.
     fn folder(&self, job: &Job, names: &mut HashSet<String>) -> String {
         let Scenario { condition, written, network, .. } = &self.scenarios[job.scenario];
         let name = results::folder_name(condition, &written.axes, &network.switching, job.balancer.name(), job.seed);
@@ -107,7 +102,7 @@ impl Campaign {
         free.unwrap_or(name)
     }
 
-    /// Returns a title that identifies the run, as in `silent uplink, evs 64, reps, seed 3`.
+    /// Returns a unique title, as in `silent uplink, evs 64, reps, seed 3`.
     pub(super) fn title(&self, job: &Job) -> String {
         let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
         let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
@@ -126,7 +121,6 @@ impl Campaign {
         Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
     }
 
-    /// Returns all runs: by scenario, then balancer, then seed.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for (scenario, given) in self.scenarios.iter().enumerate() {
@@ -143,7 +137,7 @@ fn unreadable(error: std::io::Error) -> Failure {
     Failure::refused(format!("a file of the scenario cannot be read: {error}"))
 }
 
-/// Returns the names of the folders in `out` with the results of a run, in ascending order.
+/// Returns the folders in `out` with the results of a run, in ascending order.
 pub(super) fn runs_in(out: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     let is_run = |path: &PathBuf| path.join("run.json").is_file();
@@ -154,8 +148,7 @@ pub(super) fn runs_in(out: &Path) -> Vec<String> {
     names
 }
 
-/// Returns whether the folder has the results of the run with this key; fails if it has something
-/// else.
+/// Returns whether the folder has the results with this key; refuses other content.
 fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
     if !dir.exists() {
         return Ok(false);

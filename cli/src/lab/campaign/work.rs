@@ -1,4 +1,4 @@
-//! Execution of the open runs of a campaign, one at a time or several, each in a folder of its own.
+//! Execution of the open runs of a campaign.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,8 +21,7 @@ use crate::lab::folder::{self, Writes};
 use crate::lab::runs::{self, Runs};
 
 impl Campaign {
-    /// Runs what is not done of `plan`, with a lock for `writes` on the folder. Returns the
-    /// failures by index in the plan.
+    /// Runs what is not done of `plan`. Returns the failures by index in the plan.
     pub(super) fn work(&self, plan: &[Planned], out: &Path, writes: Writes) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         self.check_captures(plan, out)?;
@@ -37,8 +36,8 @@ impl Campaign {
         self.warn();
         self.metrics.begin(plan.len(), plan.len() - open.len())?;
         let mut work = Work { campaign: self, plan, engine: &*engine, runs: &runs, prepared: Vec::new() };
-        // Preparing an exclusive engine reports what the machine does not allow. The other engine
-        // prepares each run separately, to save memory.
+        // An exclusive engine fails early here; the other prepares each run separately to save
+        // memory.
         if exclusive {
             work.prepared = (0..self.scenarios.len()).map(|scenario| work.prepare(scenario)).collect::<Outcome<_>>()?;
         }
@@ -68,7 +67,6 @@ impl Campaign {
         warnings.filter(|text| told.insert(*text)).for_each(|text| note!("spray: warning: {text}"));
     }
 
-    /// Creates the folders of captures.
     fn check_captures(&self, plan: &[Planned], out: &Path) -> Outcome {
         let files = |captures: &Captures| {
             plan.iter().filter_map(|planned| Some((planned, captures.file(&planned.folder)?))).collect::<Vec<_>>()
@@ -84,7 +82,6 @@ impl Campaign {
         files.iter().try_for_each(|(_, file)| Captures::prepare(file))
     }
 
-    /// Begins the capture of a run, if requested.
     fn begin_capture(&self, run: &str, scenario: &Scenario) -> Outcome<Option<Watching>> {
         let Some(captures) = &self.captures else { return Ok(None) };
         let Some(file) = captures.file(run) else { return Ok(None) };
@@ -126,8 +123,7 @@ impl<'a> Work<'a> {
         self.engine.prepare(scenario, &mut |news| self.runs.show.on_progress("", &news)).map_err(ended)
     }
 
-    /// Executes one run of the plan and writes its results; returns the reason if it failed. Other
-    /// runs continue.
+    /// Executes one run and writes its results; returns the reason if it failed.
     fn run(&self, number: usize) -> Outcome<Option<String>> {
         let (campaign, Runs { out, show, stop, .. }) = (self.campaign, self.runs);
         let planned = &self.plan[number];

@@ -12,8 +12,7 @@ use spray_tools::failure::{Failure, Outcome};
 use super::protocol::{HostRow, own_fabric, shown};
 use crate::lab::args;
 
-/// Replaces this process by the shell or the command in the host. Fails with 2 when no fabric is
-/// running, or there is no such host or command.
+/// Replaces this process by the shell or the command in the host.
 pub fn shell(arguments: &args::Shell) -> Outcome {
     let name = own_fabric(arguments.name.as_deref())?;
     let shown = shown(&name)?;
@@ -42,7 +41,6 @@ pub fn shell(arguments: &args::Shell) -> Outcome {
     Err(Failure::refused(format!("cannot run {}: {error}", command.get_program().display())))
 }
 
-/// Returns the user's shell with the host in its prompt.
 fn interactive(host: &str) -> Command {
     let mut shell = Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()));
     shell.env("PS1", format!("{host}# "));
@@ -51,11 +49,9 @@ fn interactive(host: &str) -> Command {
     shell
 }
 
-/// Moves this process into a host, as `ip netns exec` does: its network, /sys, /etc/hosts and
-/// /etc/resolv.conf. The mounts are private to this process.
+/// Enters a host as `ip netns exec` does: network, /sys, /etc/hosts and /etc/resolv.conf.
 fn enter(host: &HostRow, keeper: u32) -> std::io::Result<()> {
-    // The process that keeps the fabric may have another mount namespace, as within `ip netns
-    // exec`.
+    // The keeper may have another mount namespace, as within `ip netns exec`.
     let namespace = File::open(Path::new(&format!("/proc/{keeper}/root/run/netns")).join(&host.namespace))?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;
     unshare(CloneFlags::CLONE_NEWNS)?;

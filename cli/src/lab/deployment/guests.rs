@@ -21,7 +21,6 @@ enum Location {
     Namespace(String),
 }
 
-/// Container engines, in the order in which they are queried.
 const ENGINES: [&str; 2] = ["podman", "docker"];
 
 impl FromStr for Guest {
@@ -42,7 +41,6 @@ impl FromStr for Guest {
     }
 }
 
-/// Finds the network namespaces of the hosts.
 pub fn find(guests: &[Guest]) -> Outcome<Vec<Lent>> {
     let twice = (1..guests.len()).find(|&at| guests[..at].iter().any(|guest| guest.host == guests[at].host));
     if let Some(at) = twice {
@@ -59,7 +57,6 @@ pub fn find(guests: &[Guest]) -> Outcome<Vec<Lent>> {
     guests.iter().map(find).collect()
 }
 
-/// Returns the network namespace of a running container.
 fn container_namespace(name: &str) -> Outcome<PathBuf> {
     let pid = ENGINES.iter().find_map(|engine| {
         let arguments = ["inspect", "--format", "{{.State.Pid}}", name];

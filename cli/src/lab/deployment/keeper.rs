@@ -1,5 +1,4 @@
-//! The process that keeps a fabric: `spray up` starts it, it serves the other commands, and its end
-//! removes everything.
+//! The process that keeps a fabric and serves the commands. Its end removes everything.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -29,19 +28,13 @@ use super::user::login_name;
 use crate::lab::args;
 use crate::lab::settings;
 
-/// Read timeout for the request of a command.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Interval at which the process checks whether to end, in milliseconds.
 const POLL_MS: u16 = 100;
 
-/// Sets a fabric up, reports it on standard output, and keeps it until a signal or a request to
-/// end.
-///
-/// Fails with 2 when the scenario or the machine does not allow it, 130 when stopped before it is
-/// up.
+/// Sets a fabric up, reports it on standard output, and keeps it until a signal or a request. Fails
+/// with 2 when this is not possible, 130 when stopped before it is up.
 pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
-    // Ctrl-C in the terminal goes to the command, which forwards it; its end must not end this
-    // process.
+    // Ctrl-C goes to the command, which forwards it; its end must not end this process.
     let _ = nix::unistd::setsid();
     let stop = Stop::on_signals()?;
     let file = arguments.scenario.as_deref().ok_or_else(|| Failure::refused("no scenario"))?;
@@ -91,8 +84,7 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     keeper.serve(&listener, &stop)
 }
 
-/// Reports what differs from a run. With given interfaces the rate is not checked: drivers may
-/// carry more than a process.
+/// With given interfaces the rate is not checked: drivers may carry more than a process.
 fn report_differences(scenario: &Scenario, is_given: bool) {
     if !scenario.link_events.is_empty() || scenario.failures.is_some() {
         info!("link events of the scenario are ignored here; use `spray link` to fail links");
@@ -106,8 +98,7 @@ fn report_differences(scenario: &Scenario, is_given: bool) {
     }
 }
 
-/// Sets queues to what TCP in the kernel needs to fill links, instead of a bandwidth-delay product.
-/// Returns the number of packets.
+/// Sets queues to what TCP in the kernel needs to fill links. Returns the number of packets.
 fn enlarge_queues(scenario: &mut Scenario) -> u32 {
     let (paths, packet) = (scenario.paths(), scenario.packet_bytes());
     let limits = scenario.network.links.iter().map(|link| scenario.thresholds(&paths, link.rate_bps).limit_bytes);
@@ -116,11 +107,10 @@ fn enlarge_queues(scenario: &mut Scenario) -> u32 {
     packets
 }
 
-/// Measured: one TCP connection reached 83 and 95 % of 1 Gb/s with 100 packets, 96 % and more with
-/// 200.
+/// Measured: one TCP connection reached 83 to 95 % of 1 Gb/s with 100 packets, 96 % with 200.
 const MIN_QUEUE_PACKETS: u32 = 200;
 
-/// Approximate maximum rate from one host to another on a machine a few years old.
+/// Approximate maximum on a machine a few years old.
 const MAX_BPS: u64 = 2_000_000_000;
 
 fn listen(name: &str) -> Outcome<UnixListener> {
@@ -152,7 +142,6 @@ impl Drop for Socket {
 struct Keeper {
     user: String,
     deployment: Deployment,
-    /// Published metrics, if requested.
     metrics_section: Option<Section>,
     socket: Socket,
     scenario: String,

@@ -7,8 +7,7 @@ use spray_tools::say;
 use super::protocol::{Request, Response, Row, own_fabric, send, unexpected};
 use crate::lab::args;
 
-/// Lists links, after changing them if requested. Fails with 2 when no fabric is running, or no
-/// link has the name.
+/// Lists links, after changing them if requested.
 pub fn link(arguments: &args::Link) -> Outcome {
     let name = own_fabric(arguments.name.as_deref())?;
     let request = match &arguments.links {
@@ -25,7 +24,6 @@ pub fn link(arguments: &args::Link) -> Outcome {
     say::object(&json!({ "name": name, "links": rows }))
 }
 
-/// Prints state and counters of links.
 pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row> + Clone) {
     let width = rows.clone().map(|row| row.state.len()).fold(14, usize::max);
     say!("link                  Mb/s  {:<width$}    frames         MB  longest queue    marks  drops", "state");

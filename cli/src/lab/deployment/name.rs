@@ -1,5 +1,3 @@
-//! Names of fabrics.
-
 use std::str::FromStr;
 
 /// The name of a fabric: 1 to 64 letters, digits, `-`, `_` or `.`, not starting with `.`.

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use super::protocol::{HostRow, Program};
 
-/// Returns the programs, except this process, in those of `hosts` with a namespace that the fabric
-/// created.
+/// Returns the other programs in those of `hosts` with a namespace that the fabric created.
 pub fn programs(hosts: &[HostRow]) -> Vec<Program> {
     let place = |path: &Path| fs::metadata(path).ok().map(|data| (data.dev(), data.ino()));
     let made = hosts.iter().filter(|host| !host.namespace.starts_with('/'));

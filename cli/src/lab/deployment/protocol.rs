@@ -1,5 +1,4 @@
-//! Requests to the process that keeps a fabric, and its responses: a line of JSON each, over its
-//! socket.
+//! Requests to the keeper, and its responses: a line of JSON each, over its socket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -17,7 +16,6 @@ pub enum Request {
     Links(Option<String>),
     /// Links and their changes, as on the command line.
     Change(String, Vec<String>),
-    /// Remove the fabric and exit.
     Down,
 }
 
@@ -32,13 +30,12 @@ pub enum Response {
         #[serde(default)]
         report: Report,
     },
-    /// Exit code 2: the request is invalid.
+    /// Exit code 2.
     Refused(String),
     /// Exit code 1.
     Failed(String),
 }
 
-/// What happened while a fabric was up.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub seconds: f64,
@@ -49,11 +46,9 @@ pub struct Report {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EventRow {
-    /// Seconds since the fabric was set up.
     pub at_s: f64,
     pub links: String,
-    /// A change as on the command line, or `lost` and `found`: the carrier of an interface or the
-    /// switch at the far end of a cable.
+    /// A change, or `lost` and `found` of an interface's carrier or a cable's far end.
     pub what: String,
 }
 
@@ -89,13 +84,11 @@ pub struct HostRow {
     pub interface: String,
 }
 
-/// A cable to another machine that runs a switch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CableRow {
     /// The link in the outgoing direction.
     pub link: String,
     pub interface: String,
-    /// The state of the far end.
     pub state: String,
 }
 
@@ -103,11 +96,9 @@ pub struct CableRow {
 pub struct Program {
     pub pid: u32,
     pub host: String,
-    /// The command line.
     pub command: String,
 }
 
-/// A link in one direction.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
     pub link: String,
@@ -126,7 +117,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the lost frames by cause.
     pub fn drops(&self) -> [(&'static str, u64); 5] {
         [
             ("queue", self.drops_queue),
@@ -141,7 +131,6 @@ impl Row {
 /// Read timeout. A change waits for the kernel, and removal for every namespace.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Fails unless the user is root, who owns the socket.
 pub fn check_root() -> Outcome {
     spray_experiments::switch::check_root().map_err(Failure::refused)
 }
@@ -160,7 +149,7 @@ pub fn own_fabric(name: Option<&str>) -> Outcome<String> {
     Ok(found)
 }
 
-/// Whether `user`, who set up a fabric, is not `own`; false if the user is unknown.
+/// False if the user is unknown.
 fn belongs_to_other(user: &str, own: &str) -> bool {
     !user.is_empty() && user != own
 }
@@ -178,7 +167,6 @@ pub fn named_or_only(name: Option<&str>) -> Outcome<String> {
     }
 }
 
-/// Sends a request to the fabric called `name`.
 pub fn send(name: &str, request: &Request) -> Outcome<Response> {
     let response = exchange(name, request).map_err(|error| {
         Failure::failed(format!("the fabric `{name}` does not respond: {error}; `spray clean` removes dead ones"))

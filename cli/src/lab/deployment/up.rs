@@ -24,8 +24,6 @@ use crate::lab::args;
 
 /// Sets a fabric up, with the interfaces of `between` if given; without a scenario, lists what is
 /// running.
-///
-/// Fails with 2 when it cannot be set up, 130 after Ctrl-C, with nothing left behind.
 pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     check_root()?;
     if arguments.keep {
@@ -38,7 +36,6 @@ pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     print_shown(&shown)
 }
 
-/// Removes a fabric. Fails with 2 when none is running.
 pub fn down(arguments: &args::Down) -> Outcome {
     let name = own_fabric(arguments.name.as_deref())?;
     let (removed, programs, report) = match send(&name, &Request::Down)? {
@@ -112,7 +109,6 @@ fn counted(hosts: usize) -> String {
     if hosts == 1 { "1 host".into() } else { format!("{hosts} hosts") }
 }
 
-/// Starts this command again as the process that keeps the fabric, and waits until it is up.
 fn start_keeper() -> Outcome<Shown> {
     let stop = Stop::on_signals()?;
     let program = std::env::current_exe().map_err(Failure::failed)?;

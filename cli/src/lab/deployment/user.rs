@@ -1,5 +1,3 @@
-//! The user of this machine.
-
 use std::fs;
 
 use nix::unistd::{Uid, User};

@@ -1,5 +1,4 @@
-//! Cache of the runs of figures: JSON lines in `reps-7-full.jsonl`, of a part in
-//! `reps-7-full.2of4.jsonl`.
+//! Runs of figures as JSON lines: `reps-7-full.jsonl`, of a part `reps-7-full.2of4.jsonl`.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -52,7 +51,6 @@ impl Cache {
     }
 }
 
-/// Appends runs of a figure to its file.
 pub struct CacheWriter {
     path: PathBuf,
     /// Opened for the first run, so that a figure without new runs creates no file.
@@ -60,13 +58,11 @@ pub struct CacheWriter {
 }
 
 impl CacheWriter {
-    /// Prepares a file in `out`; each part has a separate one.
     pub fn new(out: &Path, figure: &Figure, scale: Scale, part: Option<Part>) -> Self {
         let part = part.map_or_else(String::new, |Part { number, of }| format!("{number}of{of}."));
         Self { path: out.join(format!("{}-{}.{part}jsonl", figure.file_name(), scale.name())), file: None }
     }
 
-    /// Appends a run. Fails with 2 if it cannot be written.
     pub fn write(&mut self, key: String, made: Made) -> Outcome {
         let line = serde_json::to_string(&Line { key, made }).map_err(Failure::failed)?;
         let file = match &mut self.file {

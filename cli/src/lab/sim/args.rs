@@ -70,13 +70,11 @@ impl Seeds {
         if list.is_empty() { own.to_vec() } else { list }
     }
 
-    /// Returns the number of threads for all runs together.
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(cores, |threads| threads as usize)
     }
 }
 
-/// Returns the number of cores that this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -7,13 +7,11 @@ use super::{
     fi_msg_tagged, iovec,
 };
 
-/// An operation that the provider does not support.
-///
-/// In the headers each has arguments, and some return `int`. On the ABIs of libfabric callers
-/// remove their arguments from the stack, and read an `int` from the lower half of the result.
+/// An unsupported operation. On libfabric's ABIs callers remove their arguments, and read an `int`
+/// from the lower half of the result, so that one type stands for all.
 pub type Missing = unsafe extern "C" fn() -> isize;
 
-/// Placeholder of unsupported operations. `rest` stands for those at the end of a table.
+/// `rest` is filled with it at the end of a table.
 pub extern "C" fn missing() -> isize {
     -(libc::ENOSYS as isize)
 }

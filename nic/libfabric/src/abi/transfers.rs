@@ -1,7 +1,4 @@
-//! Messages and completions.
-//!
-//! Addresses that are only returned to the application are numbers here, because they are never
-//! dereferenced.
+//! Messages and completions. Addresses that are only returned to the application are numbers.
 
 use std::ffi::{c_int, c_void};
 

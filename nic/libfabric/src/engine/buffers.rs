@@ -3,7 +3,6 @@
 
 use libc::iovec;
 
-/// Maximum number of pieces of a message.
 pub const MOST: usize = 4;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,5 @@
-//! The header of each message, little-endian: `F`, version 1, flags, five zeros; the tag; the data
-//! for the peer's completion queue.
+//! Message header, little-endian: `F`, version 1, flags, five zeros; tag; completion data.
 
-/// Length of a header in bytes.
 pub const BYTES: usize = 24;
 
 const VERSION: [u8; 2] = [b'F', 1];
@@ -19,7 +17,6 @@ pub struct Header {
 }
 
 impl Header {
-    /// Encodes the header.
     #[must_use]
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
@@ -31,7 +28,7 @@ impl Header {
         bytes
     }
 
-    /// Decodes the header of a message; `None` if it is malformed or of another version.
+    /// Returns `None` if the header is malformed or of another version.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<Self> {
         let (bytes, _) = message.split_first_chunk::<BYTES>()?;

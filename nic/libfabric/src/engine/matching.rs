@@ -36,7 +36,6 @@ pub struct Arrival<C> {
 }
 
 impl<C> Arrival<C> {
-    /// Returns the length of the payload.
     pub fn bytes(&self) -> usize {
         self.message.len().saturating_sub(header::BYTES)
     }
@@ -73,7 +72,6 @@ pub struct Matching<C> {
     arrivals: [VecDeque<Arrival<C>>; 2],
 }
 
-/// Returns the index of the queue.
 fn kind<T>(tag: Option<T>) -> usize {
     usize::from(tag.is_some())
 }
@@ -101,8 +99,7 @@ impl<C: Copy + PartialEq> Matching<C> {
         Some((receive, arrival))
     }
 
-    /// Posts a receive: passes the messages that match it to `out`, and queues it unless it is used
-    /// up.
+    /// Passes the messages that match to `out`, and queues the receive unless it is used up.
     pub fn receive(&mut self, receive: Receive, mut out: impl FnMut(Receive, Arrival<C>)) {
         let mut waiting = receive;
         while let Some(arrival) = self.take(&waiting) {
@@ -129,7 +126,6 @@ impl<C: Copy + PartialEq> Matching<C> {
         arrivals.remove(at)
     }
 
-    /// Removes the oldest receive with this context.
     pub fn cancel(&mut self, context: usize) -> Option<Receive> {
         self.receives.iter_mut().find_map(|receives| {
             let at = receives.iter().position(|receive| receive.context == context)?;
@@ -149,7 +145,6 @@ impl<C: Copy + PartialEq> Matching<C> {
         those.fold((0, 0), |(count, bytes), arrival| (count + 1, bytes + arrival.message.len()))
     }
 
-    /// Drops the messages of a connection.
     pub fn forget(&mut self, connection: C) {
         self.arrivals.iter_mut().for_each(|arrivals| arrivals.retain(|arrival| arrival.connection != connection));
     }

@@ -16,8 +16,7 @@ use crate::error::Errno;
 const MAX_ANSWERS: usize = 16;
 
 impl<D: Device> Engine<D> {
-    /// Starts to read or write memory of a peer. Fails with [`Errno::AGAIN`] when too many
-    /// operations are pending.
+    /// Starts to access memory of a peer. Fails with [`Errno::AGAIN`] with too many operations.
     pub fn begin_remote(&mut self, remote: &Remote) -> Result<(), Errno> {
         let (peer, own) = self.peer_of(remote.to)?;
         if remote.buffers.bytes() > self.max_message {
@@ -108,7 +107,6 @@ impl<D: Device> Engine<D> {
     }
 }
 
-/// Creates an RMA message with a copy of its data.
 fn message(header: Header, call: &Call, len: usize, fill: impl FnOnce(&mut [u8])) -> Message {
     let mut bytes = BytesMut::with_capacity(header::BYTES + remote::BYTES + len);
     bytes.put_slice(&header.write());

@@ -16,7 +16,6 @@ pub enum NextHops {
 }
 
 impl NextHops {
-    /// Starts to resolve the next hop.
     pub fn ask(&self, peer: IpAddr) -> Answer {
         match self {
             Self::Kernel(resolver) => resolver.ask(peer),

@@ -1,23 +1,18 @@
-//! Reordering of the messages of a peer.
-
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// Messages of a connection by the sender's numbers. The endpoint bounds their count and bytes,
-/// because it accepts no more from the peer until they are consumed.
+/// Messages of a connection in order. The endpoint bounds the number of those that wait.
 #[derive(Debug, Default)]
 pub struct Order {
     next: u32,
     early: BTreeMap<u32, Bytes>,
 }
 
-/// The message number was used before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated;
 
 impl Order {
-    /// Adds a message that arrived.
     pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), Repeated> {
         let is_late = (number.wrapping_sub(self.next) as i32) < 0;
         if is_late || self.early.contains_key(&number) {

@@ -39,8 +39,7 @@ impl Receiving {
         self.peers.insert(connection, Incoming { from, order: Order::default() });
     }
 
-    /// Handles a message, and passes messages to `out` that match a receive; RMA messages come
-    /// without one.
+    /// Passes messages to `out` that match a receive; RMA messages come without one.
     pub fn on_message(
         &mut self,
         connection: ConnectionId,
@@ -62,8 +61,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Handles the end of a connection: its messages in order are kept, within limits. Returns its
-    /// peer.
+    /// Keeps the messages of a closed connection, within limits. Returns its peer.
     pub fn on_end(&mut self, connection: ConnectionId) -> Option<IpAddr> {
         let ended = self.peers.remove(&connection)?;
         let (messages, bytes) =

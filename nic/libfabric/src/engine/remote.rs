@@ -1,7 +1,5 @@
-//! RMA messages: a request to read or write memory, and an answer after its execution.
-//!
-//! Both have [`Header::remote`](super::header::Header) set. A [`Call`] follows the header, then the
-//! data of a write or of the answer to a read.
+//! RMA messages, with [`Header::remote`](super::header::Header): a request or its answer as a
+//! [`Call`], then the data of a write or of the answer to a read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::buffers::Buffers;
 use crate::error::Errno;
 
-/// Length of a [`Call`] in bytes.
 pub const BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +29,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Encodes in little-endian.
     #[must_use]
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
@@ -44,8 +40,7 @@ impl Call {
         bytes
     }
 
-    /// Decodes the call after the header of a message, and returns the data that follows; `None` if
-    /// malformed.
+    /// Decodes a call, and returns the data that follows; `None` if malformed.
     #[must_use]
     pub fn read(message: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, data) = message.split_first_chunk::<BYTES>()?;
@@ -70,7 +65,6 @@ pub struct Region {
     pub access: [bool; 2],
 }
 
-/// The memory regions of a domain by key.
 #[derive(Debug, Default)]
 pub struct Regions(Mutex<HashMap<u64, Region>>);
 
@@ -102,19 +96,19 @@ impl Regions {
         self.lock().remove(&key);
     }
 
-    /// Copies the memory of a read request. Fails if it is not registered or not readable.
+    /// Fails if the memory is not registered or not readable.
     pub fn read(&self, call: &Call, to: &mut [u8]) -> Result<(), Errno> {
         self.with(call, to.len(), 0, |buffers| buffers.read(0, to))
     }
 
-    /// Executes a write request. Fails if the memory is not registered or not writable.
+    /// Fails if the memory is not registered or not writable.
     pub fn write(&self, call: &Call, from: &[u8]) -> Result<(), Errno> {
         self.with(call, from.len(), 1, |buffers| {
             buffers.write(from);
         })
     }
 
-    /// Checks the memory of a read request, as [`read`](Self::read).
+    /// Checks a read request without copying.
     pub fn check_read(&self, call: &Call) -> Result<(), Errno> {
         self.with(call, usize::try_from(call.len).map_err(|_| Errno::INVALID)?, 0, |_| ())
     }

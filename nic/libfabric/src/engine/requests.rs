@@ -48,14 +48,12 @@ pub struct Pending {
 pub struct Requests {
     /// Operations of this endpoint by number.
     pub pending: HashMap<u64, Pending>,
-    /// Number of the next operation.
     pub next: u64,
     /// Requests of peers to be answered; writes are executed already.
     pub unanswered: VecDeque<(IpAddr, Call)>,
 }
 
 impl Requests {
-    /// Handles an RMA message.
     pub fn on_arrival(
         &mut self,
         bindings: &Bindings,

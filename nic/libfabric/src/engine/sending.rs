@@ -51,7 +51,6 @@ impl Source for Borrowed {
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     pub entry: fi_cq_tagged_entry,
-    /// Whether success is reported.
     pub is_reported: bool,
     /// Whether success was reported already.
     pub is_done: bool,
@@ -60,7 +59,6 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Returns the operation of an RMA request or answer.
     pub fn remote(is_answer: bool) -> Self {
         Self { entry: fi_cq_tagged_entry::default(), is_reported: false, is_done: true, remote: Some(is_answer) }
     }
@@ -91,7 +89,6 @@ pub struct Sending {
 #[derive(Debug)]
 struct Outgoing {
     state: State,
-    /// Messages that wait for the next hop.
     waiting: VecDeque<(Message, Operation)>,
     operations: HashMap<MessageId, Operation>,
 }
@@ -103,8 +100,7 @@ enum State {
 }
 
 impl Sending {
-    /// Sends a message. Returns whether it is the only one in flight to the peer. Fails with
-    /// [`Errno::AGAIN`] when too many are.
+    /// Returns whether no other message is in flight. Fails with [`Errno::AGAIN`] with too many.
     pub fn send<D: Device>(
         &mut self,
         endpoint: &mut Endpoint<D>,
@@ -144,7 +140,6 @@ impl Sending {
         self.lost.pop()
     }
 
-    /// Connects to peers with a resolved next hop.
     pub fn connect<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time, side: &Side) {
         if self.resolving == 0 {
             return;
@@ -217,7 +212,7 @@ impl Sending {
 }
 
 impl Outgoing {
-    /// Sends the waiting messages; returns the number of answers that were refused.
+    /// Returns the number of answers that were refused.
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, side: &Side) -> usize {
         self.state = State::Connected(connection);
         let mut refused = 0;
