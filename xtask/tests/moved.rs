@@ -39,6 +39,6 @@ fn outside_of_a_tree_a_task_says_so() {
     let folder = copy();
     let output = task(&folder, folder.path(), None);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("is in no clone of spray"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("is not in a clone of spray"), "{}", text(&output.stderr));
     assert!(output.stdout.is_empty());
 }
