@@ -17,8 +17,7 @@ const PARTS: [&str; 6] = ["method", "tymethod", "variant", "structfield", "assoc
 
 pub fn check() -> Outcome {
     let (found, file) = (names()?, sh::root().join("nic/api.txt"));
-    let listed = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
-    let listed: BTreeSet<String> = listed.lines().map(String::from).collect();
+    let listed: BTreeSet<String> = sh::read_text(&file)?.lines().map(String::from).collect();
     let gone = listed.difference(&found).map(|name| format!("- {name}\n"));
     let new = found.difference(&listed).map(|name| format!("+ {name}\n"));
     let changes: String = gone.chain(new).collect();
@@ -31,9 +30,8 @@ pub fn check() -> Outcome {
 
 /// `cargo xtask api`: writes the list.
 pub fn write() -> Outcome {
-    let file = sh::root().join("nic/api.txt");
     let text: String = names()?.iter().flat_map(|name| [name, "\n"]).collect();
-    fs::write(&file, text).map_err(|error| Failure::of_file(&file, &error))
+    sh::write(&sh::root().join("nic/api.txt"), text)
 }
 
 fn names() -> Outcome<BTreeSet<String>> {
@@ -60,8 +58,7 @@ fn read(folder: &Path, module: &str, names: &mut BTreeSet<String>) -> Outcome {
         } else if let Some((_, item)) = name.strip_suffix(".html").and_then(|name| name.split_once('.'))
             && ITEMS.iter().any(|kind| name.starts_with(&format!("{kind}.")))
         {
-            let page = fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))?;
-            names.extend(parts(&page).into_iter().map(|part| format!("{module}::{item}::{part}")));
+            names.extend(parts(&sh::read_text(&path)?).into_iter().map(|part| format!("{module}::{item}::{part}")));
             names.insert(format!("{module}::{item}"));
         }
     }

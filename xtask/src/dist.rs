@@ -67,25 +67,16 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     ];
     for (shell, file) in completions {
         let script = sh::capture(&spray, &["completions", shell]);
-        write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
+        sh::write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
     }
     for (name, file) in [("settings", "settings.md"), ("results", "results.md"), ("schema", "scenario.schema.json")] {
         let text = sh::capture(&spray, &["explain", name]);
-        write(&doc.join(file), &text.ok_or_else(|| Failure::failed(format!("`spray explain {name}` failed")))?)?;
+        sh::write(&doc.join(file), &text.ok_or_else(|| Failure::failed(format!("`spray explain {name}` failed")))?)?;
     }
-    let documents = [
-        "README.md",
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "LICENSE-MIT",
-        "LICENSE-APACHE",
-        "docs",
-        "deploy",
-        "tests/scenarios",
-        "tests/failures",
-    ];
+    let documents =
+        "README.md CHANGELOG.md CITATION.cff LICENSE-MIT LICENSE-APACHE docs deploy tests/scenarios tests/failures";
     // With their folders, because documents refer to them by path.
-    sh::run(Command::new("cp").args(["-r", "--parents"]).args(documents).arg(&doc).current_dir(&root))?;
+    sh::run(Command::new("cp").args(["-r", "--parents"]).args(documents.split(' ')).arg(&doc).current_dir(&root))?;
     let units = stage.join("usr/lib/systemd/system");
     fs::create_dir_all(&units).map_err(|error| Failure::of_file(&units, &error))?;
     for unit in UNITS {
@@ -93,7 +84,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     }
     let licences =
         ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| fs::read_to_string(root.join(name)).unwrap_or_default());
-    write(&doc.join("copyright"), &licences.join("\n\n"))
+    sh::write(&doc.join("copyright"), &licences.join("\n\n"))
 }
 
 /// Builds the libfabric provider, for `FI_PROVIDER_PATH`, with the C library of this system.
@@ -128,7 +119,7 @@ fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
          Priority: optional\nRecommends: libelf1, zlib1g\nDescription: multipath NIC dataplane on AF_XDP, with an emulated fabric\n Chooses the path of every packet \
          (REPS, Flowcut and others) over AF_XDP,\n and emulates datacentre fabrics with XDP programs on veth or in a simulator.\n"
     );
-    write(&tree.join("DEBIAN/control"), &control)?;
+    sh::write(&tree.join("DEBIAN/control"), &control)?;
     sh::run(Command::new("gzip").args(["--best", "--no-name", "--recursive"]).arg(tree.join("usr/share/man")))?;
     sh::run(Command::new("chmod").args(["--recursive", "u=rwX,go=rX"]).arg(&tree))?;
     sh::run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).args([&tree, &file]))?;
@@ -150,11 +141,6 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     Ok(file)
 }
 
-fn write(file: &Path, text: &str) -> Outcome {
-    let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
-    made.map_err(|error| Failure::of_file(file, &error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +157,7 @@ mod tests {
         for name in UNITS {
             let text = fs::read_to_string(units.join(name)).unwrap();
             let file = folder.join(name.replace("@.", "@eth0."));
-            write(&file, &text.replace("/usr/bin/spray", "/bin/true")).unwrap();
+            sh::write(&file, &text.replace("/usr/bin/spray", "/bin/true")).unwrap();
             match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
                 Ok(output) => {
                     let said = String::from_utf8_lossy(&output.stderr);

@@ -30,11 +30,7 @@ enum Compiler {
 pub fn build() -> Outcome {
     let toolchain = compile()?;
     for (name, kept) in OBJECTS {
-        let kept = sh::root().join(kept);
-        let folder = kept.parent().expect("objects are in folders");
-        fs::create_dir_all(folder)
-            .and_then(|()| fs::copy(built(name), &kept))
-            .map_err(|error| Failure::of_file(&kept, &error))?;
+        sh::write(&sh::root().join(kept), sh::read(&built(name))?)?;
     }
     record::write(&toolchain, &sources()?)
 }
@@ -50,12 +46,8 @@ pub fn compare() -> Outcome {
         );
         return load();
     }
-    let same = |name: &str, kept: &str| {
-        let read = |path: PathBuf| fs::read(&path).map_err(|error| Failure::of_file(&path, &error));
-        Ok(read(built(name))? == read(sh::root().join(kept))?)
-    };
     for (name, kept) in OBJECTS {
-        if !same(name, kept)? {
+        if sh::read(&built(name))? != sh::read(&sh::root().join(kept))? {
             return Err(Failure::failed(format!("{kept} does not match its sources: run `cargo xtask build-ebpf`")));
         }
     }
@@ -96,8 +88,8 @@ fn compile() -> Outcome<String> {
     toolchain(compiler)
 }
 
-/// Acts as the compiler if cargo calls this program in its place: replaces cargo's metadata hash,
-/// which has paths of the machine and determines symbol names and the order of functions.
+/// Acts as the compiler if cargo calls this program in its place, and keeps paths of the machine out
+/// of objects: also out of cargo's metadata hash, which determines symbols and the order of functions.
 pub fn as_rustc() -> Option<ExitCode> {
     let root = PathBuf::from(std::env::var_os(AS_RUSTC)?);
     let mut arguments = std::env::args().skip(1);
@@ -134,7 +126,7 @@ fn sources() -> Outcome<Vec<String>> {
     let mut sources = vec!["ebpf/Cargo.lock".to_string()];
     for (name, _) in OBJECTS {
         let list = release().join(name).with_extension("d");
-        let text = fs::read_to_string(&list).map_err(|error| Failure::of_file(&list, &error))?;
+        let text = sh::read_text(&list)?;
         let (_, read) = text.split_once(": ").unwrap_or_default();
         for source in read.split_whitespace().filter_map(|path| path.strip_prefix(&root)) {
             let manifest = source.split_once("/src/").map(|(package, _)| format!("{package}/Cargo.toml"));
@@ -210,11 +202,8 @@ impl Compiler {
     fn cargo(self) -> Command {
         match self {
             Self::Nightly => {
-                let mut command = Command::new("rustup");
-                command.args(["run", "nightly", "cargo", "-Zbuild-std=core"]);
-                for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
-                    command.env_remove(name);
-                }
+                let mut command = sh::nightly_cargo();
+                command.arg("-Zbuild-std=core");
                 command
             }
             Self::Debian => {

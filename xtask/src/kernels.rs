@@ -84,7 +84,7 @@ fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, run: &str, seconds
         seconds,
     };
     let row = machine.boot(&kernel.release, &steps, &folder.join("console.txt"));
-    let _ = std::fs::remove_dir_all(kernel.folder());
+    let _ = std::fs::remove_dir_all(&kernel.folder);
     row
 }
 

@@ -111,10 +111,10 @@ fn results() -> Outcome {
     command.args(["figures", "--figure", "ours/host-schemes", "--out"]).arg(root.join("target/figures"));
     sh::run(command.arg("--markdown").arg(&document))?;
     let costs = ["run", "--release", "--package", "spray-benches", "--example", "costs", "--"];
-    let mut text = std::fs::read_to_string(&document).map_err(|error| Failure::of_file(&document, &error))?;
+    let mut text = sh::read_text(&document)?;
     let mut add = |line: &str| text.extend([line, "\n"]);
     sh::read_lines(sh::cargo().args(costs).arg(root.join("target/criterion")), &mut add)?;
-    std::fs::write(&document, text).map_err(|error| Failure::of_file(&document, &error))
+    sh::write(&document, text)
 }
 
 /// Runs the papers' figures at quick size, except those the document has at full size: ten minutes.

@@ -92,7 +92,7 @@ impl Rig {
         let content = Content { kernel: &kernel, programs: &programs, tools: &tools, files: &files, script };
         initrd::write(&initrd, &content)?;
         std::fs::copy(&kernel.image, &image).map_err(|error| Failure::of_file(&image, &error))?;
-        let _ = std::fs::remove_dir_all(kernel.folder());
+        let _ = std::fs::remove_dir_all(&kernel.folder);
         Ok(Self { tools, image, initrd, release: kernel.release })
     }
 

@@ -43,8 +43,7 @@ pub fn check() -> Outcome {
 
     let project = Folder(std::env::temp_dir().join(format!("spray-outside-{}", std::process::id())));
     make(&project.0)?;
-    let example = project.0.join("src/main.rs");
-    fs::write(&example, readme_example()?).map_err(|error| Failure::of_file(&example, &error))?;
+    sh::write(&project.0.join("src/main.rs"), readme_example()?)?;
     cargo(&project.0, &["run"])?;
     cargo(&project.0, &["run", "--example", "echo", "--", "--memory"])?;
     if !sh::is_root() {
@@ -79,10 +78,8 @@ fn make(project: &Path) -> Outcome {
          [patch.crates-io]\n{patches}\n[workspace]\n",
         env!("CARGO_PKG_VERSION")
     );
-    let file = project.join("Cargo.toml");
-    fs::write(&file, manifest).map_err(|error| Failure::of_file(&file, &error))?;
-    let lock = sh::root().join("Cargo.lock");
-    fs::copy(&lock, project.join("Cargo.lock")).map_err(|error| Failure::of_file(&lock, &error))?;
+    sh::write(&project.join("Cargo.toml"), manifest)?;
+    sh::write(&project.join("Cargo.lock"), sh::read(&sh::root().join("Cargo.lock"))?)?;
     let examples = project.join(versioned("spray-nic")).join("examples");
     fs::rename(&examples, project.join("examples")).map_err(|error| Failure::of_file(&examples, &error))
 }
@@ -93,7 +90,7 @@ fn versioned(name: &str) -> String {
 
 fn readme_example() -> Outcome<String> {
     let file = sh::root().join("README.md");
-    let text = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
+    let text = sh::read_text(&file)?;
     let block = text.split_once("```rust\n").and_then(|(_, rest)| rest.split_once("```"));
     let (block, _) = block.ok_or_else(|| Failure::failed(format!("{} has no block of Rust", file.display())))?;
     Ok(block.to_string())

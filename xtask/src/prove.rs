@@ -1,7 +1,5 @@
 //! Checks with tools outside of Rust's stable toolchain.
 
-use std::process::Command;
-
 use crate::sh::{self, Failure, Outcome};
 
 /// Packages, with filters for tests that Miri runs within minutes: no exhaustive ones or transfers.
@@ -30,22 +28,8 @@ fn miri_of(package: &str, filters: &str, cases: &str) -> Outcome {
             "Miri is missing: rustup toolchain install nightly --component miri --component rust-src",
         ));
     }
-    let mut cargo = Command::new("rustup");
-    cargo.current_dir(sh::root()).args([
-        "run",
-        "nightly",
-        "cargo",
-        "miri",
-        "test",
-        "--package",
-        package,
-        "--lib",
-        "--",
-    ]);
-    cargo.args(filters.split(' '));
-    for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
-        cargo.env_remove(name);
-    }
+    let mut cargo = sh::nightly_cargo();
+    cargo.args(["miri", "test", "--package", package, "--lib", "--"]).args(filters.split(' '));
     // Few `cases`, because Miri is a thousand times slower; no isolation, for regression files.
     cargo.env("PROPTEST_CASES", cases).env("MIRIFLAGS", "-Zmiri-disable-isolation");
     cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));

@@ -115,7 +115,8 @@ pub fn cargo_home() -> PathBuf {
 /// Ensures that one alternative of each package is installed.
 pub fn provide(packages: &[Package]) -> Outcome {
     if !has_apt() {
-        return Err(other_system(packages));
+        let names = packages.iter().map(|package| package[0]).collect::<Vec<_>>().join(", ");
+        return Err(Failure::unable(format!("this system has no apt; install the equivalents of Debian's {names}")));
     }
     let missing: Vec<Package> =
         packages.iter().copied().filter(|package| !package.iter().any(|p| installed(p))).collect();
@@ -129,10 +130,18 @@ pub fn provide(packages: &[Package]) -> Outcome {
         )));
     }
     apt_get(&["update"])?;
-    let chosen: Option<Vec<&str>> =
-        missing.iter().map(|package| package.iter().copied().find(|p| available(p))).collect();
-    let Some(chosen) = chosen else { return Err(not_in_apt(&missing)) };
-    apt_get(&[&["install", "-y", "--no-install-recommends"], chosen.as_slice()].concat())
+    let (mut install, mut unknown) = (vec!["install", "-y", "--no-install-recommends"], Vec::new());
+    for package in missing {
+        match package.iter().copied().find(|alternative| available(alternative)) {
+            Some(chosen) => install.push(chosen),
+            None => unknown.push(package[0]),
+        }
+    }
+    if unknown.is_empty() {
+        apt_get(&install)
+    } else {
+        Err(Failure::unable(format!("apt has no {}", unknown.join(", "))))
+    }
 }
 
 fn has_apt() -> bool {
@@ -155,16 +164,6 @@ fn available(package: &str) -> bool {
 fn built_elsewhere() -> bool {
     ["cc", "c++", "make"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
         && sh::capture("pkg-config", &["--exists", "libelf", "zlib"]).is_some()
-}
-
-fn other_system(packages: &[Package]) -> Failure {
-    let names = packages.iter().map(|package| package[0]).collect::<Vec<_>>().join(", ");
-    Failure::unable(format!("this system has no apt; install the equivalents of Debian's {names}"))
-}
-
-fn not_in_apt(missing: &[Package]) -> Failure {
-    let names = missing.iter().filter(|p| !p.iter().any(|p| available(p))).map(|p| p[0]).collect::<Vec<_>>().join(", ");
-    Failure::unable(format!("apt has no {names}"))
 }
 
 pub const NIGHTLY_WAY: &str = "On any system, build the XDP programs with `rustup toolchain install nightly --component rust-src`, \

@@ -42,17 +42,30 @@ pub fn root() -> PathBuf {
     find_root().expect("found by main")
 }
 
+pub fn read(file: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(file).map_err(|error| Failure::of_file(file, &error))
+}
+
+pub fn read_text(file: &Path) -> Outcome<String> {
+    std::fs::read_to_string(file).map_err(|error| Failure::of_file(file, &error))
+}
+
+/// Writes a file, and creates its folders.
+pub fn write(file: &Path, content: impl AsRef<[u8]>) -> Outcome {
+    let folder = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder.and_then(|()| std::fs::write(file, content)).map_err(|error| Failure::of_file(file, &error))
+}
+
 /// Replaces the text between `<!-- NAME -->` and `<!-- end -->` in a document, and prints it.
 pub fn fill(document: &str, name: &str, text: &str) -> Outcome {
     let file = root().join(document);
-    let fail = |error| Failure::of_file(&file, &error);
-    let old = std::fs::read_to_string(&file).map_err(fail)?;
+    let old = read_text(&file)?;
     let begin = format!("<!-- {name} -->\n");
     let parts = old.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once("<!-- end -->")?.1)));
     let Some((before, after)) = parts else {
         return Err(Failure::failed(format!("{document} has no section `{}`", begin.trim())));
     };
-    std::fs::write(&file, format!("{before}{begin}{text}<!-- end -->{after}")).map_err(fail)?;
+    write(&file, format!("{before}{begin}{text}<!-- end -->{after}"))?;
     println!("{text}\n{}", file.display());
     Ok(())
 }
@@ -63,6 +76,16 @@ pub const QUICK: &str = "quick";
 pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
+    cargo
+}
+
+/// Returns a command for the cargo of a rustup nightly, in the root.
+pub fn nightly_cargo() -> Command {
+    let mut cargo = Command::new("rustup");
+    cargo.args(["run", "nightly", "cargo"]).current_dir(root());
+    for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
+        cargo.env_remove(name);
+    }
     cargo
 }
 

@@ -10,12 +10,11 @@ pub fn clean() -> Outcome {
     let removed = spray_experiments::switch::clean();
     say::object(&serde_json::json!({ "removed": removed }))?;
     removed.iter().for_each(|name| say!("removed {name}"));
+    if left.is_empty() {
+        say!("nothing was left behind");
+    }
     match leftovers() {
-        still if !still.is_empty() => Err(Failure::refused(format!("cannot remove {}: run as root", still.join(", ")))),
-        _ if left.is_empty() => {
-            say!("nothing was left behind");
-            Ok(())
-        }
-        _ => Ok(()),
+        still if still.is_empty() => Ok(()),
+        still => Err(Failure::refused(format!("cannot remove {}: run as root", still.join(", ")))),
     }
 }

@@ -231,37 +231,26 @@ fn specification(name: &str) -> Option<Explained> {
 }
 
 fn list(meanings: &Meanings) -> Outcome {
-    let balancers = BalancerKind::ALL.map(|kind| (kind.name(), kind.about()));
-    let ccs = CcKind::ALL.map(|kind| (kind.name(), kind.about()));
-    let switches = Scheme::ALL.map(|scheme| (scheme.name(), scheme.about()));
-    let specs: Vec<(&str, &str)> = spec_names().into_iter().map(|name| (name, spec_title(name))).collect();
-    let about =
-        meanings.top().into_iter().map(|name| (name, meanings.get(name).unwrap_or_default())).collect::<Vec<_>>();
-    let settings: Vec<(&str, &str)> = about.iter().map(|(name, about)| (*name, about.as_str())).collect();
-    let kinds: Vec<Word> = meanings.words().into_iter().filter(|own| own.is_kind).collect();
-    let kinds: Vec<(&str, &str)> = kinds.iter().map(|own| (own.word.as_str(), own.meaning.as_str())).collect();
-    let glossary: Vec<(&str, &str)> = glossary_rows().collect();
-    let groups: [(&str, &[(&str, &str)]); 7] = [
-        ("balancers", &balancers),
-        ("congestion controls", &ccs),
-        ("schemes of switches", &switches),
-        ("settings", &settings),
-        ("kinds of topologies, workloads, failures", &kinds),
-        ("glossary", &glossary),
-        ("specifications", &specs),
+    let pair = |name: &str, about: &str| [name.to_string(), about.to_string()];
+    let top = meanings.top().into_iter().map(|name| pair(name, &meanings.get(name).unwrap_or_default()));
+    let kinds = meanings.words().into_iter().filter(|own| own.is_kind).map(|own| [own.word, own.meaning]);
+    let groups: [(&str, Vec<[String; 2]>); 7] = [
+        ("balancers", BalancerKind::ALL.map(|kind| pair(kind.name(), kind.about())).into()),
+        ("congestion controls", CcKind::ALL.map(|kind| pair(kind.name(), kind.about())).into()),
+        ("schemes of switches", Scheme::ALL.map(|scheme| pair(scheme.name(), scheme.about())).into()),
+        ("settings", top.collect()),
+        ("kinds of topologies, workloads, failures", kinds.collect()),
+        ("glossary", glossary_rows().map(|(word, about)| pair(word, about)).collect()),
+        ("specifications", spec_names().into_iter().map(|name| pair(name, spec_title(name))).collect()),
     ];
+    let mut all = serde_json::Map::new();
     for (title, names) in groups {
         let rows: Vec<Vec<String>> =
-            names.iter().map(|(name, about)| vec![format!("  {name}"), (*about).to_string()]).collect();
+            names.iter().map(|[name, about]| vec![format!("  {name}"), about.clone()]).collect();
         say!("{}", align(&[title, ""], 2, &rows));
+        let names = names.iter().map(|[name, about]| json!({ "name": name, "about": about }));
+        all.insert(title.replace(", ", "_").replace(' ', "_"), names.collect());
     }
-    let object = |names: &[(&str, &str)]| -> Vec<Value> {
-        names.iter().map(|(name, about)| json!({ "name": name, "about": about })).collect()
-    };
-    let all: serde_json::Map<String, Value> = groups
-        .iter()
-        .map(|(title, names)| (title.replace(", ", "_").replace(' ', "_"), object(names).into()))
-        .collect();
     say::object(&all)
 }
 

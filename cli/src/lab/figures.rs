@@ -25,7 +25,10 @@ use crate::lab::sim::args::cores;
 /// Runs the requested figures, by default all, except for runs in the folder. Prints the values of
 /// a single figure.
 pub fn figures(arguments: &args::Figures) -> Outcome {
-    let wanted = wanted(&arguments.figure)?;
+    let wanted = match arguments.figure.as_slice() {
+        [] => figures::all(),
+        names => names.iter().map(|name| named(name)).collect::<Outcome<_>>()?,
+    };
     if arguments.list {
         wanted.iter().for_each(list);
         let object = |figure: &Figure| json!({ "id": figure.id, "title": figure.title, "not_shown": figure.not_shown });
@@ -85,13 +88,6 @@ fn document(before: &str, own: &[&(Figure, Option<Shown>)], all: &[(Figure, Opti
     let asked = |figure: &Figure| own.iter().any(|(other, _)| other.id == figure.id);
     let figures = all.iter().map(|(figure, shown)| (figure, shown.as_ref().filter(|_| asked(figure))));
     figures::markdown(before, &figures.collect::<Vec<_>>(), by)
-}
-
-fn wanted(names: &[String]) -> Outcome<Vec<Figure>> {
-    if names.is_empty() {
-        return Ok(figures::all());
-    }
-    names.iter().map(|name| named(name)).collect()
 }
 
 fn named(name: &str) -> Outcome<Figure> {

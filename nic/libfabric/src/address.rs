@@ -14,7 +14,6 @@ pub union Sockaddr {
 }
 
 impl Sockaddr {
-    #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         match address {
             SocketAddr::V4(v4) => Self {
@@ -39,12 +38,10 @@ impl Sockaddr {
 }
 
 /// Size of a `sockaddr` of the IP version.
-#[must_use]
 pub fn bytes(is_v6: bool) -> usize {
     if is_v6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() }
 }
 
-#[must_use]
 pub fn format(is_v6: bool) -> u32 {
     if is_v6 { FI_SOCKADDR_IN6 } else { FI_SOCKADDR_IN }
 }

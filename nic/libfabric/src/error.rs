@@ -49,7 +49,6 @@ impl From<SendError> for Errno {
 }
 
 /// Returns the description of an error number, for `fi_cq_strerror`.
-#[must_use]
 pub fn text(errno: i32) -> &'static CStr {
     match errno {
         libc::EHOSTUNREACH => c"the peer is unreachable, does not respond, or has another key than expected",

@@ -37,13 +37,11 @@ impl Peers {
         true
     }
 
-    #[must_use]
     pub fn get(&self, number: fi_addr_t) -> Option<SocketAddr> {
         *self.lock().peers.get(usize::try_from(number).ok()?)?
     }
 
     /// Returns the index of a host, or [`FI_ADDR_NOTAVAIL`].
-    #[must_use]
     pub fn number(&self, host: IpAddr) -> fi_addr_t {
         self.lock().numbers.get(&host).copied().unwrap_or(FI_ADDR_NOTAVAIL)
     }

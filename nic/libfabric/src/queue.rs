@@ -32,13 +32,11 @@ pub struct Queue {
 }
 
 impl Queue {
-    #[must_use]
     pub fn new(size: usize) -> Self {
         Self { waiting: Mutex::default(), size, signalled: AtomicBool::new(false) }
     }
 
     /// Returns whether completions have to be read before new operations.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.lock().len() >= self.size
     }

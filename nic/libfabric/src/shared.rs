@@ -51,7 +51,6 @@ pub struct Domain {
 }
 
 impl Domain {
-    #[must_use]
     pub fn new(interface: String, address: IpAddr, mr_mode: c_int) -> Self {
         Self {
             interface,

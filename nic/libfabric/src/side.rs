@@ -19,13 +19,11 @@ pub struct Side {
 
 impl Side {
     /// Returns whether the success of an operation with these flags is reported.
-    #[must_use]
     pub fn reports(&self, flags: u64) -> bool {
         !self.is_selective || flags & FI_COMPLETION != 0
     }
 
     /// Returns whether completions have to be read before there is space for more.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.is_full())
     }

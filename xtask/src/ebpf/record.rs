@@ -1,8 +1,6 @@
 //! Record of the objects in the repository: hashes of sources and objects, versions of tools.
 
-use std::fs;
-
-use crate::sh::{self, Failure, Outcome};
+use crate::sh::{self, Outcome};
 
 /// The programs and the paths of their objects, in the packages that embed them.
 pub const OBJECTS: [(&str, &str); 5] = [
@@ -31,8 +29,7 @@ pub fn write(toolchain: &str, sources: &[String]) -> Outcome {
     for file in files {
         text += &format!("{:016x} {file}\n", hash_of(file)?);
     }
-    let path = sh::root().join(FILE);
-    fs::write(&path, text).map_err(|error| Failure::of_file(&path, &error))
+    sh::write(&sh::root().join(FILE), text)
 }
 
 /// Returns the recorded versions of the tools, one per line.
@@ -41,13 +38,11 @@ pub fn toolchain() -> Outcome<String> {
 }
 
 fn read() -> Outcome<String> {
-    let path = sh::root().join(FILE);
-    fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))
+    sh::read_text(&sh::root().join(FILE))
 }
 
 fn hash_of(file: &str) -> Outcome<u64> {
-    let path = sh::root().join(file);
-    Ok(hash(compiled(&fs::read(&path).map_err(|error| Failure::of_file(&path, &error))?)))
+    Ok(hash(compiled(&sh::read(&sh::root().join(file))?)))
 }
 
 /// Returns the part of a file before its tests, which clippy (`items_after_test_module`) keeps

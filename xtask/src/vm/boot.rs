@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::table::Row;
 use super::tools::Tools;
-use crate::sh::{self, Failure, Outcome};
+use crate::sh::{self, Outcome};
 
 /// Options of the virtio NIC. Its driver supports zero-copy only with DMA mapping
 /// (`iommu_platform`), and XDP only without offloads that merge frames or defer checksums.
@@ -32,8 +32,7 @@ impl Machine<'_> {
     pub fn boot(&self, name: &str, steps: &[&str], log: &Path) -> Outcome<Row> {
         let mut console = Vec::new();
         sh::read_lines(&mut self.command(), |line| console.push(line.trim_end_matches('\r').to_string()))?;
-        let folder = log.parent().map_or(Ok(()), std::fs::create_dir_all);
-        folder.and_then(|()| std::fs::write(log, console.join("\n"))).map_err(|error| Failure::of_file(log, &error))?;
+        sh::write(log, console.join("\n"))?;
         let row = Row::read(name, steps, &console);
         println!("{row}\n  its console is in {}", log.display());
         Ok(row)

@@ -30,9 +30,9 @@ pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
         super::fresh(&root.join(folder))?;
     }
     for (path, from) in content.programs.iter().chain(&[("bin/busybox", busybox.clone())]) {
-        put(&root.join(path), &read(from)?)?;
+        put(&root.join(path), &sh::read(from)?)?;
         for (library, path) in content.tools.libraries_of(from)? {
-            put(&root.join(path), &read(&library)?)?;
+            put(&root.join(path), &sh::read(&library)?)?;
         }
     }
     for (number, file) in content.kernel.modules.iter().enumerate() {
@@ -51,12 +51,8 @@ pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
 }
 
 fn put(path: &Path, content: &[u8]) -> Outcome {
-    let write = || {
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        fs::write(path, content)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-    };
-    write().map_err(|error| Failure::of_file(path, &error))
+    sh::write(path, content)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(|error| Failure::of_file(path, &error))
 }
 
 const BEGIN: &str = "#!/bin/busybox sh
@@ -72,10 +68,6 @@ for module in /?.ko /??.ko; do [ -f $module ] && insmod $module; done
 ip link set lo up
 ";
 
-fn read(path: &Path) -> Outcome<Vec<u8>> {
-    fs::read(path).map_err(|error| Failure::of_file(path, &error))
-}
-
 /// Returns the content of a module, decompressed if necessary.
 fn module(file: &Path) -> Outcome<Vec<u8>> {
     if file.extension().is_some_and(|extension| extension == "xz") {
@@ -83,5 +75,5 @@ fn module(file: &Path) -> Outcome<Vec<u8>> {
         let output = output.map_err(|error| Failure::unable(format!("`xz` could not be run: {error}")))?;
         return Ok(output.stdout);
     }
-    read(file)
+    sh::read(file)
 }

@@ -19,13 +19,8 @@ pub struct Kernel {
     pub image: PathBuf,
     /// Required modules in the order of loading.
     pub modules: Vec<PathBuf>,
-    unpacked: PathBuf,
-}
-
-impl Kernel {
-    pub fn folder(&self) -> &Path {
-        &self.unpacked
-    }
+    /// The unpacked packages.
+    pub folder: PathBuf,
 }
 
 /// The newest kernel with this version prefix, and modules in the order of loading.
@@ -96,7 +91,7 @@ impl Lists {
         };
         let modules = modules.iter().map(|module| part(&format!("{module}.ko"))).collect::<Outcome<_>>()?;
         let image = part("vmlinuz")?;
-        Ok(Kernel { image, modules, release, unpacked })
+        Ok(Kernel { image, modules, release, folder: unpacked })
     }
 
     fn download(&self, packages: &[String], into: &Path) -> Outcome {

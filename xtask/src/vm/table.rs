@@ -50,9 +50,7 @@ impl End {
             _ => None,
         }
     }
-}
 
-impl End {
     /// Returns the result without quoted output.
     fn short(&self) -> String {
         let all = self.to_string();

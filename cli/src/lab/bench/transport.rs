@@ -183,10 +183,6 @@ impl Figures {
     fn get(&self, name: &str) -> f64 {
         self.0.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, values)| median(values))
     }
-
-    fn nanoseconds(&self, name: &str) -> String {
-        format!("{:.0}", self.get(name))
-    }
 }
 
 /// Returns the payload in Gb/s that a core carries at `packet_ns` per packet.
@@ -224,7 +220,7 @@ fn report(arguments: &args::BenchTransport, figures: &Figures) -> String {
         figures.get("aes_gcm_ns")
     );
     let row = |what: &str, sender: &str, receiver: &str, target: &str| {
-        let cell = |name: &str| if name.is_empty() { String::new() } else { figures.nanoseconds(name) };
+        let cell = |name: &str| if name.is_empty() { String::new() } else { format!("{:.0}", figures.get(name)) };
         vec![what.to_string(), cell(sender), cell(receiver), target.to_string()]
     };
     let rate = |name| format!("{:.0}", gbps(payload, figures.get(name)));

@@ -24,7 +24,6 @@ pub struct Bindings {
     pub context: usize,
 }
 
-#[must_use]
 pub fn source(bindings: &Bindings, from: fi_addr_t) -> Option<IpAddr> {
     if bindings.is_directed { bindings.peers.get(from).map(|peer| peer.ip()) } else { None }
 }

@@ -41,7 +41,6 @@ impl Buffers {
     }
 
     /// Skips the first `bytes`.
-    #[must_use]
     pub fn skip(mut self, bytes: usize) -> Self {
         let mut skipped = bytes.min(self.bytes);
         self.bytes -= skipped;
@@ -54,7 +53,6 @@ impl Buffers {
     }
 
     /// Returns the address of the first byte, or 0 if empty.
-    #[must_use]
     pub fn address(&self) -> usize {
         self.pieces.iter().find(|(_, len)| *len > 0).map_or(0, |(at, _)| at.addr())
     }

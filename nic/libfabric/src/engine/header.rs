@@ -17,7 +17,6 @@ pub struct Header {
 }
 
 impl Header {
-    #[must_use]
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..2].copy_from_slice(&VERSION);
@@ -29,7 +28,6 @@ impl Header {
     }
 
     /// Returns `None` if the header is malformed or of another version.
-    #[must_use]
     pub fn read(message: &[u8]) -> Option<Self> {
         let (bytes, _) = message.split_first_chunk::<BYTES>()?;
         let [first, version, kinds, rest @ ..] = bytes;

@@ -114,7 +114,6 @@ impl<C: Copy + PartialEq> Matching<C> {
     }
 
     /// Returns the oldest message that the receive would get, without removing it.
-    #[must_use]
     pub fn peek(&self, receive: &Receive) -> Option<&Arrival<C>> {
         self.arrivals[kind(receive.tag)].iter().find(|arrival| receive.fits(arrival))
     }
@@ -133,13 +132,11 @@ impl<C: Copy + PartialEq> Matching<C> {
         })
     }
 
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.receives.iter().map(VecDeque::len).sum()
     }
 
     /// Returns the number and the bytes of messages from connections that satisfy `is_of`.
-    #[must_use]
     pub fn count(&self, is_of: impl Fn(C) -> bool) -> (usize, usize) {
         let those = self.arrivals.iter().flatten().filter(|arrival| is_of(arrival.connection));
         those.fold((0, 0), |(count, bytes), arrival| (count + 1, bytes + arrival.message.len()))

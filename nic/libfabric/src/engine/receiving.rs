@@ -72,14 +72,12 @@ impl Receiving {
         Some(ended.from)
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }
 }
 
 /// Returns the completion of a matched message, before its bytes are copied.
-#[must_use]
 pub fn entry<C>(receive: &Receive, arrival: &Arrival<C>) -> fi_cq_tagged_entry {
     let Header { tag, data, .. } = arrival.header;
     let kind = tag.map_or(FI_MSG, |_| FI_TAGGED);

@@ -29,7 +29,6 @@ pub struct Call {
 }
 
 impl Call {
-    #[must_use]
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[0] = self.kind as u8;
@@ -41,7 +40,6 @@ impl Call {
     }
 
     /// Decodes a call, and returns the data that follows; `None` if malformed.
-    #[must_use]
     pub fn read(message: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, data) = message.split_first_chunk::<BYTES>()?;
         let kind = [Kind::Read, Kind::Write, Kind::Answer].into_iter().find(|kind| *kind as u8 == bytes[0])?;

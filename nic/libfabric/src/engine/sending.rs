@@ -130,7 +130,6 @@ impl Sending {
         Ok(peer.operations.len() + peer.waiting.len() == 1)
     }
 
-    #[must_use]
     pub fn answers(&self) -> usize {
         self.answers
     }
@@ -186,7 +185,6 @@ impl Sending {
         self.connections.keys().copied()
     }
 
-    #[must_use]
     pub fn is_resolving(&self) -> bool {
         self.resolving > 0
     }
