@@ -310,7 +310,7 @@ fn content(length: usize) -> Bytes {
 mod tests {
     use super::*;
 
-    /// The targets would hold for hosts that never hear of each other, too.
+    /// The targets would also pass if the hosts never received anything.
     #[test]
     fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
         const PASS: [u8; 3] = [2, 15, 50];
