@@ -84,7 +84,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     }
     let licences =
         ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| fs::read_to_string(root.join(name)).unwrap_or_default());
-    sh::write(&doc.join("copyright"), &licences.join("\n\n"))
+    sh::write(&doc.join("copyright"), licences.join("\n\n"))
 }
 
 /// Builds the libfabric provider, for `FI_PROVIDER_PATH`, with the C library of this system.
@@ -119,7 +119,7 @@ fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
          Priority: optional\nRecommends: libelf1, zlib1g\nDescription: multipath NIC dataplane on AF_XDP, with an emulated fabric\n Chooses the path of every packet \
          (REPS, Flowcut and others) over AF_XDP,\n and emulates datacentre fabrics with XDP programs on veth or in a simulator.\n"
     );
-    sh::write(&tree.join("DEBIAN/control"), &control)?;
+    sh::write(&tree.join("DEBIAN/control"), control)?;
     sh::run(Command::new("gzip").args(["--best", "--no-name", "--recursive"]).arg(tree.join("usr/share/man")))?;
     sh::run(Command::new("chmod").args(["--recursive", "u=rwX,go=rX"]).arg(&tree))?;
     sh::run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).args([&tree, &file]))?;
@@ -157,7 +157,7 @@ mod tests {
         for name in UNITS {
             let text = fs::read_to_string(units.join(name)).unwrap();
             let file = folder.join(name.replace("@.", "@eth0."));
-            sh::write(&file, &text.replace("/usr/bin/spray", "/bin/true")).unwrap();
+            sh::write(&file, text.replace("/usr/bin/spray", "/bin/true")).unwrap();
             match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
                 Ok(output) => {
                     let said = String::from_utf8_lossy(&output.stderr);

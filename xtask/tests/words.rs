@@ -26,8 +26,9 @@ const GROUPS: [&[&str]; 10] = [
 
 /// Returns the comment at the end of a line, unless it is a citation.
 fn comment(line: &str) -> Option<&str> {
-    let begins =
-        |at: &usize| !line[..*at].ends_with(|c: char| !c.is_whitespace()) && line[..*at].matches('"').count() % 2 == 0;
+    let begins = |at: &usize| {
+        !line[..*at].ends_with(|c: char| !c.is_whitespace()) && line[..*at].matches('"').count().is_multiple_of(2)
+    };
     let at = line.match_indices("//").map(|(at, _)| at).find(begins)?;
     let text = line[at..].trim_start_matches(['/', '!']);
     (!text.starts_with('=')).then_some(text)

@@ -7,7 +7,9 @@ mod switch;
 #[cfg(target_os = "linux")]
 mod transport;
 #[cfg(feature = "xdp")]
-pub mod veth;
+mod veth;
+#[cfg(feature = "xdp")]
+pub mod ways;
 
 use spray_tools::failure::Outcome;
 

@@ -151,7 +151,10 @@ fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
         assert!(done().count() > before, "{said}");
         if signal != "KILL" {
             assert_eq!(output.status.code(), Some(130), "{said}");
-            assert!(said.contains(" of 36 runs are done and stay in ") && said.contains("; to continue:\n  "), "{said}");
+            assert!(
+                said.contains(" of 36 runs are done and stay in ") && said.contains("; to continue:\n  "),
+                "{said}"
+            );
             assert!(said.contains("--set workload.bytes=16MiB --seeds 1..9"), "{said}");
         }
         // Every file without the suffix of incomplete ones is complete.

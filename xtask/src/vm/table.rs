@@ -126,8 +126,8 @@ mod tests {
         assert!(!row.is_good());
         assert_eq!(
             row.to_string(),
-            "igb:\n  copy: **wrong**: failed: `x`\n  mtu: **wrong**: it did not come to an end\n  \
-             second: **wrong**: it did not come to an end"
+            "igb:\n  copy: **wrong**: failed: `x`\n  mtu: **wrong**: not completed\n  \
+             second: **wrong**: not completed"
         );
     }
 

@@ -131,7 +131,7 @@ pub struct BenchVeth {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
     /// Restrict the measurements to these
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::lab::bench::veth::WAYS.map(|(name, ..)| name)))]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(crate::lab::bench::ways::WAYS.map(|(name, ..)| name)))]
     pub only: Vec<String>,
     /// Skip the round trips of small messages
     #[arg(long)]

@@ -9,14 +9,16 @@ pub struct Order {
     early: BTreeMap<u32, Bytes>,
 }
 
+/// The peer violated the protocol; its connection must be aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated;
+pub struct ProtocolViolation;
 
 impl Order {
-    pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), Repeated> {
+    /// Adds a message that arrived. Fails if its number was used before.
+    pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), ProtocolViolation> {
         let is_late = (number.wrapping_sub(self.next) as i32) < 0;
         if is_late || self.early.contains_key(&number) {
-            return Err(Repeated);
+            return Err(ProtocolViolation);
         }
         self.early.insert(number, message);
         Ok(())
@@ -47,7 +49,7 @@ mod tests {
             let mut left = Vec::new();
             arrivals.retain(|arrival| {
                 order.put(first.wrapping_add(*arrival), message(*arrival)).unwrap();
-                assert_eq!(order.put(first.wrapping_add(*arrival), message(99)), Err(Repeated));
+                assert_eq!(order.put(first.wrapping_add(*arrival), message(99)), Err(ProtocolViolation));
                 left.extend(std::iter::from_fn(|| order.take()));
                 false
             });
@@ -59,9 +61,9 @@ mod tests {
     fn a_number_that_left_does_not_come_again() {
         let mut order = Order::default();
         order.put(0, message(0)).unwrap();
-        assert_eq!(order.put(u32::MAX, message(1)), Err(Repeated));
+        assert_eq!(order.put(u32::MAX, message(1)), Err(ProtocolViolation));
         assert_eq!(order.take(), Some(message(0)));
-        assert_eq!(order.put(0, message(0)), Err(Repeated));
+        assert_eq!(order.put(0, message(0)), Err(ProtocolViolation));
         assert_eq!(order.take(), None);
     }
 }

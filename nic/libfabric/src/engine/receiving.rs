@@ -8,7 +8,7 @@ use spray_nic::ConnectionId;
 
 use super::header::Header;
 use super::matching::{Arrival, Matching, Receive};
-use super::order::Order;
+use super::order::{Order, ProtocolViolation};
 use crate::abi::{FI_MSG, FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA, FI_TAGGED, fi_cq_tagged_entry};
 
 /// Maximum bytes of unreceived messages from closed connections.
@@ -30,10 +30,6 @@ struct Incoming {
     order: Order,
 }
 
-/// The peer violated the protocol; its connection must be aborted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProtocolViolation;
-
 impl Receiving {
     pub fn on_accepted(&mut self, connection: ConnectionId, from: IpAddr) {
         self.peers.insert(connection, Incoming { from, order: Order::default() });
@@ -48,7 +44,7 @@ impl Receiving {
         mut out: impl FnMut(Option<Receive>, Arrival<Option<ConnectionId>>),
     ) -> Result<(), ProtocolViolation> {
         let Incoming { from, order } = self.peers.get_mut(&connection).ok_or(ProtocolViolation)?;
-        order.put(number, message).map_err(|_| ProtocolViolation)?;
+        order.put(number, message)?;
         while let Some(message) = order.take() {
             let header = Header::read(&message).ok_or(ProtocolViolation)?;
             let arrival = Arrival { from: *from, connection: Some(connection), header, message };

@@ -9,7 +9,7 @@ use super::bindings::Bindings;
 use super::buffers::Buffers;
 use super::header;
 use super::matching::Arrival;
-use super::receiving::ProtocolViolation;
+use super::order::ProtocolViolation;
 use super::remote::{Call, Kind};
 use crate::abi::{FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE, FI_RMA, fi_addr_t, fi_cq_tagged_entry};
 use crate::error::Errno;
