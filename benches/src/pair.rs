@@ -107,10 +107,7 @@ impl Pair {
         self.sender.endpoint.stats().sent[Kind::Data]
     }
 
-    /// Checks that nothing was lost, duplicated or refused.
-    ///
-    /// # Errors
-    /// Returns the counters otherwise.
+    /// Checks that nothing was lost, duplicated or refused; otherwise returns the counters.
     pub fn audit(&self) -> Result<(), String> {
         let (sent, received) = (self.sender.endpoint.stats(), self.receiver.stats());
         let is_sound = sent.sent[Kind::Data] == received.received[Kind::Data] && received.duplicates == 0;

@@ -1,4 +1,4 @@
-//! The laboratory's commands: scenarios on either engine, comparisons, figures, deployed fabrics, benchmarks.
+//! The laboratory's commands: scenarios, comparisons, figures, deployed fabrics, benchmarks.
 
 pub mod args;
 mod bench;

@@ -19,7 +19,7 @@ pub struct Target {
     pub name: &'static str,
     /// Runs the target on one input.
     pub run: fn(&[u8]),
-    /// Mutations of the corpus in `cargo xtask ci`, for some seconds; the tests run a fourth of them.
+    /// Mutations of the corpus in `cargo xtask ci`; the tests run a fourth of them.
     pub mutations: usize,
 }
 

@@ -88,8 +88,8 @@ fn compile() -> Outcome<String> {
     toolchain(compiler)
 }
 
-/// Acts as the compiler if cargo calls this program in its place, and keeps paths of the machine out
-/// of objects: also out of cargo's metadata hash, which determines symbols and the order of functions.
+/// Acts as the compiler if cargo calls this program in its place. Keeps paths of the machine out of
+/// objects and of cargo's metadata hash, which determines symbols and the order of functions.
 pub fn as_rustc() -> Option<ExitCode> {
     let root = PathBuf::from(std::env::var_os(AS_RUSTC)?);
     let mut arguments = std::env::args().skip(1);

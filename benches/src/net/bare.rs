@@ -32,10 +32,8 @@ pub struct BareConfig<'a> {
     pub threads: [DriverOptions; 2],
 }
 
-/// Sends copies of the template, and counts the frames of its length that arrive.
-///
-/// # Errors
-/// When a device fails, or the template is too long ([`io::ErrorKind::InvalidInput`]).
+/// Sends copies of the template, and counts the frames of its length that arrive. Fails when a
+/// device fails, or the template is too long ([`io::ErrorKind::InvalidInput`]).
 pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConfig<'_>) -> io::Result<Throughput> {
     let bytes = config.template.len();
     if bytes > sender.max_frame() {

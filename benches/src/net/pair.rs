@@ -18,10 +18,7 @@ impl Pair {
     /// Name of either interface.
     pub const INTERFACE: &str = "eth0";
 
-    /// Creates the namespaces. Needs root.
-    ///
-    /// # Errors
-    /// [`RunError`]; everything created until then is removed.
+    /// Creates the namespaces. Needs root. On an error what was created is removed.
     pub fn new() -> Result<Self, RunError> {
         Self::with_queues(1)
     }

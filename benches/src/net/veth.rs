@@ -45,10 +45,8 @@ pub struct VethBench {
 }
 
 impl VethBench {
-    /// Sets up the fabric for packets of `payload_bytes`. Needs root.
-    ///
-    /// # Errors
-    /// [`RunError`]; everything created until then is removed.
+    /// Sets up the fabric for packets of `payload_bytes`. Needs root. On an error what was
+    /// created is removed.
     pub fn new(payload_bytes: u32) -> Result<Self, RunError> {
         let packet_bytes = payload_bytes + data_header_bytes();
         let network = FABRIC.network();

@@ -1,4 +1,4 @@
-//! A libfabric provider on AF_XDP: reliable datagram endpoints (`FI_EP_RDM`) over all paths of a network.
+//! A libfabric provider on AF_XDP: reliable datagram endpoints (`FI_EP_RDM`) over many paths.
 //!
 //! See `docs/libfabric.md`. libfabric loads the library, calls [`fi_prov_ini`], and reaches
 //! everything else through the operation tables of objects.

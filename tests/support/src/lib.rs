@@ -22,19 +22,14 @@ pub use seal::AnySeal;
 pub use skip::{has_root, skip};
 pub use wireshark::{WRONG, tshark};
 
-/// Returns the root of the repository.
-///
-/// # Panics
-/// Outside of the repository.
+/// Returns the root of the repository; panics outside of it.
 #[must_use]
 pub fn root() -> PathBuf {
     root::find().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Returns the path of the program `name` that cargo builds along with the calling test's package.
-///
-/// # Panics
-/// When the path of the test does not have cargo's layout.
+/// Panics when the path of the test does not have cargo's layout.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
     // Test programs are in `deps`, others in its parent. A compiled-in path would refer to the
@@ -44,10 +39,7 @@ pub fn program(name: &str) -> PathBuf {
 }
 
 /// Returns the path of the program `name` that `cargo build` makes with these arguments. Builds it
-/// unless `cargo xtask test` did so.
-///
-/// # Panics
-/// When it does not build.
+/// unless `cargo xtask test` did so. Panics when it does not build.
 #[must_use]
 pub fn built(name: &str, arguments: &[&str]) -> PathBuf {
     let program = program(name);

@@ -7,9 +7,6 @@ use nix::errno::Errno;
 use nix::libc::{self, MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE};
 
 /// Makes a page of this process executable, as needed to run generated code.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn make_executable() -> Result<(), Errno> {
     const BYTES: usize = 4096;
     // SAFETY: the page is new and used only here, and nothing is run there.

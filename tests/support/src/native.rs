@@ -29,10 +29,7 @@ pub struct NativeSwitch {
 }
 
 impl NativeSwitch {
-    /// Builds the chassis.
-    ///
-    /// # Errors
-    /// [`TablesError`] when the fabric does not fit the tables.
+    /// Builds the chassis; fails when the fabric does not fit the tables.
     pub fn new(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
         let tables = Tables::compile(spec)?;
         let ports = tables.ports.len();
@@ -55,18 +52,12 @@ impl NativeSwitch {
         spray_pipeline::process(self, frame, ingress as u32, || now_ps)
     }
 
-    /// Returns the counters of a port.
-    ///
-    /// # Panics
-    /// When there is no such port.
+    /// Returns the counters of a port. Panics when there is no such port.
     pub fn counters(&self, port: usize) -> PortCounters {
         self.counters[port].read()
     }
 
-    /// Returns the time series of a port, in a run that ends at `end_ps`.
-    ///
-    /// # Panics
-    /// When there is no such port, or time series are disabled.
+    /// Returns the time series of a port in a run until `end_ps`; panics if they are disabled.
     pub fn samples(&self, port: usize, end_ps: u64) -> PortSamples {
         let scale = &self.tables.globals.bins;
         let cells = &self.bins[port * scale.cells()..][..scale.cells()];
@@ -80,10 +71,7 @@ impl NativeSwitch {
 
     /// Returns the bytes queued at a port at virtual time `now_ps`: of both classes, and of the
     /// control class. Advances the bookkeeping of the queues, so it is exact only for times that
-    /// frames have reached.
-    ///
-    /// # Panics
-    /// When there is no such port.
+    /// frames have reached. Panics when there is no such port.
     pub fn queue_bytes(&self, port: usize, now_ps: u64) -> [u64; 2] {
         let drain = self.tables.ports[port].drain(now_ps);
         let PortQueues { total, control } = &self.queues[port];

@@ -6,10 +6,7 @@ use std::process::Command;
 pub struct Pair([String; 2]);
 
 impl Pair {
-    /// Creates the namespaces, which takes root.
-    ///
-    /// # Errors
-    /// Names the command that failed.
+    /// Creates the namespaces, which takes root. The error is the command that failed.
     pub fn new(name: &str) -> Result<Self, String> {
         // The prefix makes `spray clean` remove leftovers.
         let pair = Self([0, 1].map(|side| format!("spray-{}-{name}{side}", std::process::id())));

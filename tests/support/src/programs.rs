@@ -8,9 +8,7 @@ use nix::errno::Errno;
 use nix::libc;
 
 /// Detaches every program that `process` attached with a BPF link, as `bpftool link detach` does.
-///
-/// # Errors
-/// When the process cannot be read, or the kernel refuses.
+/// Fails when the process cannot be read, or the kernel refuses.
 pub fn detach_programs(process: u32) -> io::Result<()> {
     for entry in fs::read_dir(format!("/proc/{process}/fdinfo"))? {
         // A descriptor may have been closed.

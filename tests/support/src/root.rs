@@ -6,10 +6,7 @@
 use std::path::PathBuf;
 
 /// Returns the root of the repository with the package that cargo runs or tests; without cargo with
-/// the current folder.
-///
-/// # Errors
-/// Outside of a clone.
+/// the current folder. Fails outside of a clone.
 pub fn find() -> Result<PathBuf, String> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let from = package.or_else(|| std::env::current_dir().ok()).unwrap_or_default();

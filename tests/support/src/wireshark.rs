@@ -5,10 +5,7 @@ use crate::{root, skip, text};
 
 /// Returns the values of `fields` in each frame of a capture that matches `filter`, as read by
 /// tshark with our dissector; several of one field are separated by commas. Without tshark the
-/// calling test skips.
-///
-/// # Panics
-/// When tshark cannot read the file, or the dissector fails.
+/// calling test skips. Panics when tshark cannot read the file, or the dissector fails.
 #[must_use]
 pub fn tshark(capture: &Path, filter: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     if Command::new("tshark").arg("--version").output().is_err() {

@@ -56,7 +56,7 @@ pub struct Up {
     /// Name of the fabric for the other commands; by default that of the scenario
     #[arg(long, value_name = "NAME")]
     pub name: Option<crate::lab::deployment::Name>,
-    /// Uses a container (podman or docker) or an existing network namespace as a host; may be
+    /// Use a container (podman or docker) or an existing network namespace as a host; may be
     /// repeated
     #[arg(long = "host", value_name = "HOST=container:NAME|NETNS|/PATH", requires = "scenario")]
     pub guests: Vec<crate::lab::deployment::Guest>,
