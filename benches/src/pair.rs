@@ -123,7 +123,8 @@ impl Pair {
         self.now = if self.is_real { Time::from_ns(monotonic_ns()) } else { self.now.after(STEP_PS) };
         self.sender.poll(self.now);
         watch.lap(End::Sender);
-        receive(&mut self.receiver, self.now);
+        self.receiver.poll(self.now);
+        while self.receiver.poll_event().is_some() {}
         watch.lap(End::Receiver);
     }
 }
@@ -197,11 +198,6 @@ impl Sending {
         };
         sent.expect("few messages wait");
     }
-}
-
-fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
-    endpoint.poll(now);
-    while endpoint.poll_event().is_some() {}
 }
 
 fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> Endpoint<MemoryDevice> {

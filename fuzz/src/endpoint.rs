@@ -161,20 +161,16 @@ impl Rig {
     }
 
     fn send(&mut self, input: &mut Input<'_>) {
-        if self.connections.is_empty() {
-            return self.connect(input);
-        }
-        let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
+        let Some(place) = input.index(self.connections.len()) else { return self.connect(input) };
+        let (host, connection) = self.connections[place];
         let length = 1 + usize::from(input.u16()) % MESSAGE;
         // Fails if the connection is closed, or its queue is full.
         let _ = self.endpoints[host].send(connection, content(length));
     }
 
     fn close(&mut self, input: &mut Input<'_>) {
-        if self.connections.is_empty() {
-            return;
-        }
-        let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
+        let Some(place) = input.index(self.connections.len()) else { return };
+        let (host, connection) = self.connections[place];
         match input.flag() {
             true => self.endpoints[host].close(connection),
             false => self.endpoints[host].abort(connection),
@@ -189,10 +185,7 @@ impl Rig {
 
     /// Sends a changed copy of a frame that passed.
     fn with_seen(&mut self, input: &mut Input<'_>, change: impl Fn(Vec<u8>, &mut Input<'_>) -> Vec<u8>) {
-        if self.seen.is_empty() {
-            return;
-        }
-        let place = usize::from(input.byte()) % self.seen.len();
+        let Some(place) = input.index(self.seen.len()) else { return };
         let frame = change(self.seen[place].clone(), input);
         self.transmit(&frame);
     }
@@ -202,11 +195,11 @@ impl Rig {
         let to = input.byte() & 1;
         let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
         let mut common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
-        if power == Power::Inside && !self.seen.is_empty() {
-            let place = usize::from(input.byte()) % self.seen.len();
-            if let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT) {
-                (envelope, common) = (frame.envelope, frame.common);
-            }
+        if power == Power::Inside
+            && let Some(place) = input.index(self.seen.len())
+            && let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT)
+        {
+            (envelope, common) = (frame.envelope, frame.common);
         }
         let (body, payload) = input.body();
         let mut frame = [0; FRAME as usize];
@@ -216,10 +209,7 @@ impl Rig {
 
     /// Changes a byte of a frame, and its checksums accordingly.
     fn change(&mut self, input: &mut Input<'_>) {
-        if self.seen.is_empty() {
-            return;
-        }
-        let place = usize::from(input.byte()) % self.seen.len();
+        let Some(place) = input.index(self.seen.len()) else { return };
         let seen = self.seen[place].clone();
         let Ok(Some(frame)) = parse(&seen, Ports::DEFAULT) else { return };
         let mut payload = frame.payload.to_vec();

@@ -31,6 +31,11 @@ impl<'a> Input<'a> {
         self.array::<1>()[0]
     }
 
+    /// Returns an index below `len`, or `None` if it is 0.
+    pub fn index(&mut self, len: usize) -> Option<usize> {
+        (len > 0).then(|| usize::from(self.byte()) % len)
+    }
+
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }

@@ -14,8 +14,14 @@ const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs 
 
 /// `cargo xtask demo [ARGUMENTS OF spray demo]`: a quick build gives the same results.
 pub fn demo(arguments: &[String]) -> Outcome {
-    let arguments = [&["demo".to_string()], arguments].concat();
-    run_spray("cargo xtask demo", || compile(sh::QUICK, "tasks/spray"), &arguments)
+    if !sh::is_root() {
+        return Err(Failure::unable(format!("`cargo xtask demo` {WHY_ROOT}")));
+    }
+    steps::timed(false, |steps| {
+        steps.run("set-up", setup)?;
+        let program = steps.run("build", || compile(sh::QUICK, "tasks/spray"))?;
+        steps.run("run", || sh::run(Command::new(program).arg("demo").args(arguments)))
+    })
 }
 
 /// `cargo xtask bench`: the microbenchmarks, those of the command, and those of `benches/peers`.
@@ -30,17 +36,6 @@ pub fn bench() -> Outcome {
 
 /// A separate workspace, because only it needs the QUIC libraries.
 pub const PEERS: &str = "benches/peers/Cargo.toml";
-
-fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[String]) -> Outcome {
-    if !sh::is_root() {
-        return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));
-    }
-    steps::timed(false, |steps| {
-        steps.run("set-up", setup)?;
-        let program = steps.run("build", build)?;
-        steps.run("run", || sh::run(Command::new(program).args(arguments)))
-    })
-}
 
 /// Sets up the machine and builds a release `spray`; returns its path.
 pub fn build() -> Outcome<PathBuf> {

@@ -69,7 +69,10 @@ fn compile() -> Outcome<String> {
     setup::for_kernel_programs()?;
     let compiler = compiler()?;
     let mut cargo = compiler.cargo();
-    cargo.current_dir(workspace()).args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(target());
+    cargo
+        .current_dir(sh::root().join("ebpf"))
+        .args(["build", "--release", "--target", TARGET, "--target-dir"])
+        .arg(target());
     // Cargo does not track the effects of `as_rustc`, so everything is rebuilt.
     let _ = fs::remove_dir_all(target());
     let own = std::env::current_exe().map_err(|error| Failure::failed(error.to_string()))?;
@@ -156,10 +159,6 @@ fn toolchain(compiler: Compiler) -> Outcome<String> {
 fn strip() -> PathBuf {
     let debians = Path::new(setup::LLVM_PREFIX).join("bin/llvm-strip");
     if debians.exists() { debians } else { "llvm-strip".into() }
-}
-
-fn workspace() -> PathBuf {
-    sh::root().join("ebpf")
 }
 
 fn target() -> PathBuf {

@@ -44,7 +44,8 @@ pub fn for_kernel_programs() -> Outcome {
     if !sh::has_nightly() {
         provide(&FOR_KERNEL_PROGRAMS).map_err(advise)?;
     }
-    if has_bpf_linker() {
+    let candidates = [cargo_home().join("bin/bpf-linker"), "bpf-linker".into()];
+    if candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some()) {
         return Ok(());
     }
     let mut install = sh::cargo();
@@ -100,11 +101,6 @@ fn check_rustc() -> Outcome {
     Err(Failure::unable(format!(
         "rustc {major}.{minor} or later is required, found {found}. Run `rustup update stable`, or install rustup: https://rustup.rs"
     )))
-}
-
-fn has_bpf_linker() -> bool {
-    let candidates = [cargo_home().join("bin/bpf-linker"), "bpf-linker".into()];
-    candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
 }
 
 pub fn cargo_home() -> PathBuf {

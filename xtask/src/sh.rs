@@ -92,7 +92,11 @@ pub fn nightly_cargo() -> Command {
 pub fn run(command: &mut Command) -> Outcome {
     let shown = announce(command);
     let status = command.status().map_err(|error| not_started(&shown, &error))?;
-    if status.success() { Ok(()) } else { Err(ended(&shown, status)) }
+    if status.success() {
+        return Ok(());
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Err(Failure { message: format!("`{shown}` failed ({status})"), code })
 }
 
 /// Runs a command, showing its output and passing each line to `each`; returns its success.
@@ -124,11 +128,8 @@ pub fn capture(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String>
 
 /// Returns whether a rustup nightly can build `core`.
 pub fn has_nightly() -> bool {
-    nightly().is_some_and(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").is_dir())
-}
-
-pub fn nightly() -> Option<PathBuf> {
-    capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).map(PathBuf::from)
+    let sysroot = capture("rustup", &["run", "nightly", "rustc", "--print", "sysroot"]).map(PathBuf::from);
+    sysroot.is_some_and(|sysroot| sysroot.join("lib/rustlib/src/rust/library/core").is_dir())
 }
 
 /// Returns the major and minor version of a Rust compiler, if there is one.
@@ -158,11 +159,6 @@ fn announce(command: &Command) -> String {
 
 fn not_started(shown: &str, error: &std::io::Error) -> Failure {
     Failure::unable(format!("`{shown}` could not be run: {error}"))
-}
-
-fn ended(shown: &str, status: std::process::ExitStatus) -> Failure {
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Failure { message: format!("`{shown}` failed ({status})"), code }
 }
 
 #[cfg(test)]

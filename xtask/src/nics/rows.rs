@@ -41,7 +41,12 @@ impl Kind {
             queues => format!(",queues={queues}"),
         };
         let port = format!("pcie-root-port,id=port{number},chassis={number},slot={number}");
-        let own = if self.is_virtio() { format!(",{VIRTIO}{}", self.several()) } else { String::new() };
+        let own = match (self.is_virtio(), self.queues) {
+            (false, _) => String::new(),
+            (true, 1) => format!(",{VIRTIO}"),
+            // An interrupt per queue and direction, and two more.
+            (true, queues) => format!(",{VIRTIO},mq=on,vectors={}", 2 * queues + 2),
+        };
         [
             "-netdev".into(),
             format!("tap,id=net{number},ifname=wire{number},script=no,downscript=no,vhost=off{taps}"),
@@ -63,11 +68,6 @@ impl Kind {
 
     fn is_virtio(&self) -> bool {
         self.device.starts_with("virtio")
-    }
-
-    /// Returns options with an interrupt per queue and direction, and two more.
-    fn several(&self) -> String {
-        if self.queues > 1 { format!(",mq=on,vectors={}", 2 * self.queues + 2) } else { String::new() }
     }
 }
 

@@ -103,15 +103,12 @@ impl Lists {
         sh::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))
     }
 
-    /// Downloads packages and missing dependencies of a suite into [`archives`](Self::archives).
-    pub fn download_missing(&self, suite: &str, packages: &[&str]) -> Outcome {
+    /// Downloads packages and missing dependencies of a suite; returns the folder with them.
+    pub fn download_missing(&self, suite: &str, packages: &[&str]) -> Outcome<PathBuf> {
         let options =
             ["install", "-qq", "--yes", "--download-only", "--no-install-recommends", "--target-release", suite];
-        sh::run(self.apt("apt-get").args(options).args(packages))
-    }
-
-    pub fn archives(&self) -> PathBuf {
-        self.folder.join("cache/archives")
+        sh::run(self.apt("apt-get").args(options).args(packages))?;
+        Ok(self.folder.join("cache/archives"))
     }
 
     fn apt(&self, program: &str) -> Command {

@@ -18,11 +18,9 @@ pub struct Tools {
 impl Tools {
     /// Unpacks packages of `suite`, with dependencies that the machine lacks, into `into`.
     pub fn fetch(lists: &Lists, suite: &str, packages: &[&str], into: &Path) -> Outcome<Self> {
-        lists.download_missing(suite, packages)?;
+        let archives = packages::files(&lists.download_missing(suite, packages)?);
         let folder = super::fresh(into)?;
-        for file in
-            packages::files(&lists.archives()).iter().filter(|file| file.extension().is_some_and(|e| e == "deb"))
-        {
+        for file in archives.iter().filter(|file| file.extension().is_some_and(|extension| extension == "deb")) {
             sh::run(Command::new("dpkg-deb").arg("-x").args([file, &folder]))?;
         }
         Ok(Self { folder: Some(folder) })
