@@ -1,4 +1,4 @@
-//! Tells the program from which commit it is built.
+//! Sets `SPRAY_COMMIT` to the commit that the program is built from.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 fn main() {
     let commit = git(&["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]).unwrap_or_default();
     println!("cargo::rustc-env=SPRAY_COMMIT={commit}");
-    // A commit and a checkout change these; without a repository there is nothing to look at.
+    // A commit or a checkout changes these files. Without a repository there are none.
     println!("cargo::rerun-if-changed=build.rs");
     for file in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", file]).filter(|path| Path::new(path).exists()) {
@@ -15,7 +15,7 @@ fn main() {
     }
 }
 
-/// What git prints; `None` where there is no git or no repository.
+/// Returns the output of git, or `None` without git or outside a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().into())

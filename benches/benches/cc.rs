@@ -1,4 +1,4 @@
-//! Cost of congestion control per packet: whether pacing and window admit it, that it was sent, that it was acknowledged.
+//! Cost of congestion control per packet: admission by pacing and window, send, acknowledgement.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
@@ -35,7 +35,7 @@ fn cc(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One connection over a queue that grows and shrinks. A quarter of its packets is marked.
+/// A connection over a queue that grows and shrinks. A quarter of its packets is marked.
 struct Connection {
     path: Path,
     cc: AnyCc,
@@ -52,7 +52,8 @@ impl Connection {
     fn round_trip(&mut self) -> (Time, u64) {
         self.now = self.now.after(PACKET_PS);
         self.packets += 1;
-        // Delays vary from 0 to one base RTT, without a pattern that a processor could predict.
+        // Delays vary from 0 to one base RTT without a pattern, which the branch predictor could
+        // learn.
         let noise = self.packets.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 41;
         let marked = noise.is_multiple_of(4);
         let ack = AckInfo {

@@ -1,4 +1,4 @@
-//! Cost of EQDS per packet: the receiving host's pull, and the sender's reaction to it.
+//! Cost of EQDS per packet: the receiving host's pull, and the sender's reaction.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Cost of sending and receiving a frame on a device in memory. Subtract it from figures of endpoints on such a device.
-//! `spray bench veth` measures AF_XDP itself, on a real interface.
+//! Cost of a frame on an in-memory device, included in the figures of endpoints on such a device.
+//! `spray bench veth` measures AF_XDP on a real interface.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
@@ -12,8 +12,8 @@ const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Frames per flush, as endpoints send them.
 const BATCH: usize = 64;
 
-/// Sends a batch and receives it, and touches only the first bytes of each frame: the cost of the device without that of its
-/// caller.
+/// Sends a batch, receives it, and reads only the first bytes of each frame, which excludes the
+/// cost of the caller.
 fn exchange(from: &mut impl Device, to: &mut impl Device, out: &mut Vec<Received>, len: u32) {
     for _ in 0..BATCH {
         let id = from.allocate().expect("all came back");

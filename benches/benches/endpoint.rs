@@ -1,7 +1,8 @@
-//! A pair of endpoints over a network in memory, next to the same frames without endpoints.
+//! A pair of endpoints over an in-memory network, and the same frames without endpoints.
 //!
-//! The difference of `endpoints` and `frames_only` is the cost of connections, path choice, congestion control and acknowledgements
-//! per data packet, of both sides together. Both include copies and checksums.
+//! The difference of `endpoints` and `frames_only` is the cost of connections, path selection,
+//! congestion control and acknowledgements per data packet, for both sides together. Both include
+//! copies and checksums.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::{hint::black_box, net::IpAddr, time::Duration};
@@ -50,7 +51,7 @@ impl Pair {
         Self { sender: make(1), receiver: make(2), now: Time::ZERO }
     }
 
-    /// Polls both sides once, a little later.
+    /// Polls both sides once, 1 us later.
     fn step(&mut self) -> Option<EndpointEvent> {
         self.now = self.now.after(1_000_000);
         self.sender.poll(self.now);
@@ -86,7 +87,8 @@ fn endpoints(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same frames without a transport: they are written, carried, parsed and copied out, and a small frame comes back for each.
+/// The same frames without a transport: written, carried, parsed and copied out, each answered by a
+/// small frame.
 struct Bare {
     sender: MemoryDevice,
     receiver: MemoryDevice,
@@ -151,7 +153,7 @@ fn send(device: &mut MemoryDevice, from: u8, to: u8, body: &Body, payload: &[u8]
 }
 
 fn small(criterion: &mut Criterion) {
-    // Messages of sixty bytes show the cost of a message apart from its bytes.
+    // Messages of 60 bytes show the cost per message.
     let mut pair = Pair::new(1);
     let connection = pair.sender.connect(Time::ZERO, host(2), None).expect("a free slot");
     while !matches!(pair.step(), Some(EndpointEvent::Connected { .. })) {}
@@ -164,7 +166,7 @@ fn small(criterion: &mut Criterion) {
     });
 }
 
-/// Either end by itself, as `spray bench transport` measures it.
+/// Either end separately, as in `spray bench transport`.
 fn ends(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("transport");
     for (name, payload_bytes, in_place) in

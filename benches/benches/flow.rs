@@ -1,4 +1,5 @@
-//! Cost of the transport per packet: of the sender alone (send, and handle the acknowledgement), of the receiver alone, of both.
+//! Cost of the transport per packet: of the sender (send, and handle the acknowledgement), of the
+//! receiver, of both.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use spray_wire::{Ack, Data, EvPort};
 
 const BASE_RTT_PS: u64 = 8_337_000;
 const PACKET_PS: u64 = 83_000;
-/// About a bandwidth-delay product of 4 KiB packets at 400 Gb/s.
+/// About the bandwidth-delay product of 4 KiB packets at 400 Gb/s.
 const IN_FLIGHT: usize = 100;
 const EVS: u32 = 65_535;
 
@@ -52,7 +53,8 @@ fn config(kind: BalancerKind, ack_every: u32) -> FlowConfig {
     FlowConfig { window_packets: 512, ack_every, max_data_bytes: unlimited, max_message_bytes: unlimited, ..config }
 }
 
-/// A connection in its steady state: every step sends one packet, and handles the feedback for the packet sent 100 steps ago.
+/// A connection in its steady state: every step sends one packet, and handles the feedback for the
+/// packet of 100 steps ago.
 struct Connection {
     sender: Sender,
     receiver: Receiver,
@@ -84,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// An ACK that no receiver made, so that only the sender is measured.
+    /// Builds the ACK without a receiver, so that only the sender is measured.
     #[inline]
     fn send_and_ack(&mut self, swapped: bool) {
         self.send();
@@ -123,7 +125,7 @@ impl Connection {
     }
 }
 
-/// A receiver that gets one long message in order.
+/// A receiver of one long message in order.
 struct Source {
     receiver: Receiver,
     data: Data,

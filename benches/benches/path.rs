@@ -1,4 +1,5 @@
-//! Cost of path choice per packet, for every balancer: to choose an entropy value, and to handle the acknowledgement that echoes it.
+//! Cost of path selection per packet, for every balancer: selecting an entropy value, and handling
+//! the acknowledgement that echoes it.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
@@ -18,11 +19,11 @@ use spray_core::units::Micros;
 const BASE_RTT_PS: u64 = 8_337_000;
 const PACKET_PS: u64 = 83_000;
 const PACKET_BYTES: u32 = 4_150;
-/// Packets in flight: a bandwidth-delay product.
+/// Packets in flight: one bandwidth-delay product.
 const WINDOW: u64 = 100;
-/// Slots of the ring of packets, more than the window.
+/// Slots of the ring of packets; more than the window.
 const SLOTS: usize = 128;
-/// One in this many packets comes back marked.
+/// One in this many packets is marked.
 const MARKED_OF: u64 = 16;
 
 criterion_group!(benches, path);
@@ -51,8 +52,8 @@ fn path(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One connection with a window in flight. In each step the feedback for one packet arrives, and one packet is sent if the
-/// balancer allows it.
+/// A connection with a window in flight. In each step the feedback for one packet arrives, and one
+/// packet is sent if the balancer allows it.
 struct Connection {
     balancer: AnyBalancer,
     path: Path,
@@ -60,9 +61,9 @@ struct Connection {
     step: u64,
     next_psn: u64,
     in_flight: u64,
-    /// The packet sent in each step; the index is the step modulo the number of slots.
+    /// The packet sent in each step, indexed by the step modulo the number of slots.
     sent: [Option<PacketInfo>; SLOTS],
-    /// Round-trip times that packets take in turn: up to a third above the base.
+    /// Round-trip times of packets in turn: up to a third above the base.
     rtts_ps: [u64; SLOTS],
 }
 
@@ -78,7 +79,7 @@ impl Connection {
     }
 
     fn frozen() -> Self {
-        // Longer than any run: a frozen connection stays frozen.
+        // Longer than any run, so that the connection stays frozen.
         let reps = RepsConfig { freezing_timeout_us: Some(Micros::new(1_000_000_000)), ..RepsConfig::default() };
         let mut connection = Self::new(BalancerConfig::Reps(reps));
         (0..10_000).for_each(|_| connection.step());

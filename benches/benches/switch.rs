@@ -1,5 +1,6 @@
-//! Cost of a frame at a switch's queue in memory, and of the switch program on one CPU and on two; by each scheme `spray bench switch` has it.
-//! The kernel's part needs root and the built programs; without them it is left out with a message.
+//! Cost of a frame at an in-memory switch queue, and of the switch program on one CPU and two.
+//! `spray bench switch` measures it by scheme. The kernel part is skipped with a message without
+//! root or the built programs.
 #![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
@@ -11,7 +12,7 @@ use spray_pipeline::queue::Queue;
 use spray_switch::program::HopBench;
 use std::cell::Cell;
 
-/// The queue alone: frames in order at 90 % load, a walk every other frame.
+/// The queue alone: frames in order at 90 % load, with a walk every other frame.
 fn queue(c: &mut Criterion) {
     let drain = PortConfig::new(100_000_000_000, 0, &Thresholds::NONE, OUTSIDE, 3_114).drain(0);
     let (queue, mut t_ps) = (Queue::<Cell<u64>>::default(), 1 << 40);
@@ -25,8 +26,8 @@ fn queue(c: &mut Criterion) {
     });
 }
 
-/// One CPU and two at the same ports, as with receive-side scaling. The bare redirect, which shares nothing, tells what the machine itself
-/// loses when both its CPUs are busy.
+/// One and two CPUs on the same ports, as with receive-side scaling. The bare redirect, which
+/// shares nothing, shows the loss of the machine itself when both CPUs are busy.
 fn cpus(c: &mut Criterion) {
     let bench = match HopBench::new(Switching::default(), 1) {
         Ok(bench) => bench,
@@ -46,7 +47,8 @@ fn cpus(c: &mut Criterion) {
     group.finish();
 }
 
-/// The kernel gives the mean in whole nanoseconds, over runs long enough for it to be stable and short enough to end.
+/// The kernel returns the mean in whole nanoseconds, over runs long enough to be stable and short
+/// enough to end.
 fn repeat(count: u64) -> u32 {
     count.clamp(10_000, 200_000) as u32
 }

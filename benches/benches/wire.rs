@@ -1,6 +1,8 @@
-//! Cost per frame of the wire codec: a full data frame and an ACK, parsed and emitted, over both IP versions.
+//! Cost per frame of the wire codec: a full data frame and an ACK, parsed and emitted, over both IP
+//! versions.
 //!
-//! `checksum 3000 B` is the least that a data frame can cost. Over IPv6 the UDP checksum reads the payload a second time.
+//! `checksum 3000 B` is the minimum cost of a data frame. Over IPv6 the UDP checksum reads the
+//! payload a second time.
 
 use std::hint::black_box;
 use std::net::IpAddr;

@@ -1,9 +1,11 @@
-//! Bare AF_XDP frames from queue 0 of one interface to queue 0 of another: what a transport over the same NICs is measured against.
+//! Bare AF_XDP frames from queue 0 of one interface to queue 0 of another: the baseline for a
+//! transport over the same NICs.
 //!
 //! ```text
 //! # cargo run --release -p spray-benches --example bare_nics -- FROM TO SECONDS FRAME_BYTES
 //! ```
-//! Both interfaces are up, of this network namespace, and on one wire. Prints `N frames a second`, of those that arrived.
+//! Both interfaces are up, in this network namespace, and on one wire. Prints `N frames a second`,
+//! counting frames that arrived.
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,11 +20,11 @@ use spray_nic::net::Interface;
 use spray_nic::xdp::{AttachMode, SteerProgram};
 use spray_wire::{Body, Common, Data, Ecn, Envelope, Ev, Kind};
 
-/// Frames that may be on their way: as many as a ring of most NICs holds.
+/// Maximum number of frames in flight: the ring size of most NICs.
 const WINDOW: u32 = 256;
-/// Some drivers' links take seconds to come back after a program was attached.
+/// The links of some drivers take seconds to come back after a program is attached.
 const SETTLING: Duration = Duration::from_secs(6);
-/// Nobody has these addresses: only the steering program reads them.
+/// Documentation addresses, which only the steering program reads.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A socket, and the program that steers frames to it.
+/// Opens a socket, and attaches the program that steers frames to it.
 fn open(interface: &Interface, address: Ipv4Addr) -> Result<(XskDevice, SteerProgram), Box<dyn Error>> {
     let device = XskDevice::open(&XskConfig::new(interface.name.clone(), 0))?;
     let mut steer = SteerProgram::load(interface.mac, &[IpAddr::from(address)], Ports::DEFAULT)?;
@@ -51,7 +53,7 @@ fn open(interface: &Interface, address: Ipv4Addr) -> Result<(XskDevice, SteerPro
     Ok((device, steer))
 }
 
-/// A frame of the transport, of so many bytes.
+/// Builds a frame of the transport with `bytes` bytes.
 fn frame(from: [u8; 6], to: [u8; 6], bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let payload = bytes.checked_sub(spray_wire::header_bytes(false, Kind::Data)).ok_or("shorter than its headers")?;
     let payload_bytes = u16::try_from(payload)?;

@@ -1,4 +1,5 @@
-//! Prints in Markdown what the decisions of all schemes cost, as `cargo bench -p spray-benches --bench path --bench cc` has measured: `cargo xtask results`.
+//! Prints the costs of all schemes in Markdown, as measured by `cargo bench -p spray-benches
+//! --bench path --bench cc`; used by `cargo xtask results`.
 
 use std::path::Path;
 

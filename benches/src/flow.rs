@@ -1,4 +1,4 @@
-//! The transport without frames: what path choice and recovery cost.
+//! The transport without frames: cost of path selection and recovery.
 
 use std::hint::black_box;
 
@@ -13,8 +13,7 @@ use spray_wire::{Ack, Data};
 
 use super::{BATCH, End, Ends, Load, RTT_PS, STEP_PS, Stopwatch};
 
-/// The sender and the receiver of one connection without frames: the choice of a path, the window, the records of what is in
-/// flight, acknowledgements.
+/// Sender and receiver of a connection: path selection, window, recovery, acknowledgements.
 #[derive(Debug)]
 pub struct Flow {
     sender: Sender,
@@ -27,7 +26,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Makes both, with an endless message.
+    /// Creates both ends, with an endless message.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let unlimited = u64::MAX / 4;
@@ -46,7 +45,7 @@ impl Flow {
         }
     }
 
-    /// Sends at least so many packets; what each cost.
+    /// Sends at least `packets` packets; returns the cost per packet.
     pub fn run(&mut self, packets: u64) -> Ends {
         let mut watch = Stopwatch::start();
         let mut sent = 0;
@@ -90,7 +89,7 @@ impl Flow {
     }
 }
 
-/// A balancer by itself.
+/// A balancer without a connection.
 #[derive(Debug)]
 pub struct Choosing {
     balancer: AnyBalancer,
@@ -104,7 +103,7 @@ pub struct Choosing {
 }
 
 impl Choosing {
-    /// Makes the balancer.
+    /// Creates the balancer.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         let config = load.flow();
@@ -121,7 +120,7 @@ impl Choosing {
         }
     }
 
-    /// Chooses paths for at least so many packets and takes the feedback of their ACKs; what each cost, in nanoseconds.
+    /// Selects paths for at least `packets` packets; returns nanoseconds per packet.
     pub fn run(&mut self, packets: u64) -> f64 {
         let first = self.psn;
         let mut watch = Stopwatch::start();

@@ -1,4 +1,4 @@
-//! Frames without a transport: what devices, copies, checksums and headers cost.
+//! Frames without a transport: cost of devices, copies, checksums and headers.
 
 use std::hint::black_box;
 
@@ -10,20 +10,20 @@ use spray_wire::{
 use super::{BATCH, End, Ends, Load, Stopwatch, host, network};
 use spray_nic::device::{Device, FrameId, MemoryDevice, Received};
 
-/// What is done with each frame. Each rung does what the one before does, and one thing more.
+/// The work on each frame. Each rung adds one thing to the previous rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
-    /// Frames of the right length go from one device to the other, and shorter ones back.
+    /// Frames of the right length in one direction, and shorter ones back.
     Device,
-    /// The payload is copied into the frame, and out of it.
+    /// The payload is copied into and out of the frame.
     Copying,
     /// Both ends compute the checksum of the payload.
     Checksum,
-    /// Data frames and ACKs are built, and parsed with every check.
+    /// Data frames and ACKs are built, and parsed with all checks.
     Headers,
 }
 
-/// Two devices whose frames nobody but this measurement looks at.
+/// Two devices and the work of a rung.
 #[derive(Debug)]
 pub struct Frames {
     rung: Rung,
@@ -34,16 +34,16 @@ pub struct Frames {
     payload_bytes: usize,
     message: Vec<u8>,
     received: Vec<u8>,
-    /// Where in the message the next payload begins.
+    /// Offset of the next payload to send.
     at: usize,
-    /// Where the next payload that arrives goes.
+    /// Offset of the next payload to receive.
     place: usize,
 }
 
 const HEADERS: usize = header_bytes(false, Kind::Data);
 
 impl Frames {
-    /// Makes the devices and a message.
+    /// Creates the devices and a message.
     #[must_use]
     pub fn new(load: &Load, rung: Rung) -> Self {
         let network = network();
@@ -61,7 +61,7 @@ impl Frames {
         }
     }
 
-    /// Sends at least so many packets; what each cost.
+    /// Sends at least `packets` packets; returns the cost per packet.
     pub fn run(&mut self, packets: u64) -> Ends {
         let mut watch = Stopwatch::start();
         let batches = packets.div_ceil(BATCH as u64);
@@ -126,7 +126,6 @@ impl Frames {
     }
 }
 
-/// Where the payload behind the one at `at` begins.
 fn next(at: usize, payload_bytes: usize, message_bytes: usize) -> usize {
     let next = at + payload_bytes;
     if next + payload_bytes > message_bytes { 0 } else { next }

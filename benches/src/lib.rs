@@ -1,10 +1,8 @@
-//! Measures what the transport costs a packet: two ends over devices in memory, on one thread, each end by itself.
+//! CPU time of the transport per packet: two ends over in-memory devices on one thread, each
+//! measured separately in alternating batches. Frames pass without a copy, as from a NIC to memory.
 //!
-//! Batches of the two ends alternate, with a look at the clock in between. A frame passes from one device to the other
-//! without a copy, as between a NIC and the memory of its host.
-//!
-//! The parts of a packet are measured the same way, in the same run, by a ladder of programs of which each does one thing
-//! more than the one before; a part is the difference of two rungs: see [`Rung`]. [`Flow`] and [`Choosing`] have no frames.
+//! The parts are differences of programs that each do one thing more than the previous one, see
+//! [`Rung`]. [`Flow`] and [`Choosing`] have no frames.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a measurement")]
 
 mod flow;
@@ -35,27 +33,27 @@ use spray_nic::device::{MemoryConfig, MemoryNetwork};
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{Peer, RtoConfig};
 
-/// What is sent.
+/// The traffic of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// Payload of a packet.
+    /// Payload of a packet in bytes.
     pub payload_bytes: u32,
-    /// Packets of a message.
+    /// Packets per message.
     pub message_packets: u32,
-    /// Connections that send in turns.
+    /// Number of connections, which send in turns.
     pub connections: u32,
-    /// Packets for one ACK.
+    /// Packets per ACK.
     pub ack_every: u32,
-    /// The payload stays in the frames: the receiver looks at it there, and the sender writes it there.
+    /// Whether the payload is read and written in the frames, without copies.
     pub in_place: bool,
-    /// The two ends have keys, and seal their frames.
+    /// Whether frames are sealed with keys.
     pub sealed: bool,
-    /// Balancer and echoes are those of connections on NICs; otherwise it is REPS, without further echoes.
+    /// Whether balancer and echoes are the defaults on NICs; otherwise REPS without further echoes.
     pub deployed: bool,
 }
 
 impl Load {
-    /// One connection that sends messages of 256 packets, copied in and out.
+    /// Creates a load of one connection that sends messages of 256 packets, copied in and out.
     #[must_use]
     pub fn new(payload_bytes: u32, ack_every: u32) -> Self {
         Self {
@@ -73,13 +71,13 @@ impl Load {
         self.payload_bytes as usize * self.message_packets as usize
     }
 
-    /// A window of four batches, which they never fill.
+    /// A window of four batches, which are never filled.
     fn flow(&self) -> FlowConfig {
         let header = header_bytes(false, Kind::Data) as u32;
         let packet_bytes = self.payload_bytes + header;
         let link_bps = 4 * BATCH as u64 * u64::from(packet_bytes) * 8 * (1_000_000_000_000 / RTT_PS);
         let path = Path { bdp_packets: 4 * BATCH as u32, ..Path::new(RTT_PS, link_bps, packet_bytes) };
-        // A thread that the machine keeps from its CPU loses nothing.
+        // Long enough for a descheduled thread.
         let rto = RtoConfig { initial_ps: RTO_PS, min_ps: RTO_PS, max_ps: 16 * RTO_PS };
         let (balancer, ack_evs) =
             if self.deployed { (BalancerKind::RepsPlus, self.ack_every) } else { (BalancerKind::Reps, 1) };
@@ -93,42 +91,37 @@ impl Load {
     }
 }
 
-/// What a packet cost each end, in nanoseconds: for the sender with its share of an ACK that comes back.
+/// Nanoseconds per packet at each end; the sender's include its share of the ACK.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ends {
-    /// The end that sends data.
+    /// The sending end.
     pub sender_ns: f64,
-    /// The end that receives it.
+    /// The receiving end.
     pub receiver_ns: f64,
 }
 
 impl Ends {
-    /// The same in units of `ns`.
+    /// Converts to units of `ns`.
     #[must_use]
     pub fn per(self, ns: f64) -> Self {
         Self { sender_ns: self.sender_ns / ns, receiver_ns: self.receiver_ns / ns }
     }
 }
 
-/// A key to measure with.
 const KEY: &str = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243";
-/// Packets of a batch, as many as an endpoint sends in one poll.
+/// Packets per batch, as an endpoint sends in one poll.
 const BATCH: usize = 64;
-/// Least retransmission timeout.
 const RTO_PS: u64 = 50_000_000_000;
-/// Base round-trip time of the path.
 const RTT_PS: u64 = 100_000_000;
-/// Time from one batch to the next, by the endpoints' clock.
+/// Time between batches on the clock of the endpoints.
 const STEP_PS: u64 = 20_000_000;
 
-/// Whose time it is.
 #[derive(Clone, Copy)]
 enum End {
     Sender,
     Receiver,
 }
 
-/// Adds up the time of each end.
 struct Stopwatch {
     last_ns: u64,
     spent_ns: [u64; 2],
@@ -139,7 +132,6 @@ impl Stopwatch {
         Self { last_ns: monotonic_ns(), spent_ns: [0; 2] }
     }
 
-    /// The time since the last lap was that of `end`.
     fn lap(&mut self, end: End) {
         let now_ns = monotonic_ns();
         self.spent_ns[end as usize] += now_ns - self.last_ns;
@@ -152,7 +144,7 @@ impl Stopwatch {
     }
 }
 
-/// How long it takes to copy the payload of a packet from a message to a buffer of a packet, in nanoseconds: the floor.
+/// Returns the nanoseconds to copy the payload of a packet into a packet buffer.
 #[must_use]
 pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
     let message = vec![7; load.message_bytes()];
@@ -166,8 +158,7 @@ pub fn memcpy_ns(load: &Load, packets: u64) -> f64 {
     watch.per_packet(packets).sender_ns
 }
 
-/// How long AES-128-GCM takes to seal the payload of a packet in place, with a header that it covers, in nanoseconds: what a sealed packet
-/// cannot do without.
+/// Returns the nanoseconds of AES-128-GCM to seal the payload of a packet, header included.
 #[must_use]
 pub fn aes_gcm_ns(load: &Load, packets: u64) -> f64 {
     let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[7; 16]).expect("16 bytes"));
@@ -184,9 +175,9 @@ pub fn aes_gcm_ns(load: &Load, packets: u64) -> f64 {
     watch.per_packet(packets).sender_ns
 }
 
-/// The largest that a frame of 4,096 bytes has room for.
+/// The maximum for frame buffers of 4,096 bytes.
 const MTU: u32 = 4_082;
-/// The largest payload of a [`Load`].
+/// Maximum payload of a [`Load`].
 pub const MAX_PAYLOAD_BYTES: u32 = MTU + 14 - (header_bytes(false, Kind::Data) + seal_bytes(Kind::Data)) as u32;
 
 fn network() -> MemoryNetwork {

@@ -1,5 +1,4 @@
-//! Networks of this machine that are measured in real time: two hosts on a veth pair ([`Pair`]), two hosts and a switch
-//! ([`VethBench`]). Needs root. What fails says what the kernel or the machine refused.
+//! Networks of this machine in real time. Needs root.
 
 pub mod bare;
 mod measure;

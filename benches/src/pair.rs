@@ -1,4 +1,4 @@
-//! Whole endpoints: two of them, and many hosts on one thread.
+//! Whole endpoints: a pair, and many hosts on one thread.
 
 use std::hint::black_box;
 
@@ -12,10 +12,10 @@ use spray_nic::keys::Keys;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
-/// Messages that wait at a connection: one is sent, another follows it.
+/// Queued messages per connection: one is sent, another follows it.
 const QUEUED: usize = 2;
 
-/// An endpoint that sends on all of its connections for as long as it is polled.
+/// An endpoint that keeps messages queued on all of its connections.
 #[derive(Debug)]
 struct Sending {
     endpoint: Endpoint<MemoryDevice>,
@@ -23,7 +23,7 @@ struct Sending {
     in_place: bool,
 }
 
-/// A message whose payload is in the frames already, but for a word of each packet.
+/// A message that is in the frames already, except for a word per packet.
 #[derive(Debug)]
 struct InFrames {
     bytes: u64,
@@ -41,7 +41,7 @@ impl Source for InFrames {
     }
 }
 
-/// Looks at a word of each packet.
+/// A sink that reads a word of each packet.
 #[derive(Debug)]
 struct Look;
 
@@ -51,13 +51,13 @@ impl Sink for Look {
     }
 }
 
-/// Two endpoints, of which one sends to the other.
+/// Two endpoints, of which the first sends.
 #[derive(Debug)]
 pub struct Pair {
     sender: Sending,
     receiver: Endpoint<MemoryDevice>,
     now: Time,
-    /// Time is the machine's: other threads carry some of the frames.
+    /// Whether time is real, because other threads carry some of the frames.
     is_real: bool,
 }
 
@@ -69,7 +69,7 @@ impl Pair {
         Self::open([host(1), host(2)].map(|host| network.attach(host.mac)), Shard::WHOLE, load, false)
     }
 
-    /// As [`new`](Self::new), between these devices of two hosts, for this one of each host's shards, in real time.
+    /// As [`new`](Self::new), between a shard of each host, in real time.
     #[must_use]
     pub fn between(devices: [MemoryDevice; 2], shard: Shard, load: &Load) -> Self {
         Self::open(devices, shard, load, true)
@@ -91,7 +91,7 @@ impl Pair {
         pair
     }
 
-    /// Sends at least so many packets; what each cost.
+    /// Sends at least `packets` packets; returns the cost per packet.
     pub fn run(&mut self, packets: u64) -> Ends {
         let first = self.packets();
         let mut watch = Stopwatch::start();
@@ -101,16 +101,13 @@ impl Pair {
         watch.per_packet(self.packets() - first)
     }
 
-    /// Data packets sent so far.
+    /// Returns the number of data packets sent so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.sender.endpoint.stats().sent[Kind::Data]
     }
 
-    /// Checks that nothing was lost, sent twice or refused.
-    ///
-    /// # Errors
-    /// Says what is wrong.
+    /// Checks that nothing was lost, duplicated or refused; otherwise returns the counters.
     pub fn audit(&self) -> Result<(), String> {
         let (sent, received) = (self.sender.endpoint.stats(), self.receiver.stats());
         let is_sound = sent.sent[Kind::Data] == received.received[Kind::Data] && received.duplicates == 0;
@@ -126,12 +123,13 @@ impl Pair {
         self.now = if self.is_real { Time::from_ns(monotonic_ns()) } else { self.now.after(STEP_PS) };
         self.sender.poll(self.now);
         watch.lap(End::Sender);
-        receive(&mut self.receiver, self.now);
+        self.receiver.poll(self.now);
+        while self.receiver.poll_event().is_some() {}
         watch.lap(End::Receiver);
     }
 }
 
-/// Hosts of one process in a ring, each of which sends to the next, polled in turn by one thread.
+/// Hosts in a ring, each sending to the next, polled in turn by one thread.
 #[derive(Debug)]
 pub struct Hosts {
     hosts: Vec<Sending>,
@@ -154,7 +152,7 @@ impl Hosts {
         Self { hosts, now: Time::ZERO }
     }
 
-    /// Sends at least so many packets; what each cost both of its ends together, in nanoseconds.
+    /// Sends at least `packets` packets; returns nanoseconds per packet for both ends together.
     pub fn run(&mut self, packets: u64) -> f64 {
         let first = self.packets();
         let mut watch = Stopwatch::start();
@@ -202,15 +200,9 @@ impl Sending {
     }
 }
 
-fn receive(endpoint: &mut Endpoint<MemoryDevice>, now: Time) {
-    endpoint.poll(now);
-    while endpoint.poll_event().is_some() {}
-}
-
 fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> Endpoint<MemoryDevice> {
     let host = host(number);
     let config = EndpointConfig::new(host.address, host.mac, load.flow());
-    // Every end has the same key.
     let keys = load.sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
     let config = EndpointConfig { max_connections: load.connections.max(2), keys, shard, seed: Some(1), ..config };
     let endpoint = Endpoint::new(device, config).expect("a sound configuration");

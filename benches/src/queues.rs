@@ -1,4 +1,4 @@
-//! Two hosts with several queues: a thread and an endpoint for each.
+//! Two hosts with several queues: a thread and an endpoint per queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -8,16 +8,16 @@ use spray_nic::Shard;
 use spray_nic::device::{MemoryConfig, MemoryNetwork, Steering};
 use spray_nic::sys::{monotonic_ns, pin_to_cpu};
 
-/// Has two hosts with so many queues carry as many packets a queue, each queue by a thread on a CPU of its own: both ends of its
-/// connections, and the devices between them. Where frames come by another queue than that of their connection, threads hand them over.
-/// Returns the packets that all threads together carried in a second.
+/// Returns the packets per second between two hosts with `queues` queues. Each queue carries
+/// `packets` packets on a pinned thread, with both ends of its connections and the devices between.
+/// Misrouted frames are handed over between threads.
 #[must_use]
 pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u64) -> f64 {
     let network =
         MemoryNetwork::new(MemoryConfig { mtu: MTU, queues: queues as u32, steering, ..MemoryConfig::default() });
     let [from, to] = [host(1), host(2)].map(|host| network.attach_shards(host.mac).expect("pipes to wake threads by"));
     let (ready, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Whoever waits for the others goes on carrying what is theirs.
+    // A thread that waits for the others keeps serving their frames.
     let meet = |pair: &mut Pair, there: &AtomicUsize| {
         there.fetch_add(1, Ordering::Relaxed);
         while there.load(Ordering::Relaxed) < queues {
@@ -25,7 +25,7 @@ pub fn packets_per_s(load: &Load, queues: usize, steering: Steering, packets: u6
         }
     };
     let carry = |(devices, shard): (_, Shard)| {
-        // A machine with fewer CPUs shares them, and the figures say so.
+        // Ignored with fewer CPUs, which are shared.
         let _ = pin_to_cpu(shard.number().into());
         let mut pair = Pair::between(devices, shard, load);
         pair.run(packets / 4);

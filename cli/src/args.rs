@@ -1,5 +1,3 @@
-//! The command line.
-
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -19,18 +17,18 @@ use crate::lab;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
-    /// Print results as JSON in place of text; docs/json.md has the fields
+    /// Print results as JSON instead of text; docs/json.md lists the fields
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// Say nothing of progress, only warnings and errors
+    /// Suppress progress output
     #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
-    /// Say what is done before packets go, and how long it takes; -vv says more
+    /// Log set-up steps and their durations; repeat for more detail
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     pub verbose: u8,
 }
 
-/// Commands by what they are for; the others stand in one line below them.
+/// Commands by purpose; the others are listed in one line below them.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Run scenarios", &["init", "explain", "run", "sim", "compare", "compare-balancers", "figures", "trace", "demo"]),
     ("Send between machines", &["send", "recv", "tunnel", "serve", "perf", "paths", "keygen"]),
@@ -38,7 +36,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Check and clean", &["doctor", "clean"]),
 ];
 
-/// The command line, whose help has the commands in their groups.
 pub fn command() -> clap::Command {
     let command = Cli::command();
     let heading = *command.get_styles().get_header();
@@ -59,11 +56,11 @@ pub fn command() -> clap::Command {
     let others = names.iter().filter(|name| GROUPS.iter().all(|(_, members)| !members.contains(&name.as_str())));
     let others: Vec<&str> = others.map(String::as_str).collect();
     help += &format!("{heading}Also:{heading:#} {}", others.join(", "));
-    // The list of clap's own has no groups.
+    // Replaces the list of clap, which has no groups.
     let hidden = |command: clap::Command, name: &String| command.mut_subcommand(name, |sub| sub.hide(true));
     let command = names.iter().fold(command, hidden).override_usage("spray [OPTIONS] <COMMAND>");
     command.before_help(help).help_template(
-        "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}\n\n`spray COMMAND --help` says what a command takes.",
+        "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}\n\n`spray COMMAND --help` lists the options of a command.",
     )
 }
 
@@ -73,38 +70,38 @@ pub enum Command {
     #[command(flatten)]
     Experiments(lab::args::Experiments),
     #[cfg(feature = "xdp")]
-    /// Sends files and folders to a `spray recv`
+    /// Send files and folders to a `spray recv`
     Send(Send),
     #[cfg(feature = "xdp")]
-    /// Receives files and folders
+    /// Receive files and folders
     Recv(Recv),
     #[cfg(feature = "xdp")]
-    /// Carries any program's TCP and UDP over all paths, by a TUN device
+    /// Carry the TCP and UDP traffic of any program over all paths, through a TUN device
     Tunnel(Tunnel),
     #[cfg(all(feature = "lab", feature = "xdp"))]
     #[command(flatten)]
     Deployment(lab::args::Deployment),
     #[cfg(feature = "xdp")]
-    /// Waits for `spray perf`
+    /// Serve `spray perf`
     Serve(Serve),
     #[cfg(feature = "xdp")]
-    /// Measures goodput and latency to a `spray serve`
+    /// Measure goodput and latency to a `spray serve`
     Perf(Perf),
     #[cfg(feature = "xdp")]
-    /// Finds the paths to a host, and which are dead, slow or uneven
+    /// Find the paths to a host, and which are dead, slow or uneven
     Paths(Paths),
     #[cfg(feature = "xdp")]
-    /// Makes a key for the commands that send, and prints its public half
+    /// Create a key for the commands that send, and print its public half
     Keygen(Keygen),
     #[cfg(feature = "xdp")]
-    /// Checks what this machine and its NICs can do and lack
+    /// Check what this machine and its NICs support and lack
     Doctor(Doctor),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Upkeep(lab::args::Upkeep),
-    /// Prints what makes a shell complete the command line
+    /// Print a completion script for a shell
     Completions(Completions),
-    /// Writes the manual pages, one for each command
+    /// Write the manual pages, one for each command
     Man(Man),
 }
 
@@ -117,7 +114,7 @@ pub struct Completions {
 
 #[derive(Debug, Args)]
 pub struct Man {
-    /// The folder to write them to, made if there is none
+    /// Folder for the pages; created if missing
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }

@@ -1,10 +1,9 @@
-//! The laboratory's commands: scenarios on either engine, comparisons, figures, deployed fabrics, benchmarks.
+//! The laboratory's commands: scenarios, comparisons, figures, deployed fabrics, benchmarks.
 
 pub mod args;
 mod bench;
 mod bound;
 mod campaign;
-mod captures;
 #[cfg(feature = "xdp")]
 mod clean;
 #[cfg(feature = "xdp")]
@@ -34,7 +33,6 @@ use spray_tools::failure::Outcome;
 use self::args::{Experiments, Upkeep};
 
 impl Experiments {
-    /// Runs the command.
     pub fn run(&self) -> Outcome {
         match self {
             #[cfg(feature = "xdp")]
@@ -55,7 +53,6 @@ impl Experiments {
 
 #[cfg(feature = "xdp")]
 impl args::Deployment {
-    /// Runs the command.
     pub fn run(&self) -> Outcome {
         match self {
             Self::Up(arguments) => deployment::up(arguments, None),
@@ -71,7 +68,6 @@ impl args::Deployment {
 }
 
 impl Upkeep {
-    /// Runs the command.
     pub fn run(&self) -> Outcome {
         match self {
             #[cfg(feature = "xdp")]

@@ -1,5 +1,5 @@
-//! The `spray` command. Exit codes: 0 done, 1 something ran and failed, 2 nothing was started (bad input, missing rights), 130
-//! Ctrl-C.
+//! The `spray` command. Exit codes: 0 success, 1 something ran and failed, 2 nothing was started
+//! (bad input, missing rights), 130 Ctrl-C.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -21,16 +21,16 @@ use spray_tools::say;
 
 use crate::args::{Cli, Command};
 
-/// Keeps what the simulator holds on few, large pages: at 1,024 hosts most of its time goes to misses in cache and TLB.
+/// Uses large pages: with 1,024 hosts cache and TLB misses dominate the run time of the simulator.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // What is wrong with a setting is said in full already: no usage of the command goes with it.
+    // Errors of settings are complete already, so clap's usage text is not added to them.
     let cli = match args::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        // What was asked for: help, or the version.
+        // Help or version.
         Err(error) if !error.use_stderr() => {
             let text = error.render();
             let text = if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() };
@@ -72,17 +72,14 @@ fn main() -> ExitCode {
     ended(outcome)
 }
 
-/// The exit code of an outcome; 1 where a result could not be written.
+/// Reports failures, including a result that could not be written, and returns the first exit code.
 fn ended(outcome: Outcome) -> ExitCode {
-    let written = say::end();
-    let failures = [outcome, written].map(Result::err);
-    let codes: Vec<ExitCode> = failures.into_iter().flatten().map(|failure| failure.report()).collect();
-    codes.first().copied().unwrap_or(ExitCode::SUCCESS)
+    let codes = [outcome, say::end()].map(|outcome| outcome.err().map(|failure| failure.report()));
+    codes.into_iter().flatten().next().unwrap_or(ExitCode::SUCCESS)
 }
 
-/// Checks what this machine can do, and an interface, and says how to mend what is missing.
 #[cfg(feature = "xdp")]
-fn doctor(arguments: &spray_tools::args::Doctor) -> spray_tools::failure::Outcome {
+fn doctor(arguments: &spray_tools::args::Doctor) -> Outcome {
     let mut checks = Vec::from(doctor::kernel());
     #[cfg(feature = "lab")]
     let of_the_laboratory = !arguments.has_interface();

@@ -1,4 +1,4 @@
-//! `spray completions` and `spray man`: the command line for shells and for `man`.
+//! `spray completions` and `spray man`.
 
 use clap::CommandFactory;
 use serde_json::json;
@@ -8,10 +8,6 @@ use spray_tools::say;
 use crate::args::{self, Cli};
 use crate::folder;
 
-/// Prints a script that makes the shell complete the command line.
-///
-/// # Errors
-/// None that a user could meet.
 pub fn completions(arguments: &args::Completions) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "spray", &mut script);
@@ -20,9 +16,6 @@ pub fn completions(arguments: &args::Completions) -> Outcome {
 }
 
 /// Writes `spray.1`, `spray-run.1` and so on.
-///
-/// # Errors
-/// 2 when the folder cannot be made, 1 when a page cannot be written.
 pub fn man(arguments: &args::Man) -> Outcome {
     let dir = &arguments.dir;
     folder::make(dir)?;

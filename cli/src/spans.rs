@@ -1,4 +1,4 @@
-//! What a command does before and between its runs, as spans with their times: on standard error with `-v`.
+//! Spans with their durations on standard error, with `-v`.
 
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,17 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Writes spans to standard error, in the detail that `-v` was repeated for.
 pub fn begin(verbose: u8) {
     let level = if verbose > 1 { LevelFilter::DEBUG } else { LevelFilter::INFO };
-    let told = (verbose > 0).then(|| Told.with_filter(Targets::new().with_target("spray", level)));
-    // Fails only if a subscriber is set already, which nothing does.
-    let _ = tracing_subscriber::registry().with(told).try_init();
+    let printer = (verbose > 0).then(|| SpanPrinter.with_filter(Targets::new().with_target("spray", level)));
+    // Fails only if a subscriber is set already, which is never the case.
+    let _ = tracing_subscriber::registry().with(printer).try_init();
 }
 
-/// Says of every span that ends how long it took.
-struct Told;
+/// Prints the duration of every span at its end.
+struct SpanPrinter;
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Told {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanPrinter {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         if let Some(span) = context.span(id) {
             span.extensions_mut().insert(now());

@@ -1,7 +1,5 @@
-//! Two endpoints that send each other messages, and somebody on the path who does what it likes with their frames.
-//!
-//! All frames pass through its hands: it holds them back, loses, repeats, reorders, trims and changes them, and sends frames of its own
-//! with the numbers and cookies of those it saw. Another one elsewhere can only guess these.
+//! Two endpoints, and an adversary on the path, which delays, drops, repeats, reorders, trims and
+//! changes frames, and forges some with the numbers and cookies that it saw.
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -18,22 +16,18 @@ const US: u64 = 1_000_000;
 const LINK_BPS: u64 = 10_000_000_000;
 const PAYLOAD: u32 = 400;
 const FRAME: u32 = 2_048;
-/// The one on the path, after the hosts 1 and 2.
+/// The number of the adversary, after the hosts 1 and 2.
 const MIDDLE: u8 = 3;
-/// What it keeps of what it saw.
 const KEPT: usize = 64;
-/// Most operations of an input.
 const OPERATIONS: usize = 300;
-/// Largest message.
 const MESSAGE: usize = 20_000;
 
-/// Everything there is.
 struct Rig {
     network: MemoryNetwork,
     endpoints: [Endpoint<MemoryDevice>; 2],
     middle: MemoryDevice,
     arrivals: Vec<Received>,
-    /// Frames on the path, oldest first, then those that passed: to repeat, and to learn from.
+    /// Frames on the path, oldest first.
     waiting: Vec<Vec<u8>>,
     seen: Vec<Vec<u8>>,
     connections: Vec<(usize, ConnectionId)>,
@@ -41,17 +35,16 @@ struct Rig {
     now: Time,
 }
 
-/// Whether the one in the middle may change frames or send some with cookies that it saw, and how far the hosts then hold: without a
-/// key they do not notice.
+/// Abilities of the adversary. Hosts without keys cannot detect changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Power {
-    /// It sends, with cookies that it guesses, and loses, repeats, delays and trims.
+    /// It guesses cookies, and drops, repeats, delays and trims frames.
     Strange,
-    /// It reads and changes frames too.
+    /// It also reads and changes frames.
     Inside,
 }
 
-/// Any bytes: first what the one in the middle may do, then what happens.
+/// Input: the abilities of the adversary, then operations.
 pub(crate) fn endpoint(bytes: &[u8]) {
     play(bytes);
 }
@@ -123,7 +116,6 @@ impl Rig {
             1 => self.send(input),
             2 => self.pass(usize::MAX),
             3 => self.pass(1),
-            // Out of order.
             4 if !self.waiting.is_empty() => {
                 let place = usize::from(input.byte()) % self.waiting.len();
                 let frame = self.waiting.remove(place);
@@ -139,7 +131,7 @@ impl Rig {
                 frame.truncate(length);
                 frame
             }),
-            // Damaged on the way: a checksum tells.
+            // Corrupts a frame, which a checksum detects.
             8 => self.with_seen(input, |mut frame, input| {
                 let place = usize::from(input.u16()) % frame.len();
                 frame[place] ^= input.byte();
@@ -169,53 +161,45 @@ impl Rig {
     }
 
     fn send(&mut self, input: &mut Input<'_>) {
-        if self.connections.is_empty() {
-            return self.connect(input);
-        }
-        let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
+        let Some(place) = input.index(self.connections.len()) else { return self.connect(input) };
+        let (host, connection) = self.connections[place];
         let length = 1 + usize::from(input.u16()) % MESSAGE;
-        // Refused when the connection is gone, or has enough to send.
+        // Fails if the connection is closed, or its queue is full.
         let _ = self.endpoints[host].send(connection, content(length));
     }
 
     fn close(&mut self, input: &mut Input<'_>) {
-        if self.connections.is_empty() {
-            return;
-        }
-        let (host, connection) = self.connections[usize::from(input.byte()) % self.connections.len()];
+        let Some(place) = input.index(self.connections.len()) else { return };
+        let (host, connection) = self.connections[place];
         match input.flag() {
             true => self.endpoints[host].close(connection),
             false => self.endpoints[host].abort(connection),
         }
     }
 
-    /// Lets frames on, in order.
     fn pass(&mut self, most: usize) {
         let count = most.min(self.waiting.len());
         let frames: Vec<_> = self.waiting.drain(..count).collect();
         frames.iter().for_each(|frame| self.transmit(frame));
     }
 
-    /// Sends what `change` makes of a frame that passed.
+    /// Sends a changed copy of a frame that passed.
     fn with_seen(&mut self, input: &mut Input<'_>, change: impl Fn(Vec<u8>, &mut Input<'_>) -> Vec<u8>) {
-        if self.seen.is_empty() {
-            return;
-        }
-        let place = usize::from(input.byte()) % self.seen.len();
+        let Some(place) = input.index(self.seen.len()) else { return };
         let frame = change(self.seen[place].clone(), input);
         self.transmit(&frame);
     }
 
-    /// Sends a frame of its own. Inside it has the connection's number and cookie from a frame that it saw.
+    /// Sends a forged frame; with [`Power::Inside`] for the connection of a frame that passed.
     fn forge(&mut self, input: &mut Input<'_>, power: Power) {
         let to = input.byte() & 1;
         let mut envelope = Envelope { src: host(2 - to).address, ..envelope(host(MIDDLE), host(1 + to)) };
         let mut common = Common { connection: input.u32(), cookie: input.u64(), ..Common::default() };
-        if power == Power::Inside && !self.seen.is_empty() {
-            let place = usize::from(input.byte()) % self.seen.len();
-            if let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT) {
-                (envelope, common) = (frame.envelope, frame.common);
-            }
+        if power == Power::Inside
+            && let Some(place) = input.index(self.seen.len())
+            && let Ok(Some(frame)) = parse(&self.seen[place], Ports::DEFAULT)
+        {
+            (envelope, common) = (frame.envelope, frame.common);
         }
         let (body, payload) = input.body();
         let mut frame = [0; FRAME as usize];
@@ -223,12 +207,9 @@ impl Rig {
         self.transmit(&frame[..length]);
     }
 
-    /// Changes a byte of what a frame says, and its checksums with it.
+    /// Changes a byte of a frame, and its checksums accordingly.
     fn change(&mut self, input: &mut Input<'_>) {
-        if self.seen.is_empty() {
-            return;
-        }
-        let place = usize::from(input.byte()) % self.seen.len();
+        let Some(place) = input.index(self.seen.len()) else { return };
         let seen = self.seen[place].clone();
         let Ok(Some(frame)) = parse(&seen, Ports::DEFAULT) else { return };
         let mut payload = frame.payload.to_vec();
@@ -252,7 +233,7 @@ impl Rig {
         transmit(&mut self.middle, bytes);
     }
 
-    /// Moves time on, and takes what comes to the middle.
+    /// Advances the time, and collects frames on the path.
     fn step(&mut self, by_ps: u64) {
         self.now = self.now.after(by_ps);
         self.network.advance(self.now);
@@ -264,7 +245,7 @@ impl Rig {
         for arrival in self.arrivals.drain(..) {
             let mut frame = self.middle.frame(&arrival.frame, arrival.len).to_vec();
             self.middle.release(arrival.frame);
-            // Whom it is for, by its IP address: what is in it may be sealed.
+            // The destination is determined by the IP address, because the rest may be sealed.
             let for_second = frame.get(v4::DST..v4::UDP) == Some(&[10, 0, 0, 2]);
             frame[..6].copy_from_slice(&host(1 + u8::from(for_second)).mac);
             frame[6..12].copy_from_slice(&host(MIDDLE).mac);
@@ -273,20 +254,20 @@ impl Rig {
             }
             self.waiting.push(frame);
         }
-        // It cannot hold more.
+        // The oldest frames beyond this number are dropped.
         let surplus = self.waiting.len().saturating_sub(4 * KEPT);
         self.waiting.drain(..surplus);
         self.middle.flush().expect("its link is up");
     }
 
-    /// What holds after every operation.
+    /// Checks the invariants after every operation.
     fn check(&mut self, power: Power) {
         for endpoint in &mut self.endpoints {
             while let Some(event) = endpoint.poll_event() {
                 if let EndpointEvent::Received { data, .. } = event {
                     self.received += 1;
                     let is_sound = data.len() <= MESSAGE && data == content(data.len());
-                    assert!(power == Power::Inside || is_sound, "{} bytes that nobody sent", data.len());
+                    assert!(power == Power::Inside || is_sound, "{} bytes that no host sent", data.len());
                 }
             }
             assert!(endpoint.connections() <= 4);
@@ -294,7 +275,7 @@ impl Rig {
         }
     }
 
-    /// After all that, the hosts are let alone: every connection comes to an end, and every frame is accounted for.
+    /// Ends the attack: every connection must end, and every frame must be accounted for.
     fn settle(&mut self, power: Power) {
         for (host, connection) in std::mem::take(&mut self.connections) {
             self.endpoints[host].close(connection);
@@ -311,7 +292,6 @@ impl Rig {
     }
 }
 
-/// The content of a message of this length.
 fn content(length: usize) -> Bytes {
     (0..length).map(|at| (at.wrapping_mul(31) ^ at >> 8 ^ length) as u8).collect()
 }
@@ -320,7 +300,7 @@ fn content(length: usize) -> Bytes {
 mod tests {
     use super::*;
 
-    /// The targets would hold for hosts that never hear of each other, too.
+    /// The targets would also pass if the hosts never received anything.
     #[test]
     fn a_message_arrives_when_the_one_in_the_middle_lets_it() {
         const PASS: [u8; 3] = [2, 15, 50];

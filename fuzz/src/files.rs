@@ -1,4 +1,4 @@
-//! Files that people write: topologies, matrices, failures, scenarios.
+//! Input files: topologies, matrices, failures, scenarios.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -8,16 +8,16 @@ use spray_experiments::workload::parse_matrix;
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS, Size};
 use spray_fabric::{FailureContext, FailureFile, FatTree, FileError, LeafSpine, Network, TopoFile};
 
-/// Larger fabrics are as good as these, and slow.
+/// Larger fabrics are slow without finding more.
 const SMALL: usize = 2_000;
 
-/// The place of a mistake is in the file.
+/// Checks that the position of an error is in the file.
 fn check_place(text: &str, error: &FileError) {
     assert!((1..=text.lines().count().max(1)).contains(&error.line), "{error:?}");
     assert!(error.column >= 1 && !error.message.is_empty(), "{error:?}");
 }
 
-/// A `.topo` file that is taken describes a fabric of the size that it says, within the limits.
+/// Checks that an accepted `.topo` file describes a fabric of its stated size, within the limits.
 pub(crate) fn topology(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match TopoFile::parse(text) {
@@ -38,7 +38,7 @@ fn check_network(network: &Network, size: Size) {
     assert_eq!(built, (size.hosts, size.switches, size.cables));
 }
 
-/// A `.cm` file that is taken has flows between hosts that there are, within the limits.
+/// Checks that an accepted `.cm` file has flows between existing hosts, within the limits.
 pub(crate) fn matrix(bytes: &[u8]) {
     const HOSTS: usize = 128;
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -66,7 +66,7 @@ fn fabrics() -> &'static [Network; 2] {
     })
 }
 
-/// A failure file that is taken can be drawn from, or says which line cannot.
+/// Checks that events can be drawn from an accepted failure file.
 pub(crate) fn failures(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match FailureFile::parse(text) {
@@ -84,10 +84,10 @@ pub(crate) fn failures(bytes: &[u8]) {
     }
 }
 
-/// A scenario that is taken has flows, paths and settings of connections; one that is not says where and why.
+/// Checks that an accepted scenario is usable, and that an error has a position and a message.
 pub(crate) fn scenario(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    // Files that a scenario names are not there.
+    // Files that the scenario names do not exist.
     let file = Path::new("/nowhere/scenario.toml");
     let Ok(document) = Document::parse(file, text) else { return };
     let Ok(settings) = document.read::<Settings>() else { return };
@@ -100,7 +100,6 @@ pub(crate) fn scenario(bytes: &[u8]) {
     }
 }
 
-/// Whether the counts of the topology make a large fabric, or those of the workload many flows.
 fn is_large(settings: &Settings) -> bool {
     let product = |value: serde_json::Result<serde_json::Value>, names: &[&str]| {
         let value = value.unwrap_or_default();

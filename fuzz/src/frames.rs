@@ -1,4 +1,4 @@
-//! Frames as hosts, switches and the codec see them.
+//! Frames as parsed by hosts, switches and the codec.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use spray_wire::{Common, Ports, SEAL_BYTES, emit, emit_sealed, open, parse, peek
 
 use crate::input::Input;
 
-/// Any bytes: no reader panics, and the readers agree on what they are.
+/// Checks that no parser panics, and that the parsers agree.
 pub(crate) fn frame(bytes: &[u8]) {
     let (ours, seen) = (parse(bytes, Ports::DEFAULT), switch_view::parse(bytes, Ports::DEFAULT));
     let class = classify(bytes, Ports::DEFAULT);
@@ -26,7 +26,7 @@ pub(crate) fn frame(bytes: &[u8]) {
     believed(bytes);
 }
 
-/// A sealed frame is refused by who believes no tag. By who believes every tag it is read without a panic, and a switch takes it too.
+/// Checks that a sealed frame is refused with an invalid tag, and otherwise accepted everywhere.
 fn believed(bytes: &[u8]) {
     let mut copy = bytes.to_vec();
     assert!(!matches!(open(&mut copy, Ports::DEFAULT, |_| false), Ok(Some(_))));
@@ -38,7 +38,7 @@ fn believed(bytes: &[u8]) {
     }
 }
 
-/// A frame that was taken, built again from what it says, says the same.
+/// Checks that a parsed frame does not change when it is emitted and parsed again.
 fn again(bytes: &[u8]) {
     let Ok(Some(frame)) = parse(bytes, Ports::DEFAULT) else { return };
     if frame.trimmed {
@@ -54,7 +54,7 @@ fn again(bytes: &[u8]) {
     );
 }
 
-/// A frame built from choices is read as it was built. With one byte changed it is refused, or means what it meant.
+/// Checks that a built frame is parsed as built, and refused or unchanged with one byte flipped.
 pub(crate) fn codec(bytes: &[u8]) {
     let mut input = Input(bytes);
     let v6 = input.flag();
@@ -83,7 +83,7 @@ pub(crate) fn codec(bytes: &[u8]) {
     let place = usize::from(input.u16()) % built.len();
     built[place] ^= input.byte();
     frame(built);
-    // A checksum finds every change of one byte. Ethernet addresses are not covered.
+    // A checksum detects every change of one byte, except in Ethernet addresses.
     if let Ok(Some(changed)) = parse(built, Ports::DEFAULT) {
         assert_eq!(
             (changed.body, changed.common.connection, changed.common.cookie),
@@ -94,7 +94,6 @@ pub(crate) fn codec(bytes: &[u8]) {
     }
 }
 
-/// Two leaves, two spines, two hosts at each leaf.
 fn fabric() -> &'static Fabric {
     static FABRIC: OnceLock<Fabric> = OnceLock::new();
     FABRIC.get_or_init(|| {
@@ -111,7 +110,7 @@ fn fabric() -> &'static Fabric {
     })
 }
 
-/// Frames through a chassis, some of them built and some any bytes: what a host would take stays what a host takes.
+/// Checks that frames that a host accepts remain acceptable after passing a chassis.
 pub(crate) fn switch(bytes: &[u8]) {
     let spec = ChassisSpec { hop_by_hop: true, ..ChassisSpec::whole(fabric()) };
     let chassis = NativeSwitch::new(&spec).expect("a valid fabric");
@@ -130,7 +129,7 @@ pub(crate) fn switch(bytes: &[u8]) {
         let headers = switch_view::parse(written.as_slice(), Ports::DEFAULT);
         rewrite(written, &headers, &mut input);
         let ingress = usize::from(input.byte() % 4);
-        // Its TTL ends every way.
+        // Ends at the latest when the TTL expires.
         while let Verdict::Redirect { trimmed_len, .. } | Verdict::Return { trimmed_len } =
             chassis.process(&mut frame, ingress, now_ps)
         {
@@ -145,7 +144,6 @@ pub(crate) fn switch(bytes: &[u8]) {
     }
 }
 
-/// A frame of choices, or any bytes.
 fn made(input: &mut Input<'_>, now_ps: u64) -> Vec<u8> {
     let kind = input.byte();
     if kind & 7 == 0 {
@@ -167,7 +165,7 @@ fn made(input: &mut Input<'_>, now_ps: u64) -> Vec<u8> {
     frame
 }
 
-/// Whatever a switch writes into a frame that it took, and however it cuts it, a host still takes it if it did before.
+/// Checks that a host still accepts a frame after any rewrite or trimming by a switch.
 fn rewrite(mut frame: Vec<u8>, headers: &Parsed, input: &mut Input<'_>) {
     let Parsed::Ours(headers) = headers else { return };
     let was_ours = matches!(parse(&frame, Ports::DEFAULT), Ok(Some(_)));

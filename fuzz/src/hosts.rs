@@ -1,5 +1,3 @@
-//! Hosts in memory, and frames for them.
-
 use std::net::{IpAddr, Ipv4Addr};
 
 use spray_nic::Peer;
@@ -24,7 +22,7 @@ pub(crate) fn envelope(from: Peer, to: Peer) -> Envelope {
     }
 }
 
-/// Sends bytes, if there is room for them.
+/// Sends bytes, or drops them if no frame is free.
 pub(crate) fn transmit(device: &mut MemoryDevice, bytes: &[u8]) {
     let Some(frame) = device.allocate() else { return };
     device.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! Bytes as a source of choices; when they have run out, every further choice is 0.
+//! Bytes as a source of choices; after their end every choice is 0.
 
 use spray_wire::{
     Ack, Body, Close, CloseReason, Data, Echoes, Ecn, Envelope, EvPort, Nack, Probe, ProbeAck, Pull, PullRequest,
@@ -6,7 +6,6 @@ use spray_wire::{
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What is left of an input.
 #[derive(Debug)]
 pub(crate) struct Input<'a>(pub &'a [u8]);
 
@@ -32,6 +31,11 @@ impl<'a> Input<'a> {
         self.array::<1>()[0]
     }
 
+    /// Returns an index below `len`, or `None` if it is 0.
+    pub fn index(&mut self, len: usize) -> Option<usize> {
+        (len > 0).then(|| usize::from(self.byte()) % len)
+    }
+
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
@@ -44,7 +48,7 @@ impl<'a> Input<'a> {
         self.u64() as u32
     }
 
-    /// A small number, one near an edge, or any.
+    /// Returns a small number, one near an edge, or any.
     pub fn u64(&mut self) -> u64 {
         const EDGES: [u64; 8] = [0, 1 << 16, 1 << 31, 1 << 32, 1 << 48, 1 << 63, u64::MAX / 2, u64::MAX];
         let kind = self.byte();
@@ -60,7 +64,7 @@ impl<'a> Input<'a> {
         EvPort::new(self.u16())
     }
 
-    /// Any time that a frame can carry.
+    /// Returns any time that a frame can carry.
     fn time(&mut self) -> Time {
         let count = self.u64();
         Time::from_ns(count / 8).after(count % 8 * Time::STEP_PS)
@@ -84,11 +88,11 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// What a frame of any kind but the handshake's says, and its payload.
+    /// Returns the body of any frame except those of the handshake, and its payload.
     pub fn body(&mut self) -> (Body, &'a [u8]) {
         let kind = self.byte();
         let body = match kind % 10 {
-            // A byte of its own leaves all other inputs what they were.
+            // A separate value keeps the meaning of the existing corpus.
             _ if kind == u8::MAX => {
                 let (generation, answer) = (self.u16(), self.flag());
                 Body::Rekey(Rekey { generation, answer, message: RekeyMessage(self.array()) })

@@ -1,7 +1,7 @@
-//! Fuzz targets. Each takes any bytes and panics when something that must hold does not.
+//! Fuzz targets. Each takes any bytes and panics when an invariant is violated.
 //!
-//! `cargo test -p spray-fuzz` runs every target over its corpus, `corpus/NAME`, and over a fixed number of mutations of it.
-//! `cargo xtask fuzz` runs them guided by coverage, for as long as one likes.
+//! `cargo test -p spray-fuzz` runs every target over its corpus, `corpus/NAME`, and a fixed number
+//! of mutations of it. `cargo xtask fuzz` runs them guided by coverage.
 #![forbid(unsafe_code)]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
@@ -15,11 +15,11 @@ mod messages;
 /// A target and the name of its corpus.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Runs it on one input.
+    /// Runs the target on one input.
     pub run: fn(&[u8]),
-    /// Mutations of the corpus that `cargo xtask ci` runs, some seconds' worth; the tests run a fourth of them.
+    /// Mutations of the corpus in `cargo xtask ci`; the tests run a fourth of them.
     pub mutations: usize,
 }
 

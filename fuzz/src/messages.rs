@@ -1,5 +1,5 @@
-//! An endpoint that receives messages, and a peer that sends it packets of its choice, with numbers that repeat and parts that never come.
-//! The user takes messages late. What it gets is what the message's own packets wrote, and nothing of another peer.
+//! An endpoint and a hostile peer with repeated packet numbers and missing parts, while messages
+//! are read late. A message must contain only what its packets wrote.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,13 @@ use crate::input::Input;
 
 const US: u64 = 1_000_000;
 const FRAME: usize = 2_048;
-/// Most operations of an input.
 const OPERATIONS: usize = 200;
-/// What the honest peer sends. Nothing else does.
+/// Content of the honest peer's messages, and of no other.
 const SECRET: u8 = 0xff;
-/// Messages: the payload of their packets, and how many of these they have. Long ones are in pages that are used again.
+/// Packet payload and packet count of messages. Long ones use pages that are reused.
 const SHAPES: [(u16, u64); 8] =
     [(1_380, 60), (1_000, 70), (100, 5), (1, 3), (1_380, 1), (700, 2), (1_380, 800), (5, 13_000)];
-/// The peer of the attack, after the endpoint and the honest peer.
+/// The number of the hostile peer, after the endpoint and the honest peer.
 const PEER: u8 = 3;
 
 struct Rig {
@@ -31,17 +30,17 @@ struct Rig {
     arrivals: Vec<Received>,
     now: Time,
     connection: (u32, u64),
-    /// Of each message: where packets of it began and ended, and what they were filled with.
+    /// Begin, end and content of the packets sent per message.
     sent: HashMap<u32, Vec<(u64, u64, u8)>>,
     taken: HashSet<u32>,
 }
 
-/// Any bytes: what the peer sends, and when the user takes messages.
+/// Input: packets of the peer, and the times at which messages are read.
 pub(crate) fn messages(bytes: &[u8]) {
     play(bytes);
 }
 
-/// Returns the number of the peer's messages that the user got.
+/// Returns the number of the peer's messages that were read.
 fn play(bytes: &[u8]) -> usize {
     let mut input = Input(bytes);
     let mut rig = Rig::new();
@@ -53,7 +52,7 @@ fn play(bytes: &[u8]) -> usize {
         match input.byte() % 8 {
             0 => rig.take(usize::from(input.byte() % 4)),
             1 => {
-                // Refused when it has enough to send.
+                // Fails if the queue is full.
                 let _ = rig.honest.send(honest, Bytes::from(vec![SECRET; 84_000]));
             }
             2 => {
@@ -90,7 +89,6 @@ impl Rig {
         rig
     }
 
-    /// Begins the peer's connection.
     fn connect(&mut self) {
         let asked = Terms {
             connection: 1,
@@ -110,7 +108,7 @@ impl Rig {
         self.transmit(&Body::Probe(Probe { token: 1, timestamp: Time::ZERO }), &[]);
     }
 
-    /// Sends a frame of the peer's. Returns the first one that comes back.
+    /// Sends a frame of the peer. Returns the first answer.
     fn transmit(&mut self, body: &Body, payload: &[u8]) -> Option<Body> {
         let (connection, cookie) = self.connection;
         let common = Common { connection, cookie, ..Common::default() };
@@ -120,7 +118,7 @@ impl Rig {
         self.pass(10 * US)
     }
 
-    /// Lets time pass. Returns the first frame that comes to the peer.
+    /// Advances the time. Returns the first frame that arrives at the peer.
     fn pass(&mut self, by_ps: u64) -> Option<Body> {
         self.now = self.now.after(by_ps);
         for _ in 0..2 {
@@ -141,7 +139,7 @@ impl Rig {
         first
     }
 
-    /// Sends packets of a message, as if its first one had a number of their choice.
+    /// Sends packets of a message, with packet numbers of the peer's choice.
     fn send(&mut self, input: &mut Input<'_>, byte: u8) {
         let message = if input.byte() < 240 { u32::from(input.byte() % 12) } else { input.u32() };
         let (payload, packets) = SHAPES[usize::from(input.byte() % 8)];
@@ -171,7 +169,7 @@ impl Rig {
         }
     }
 
-    /// Takes events, and looks at what they bring.
+    /// Reads events, and checks messages.
     fn take(&mut self, most: usize) {
         for _ in 0..most {
             let Some(event) = self.endpoint.poll_event() else { break };
@@ -180,13 +178,13 @@ impl Rig {
                 assert!(data.iter().all(|byte| *byte == SECRET), "the honest peer's message");
                 continue;
             }
-            assert!(self.taken.insert(message.0), "message {} comes twice", message.0);
+            assert!(self.taken.insert(message.0), "message {} is received twice", message.0);
             let mut is_sent = vec![false; data.len()];
             for (from, until, byte) in self.sent.get(&message.0).into_iter().flatten() {
                 let places = data.iter().zip(&mut is_sent).take(*until as usize).skip(*from as usize);
                 places.for_each(|(found, is_sent)| *is_sent |= found == byte);
             }
-            assert!(is_sent.iter().all(|sent| *sent), "message {} has bytes that nobody wrote", message.0);
+            assert!(is_sent.iter().all(|sent| *sent), "message {} has bytes that were not sent", message.0);
         }
     }
 }

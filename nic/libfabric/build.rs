@@ -1,4 +1,4 @@
-//! Keeps the library loaded: libfabric unloads its providers when the process ends, while threads of an endpoint that nobody closed still run.
+//! Keeps the library loaded: libfabric unloads providers at exit, while threads may still run.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -89,8 +89,8 @@ fn an_address_is_taken_over_only_from_a_host_that_does_not_answer() {
     }
     let events = events(&machines);
     for address in ["10.79.0.1", "fd79::1"] {
-        let claimed = format!("leaf1-h3 claims {address}, which stays that of h0");
-        let took = format!("leaf1-h3 took {address}, for which h0 no longer answers");
+        let claimed = format!("leaf1-h3 claims {address}, which remains assigned to h0");
+        let took = format!("leaf1-h3 took {address}, which h0 no longer answers for");
         let place = |what: &str| events.iter().position(|event| event == what);
         // Claims are reported every 10 s.
         assert!(address == "fd79::1" || place(&claimed).is_some(), "{events:?}");
@@ -119,7 +119,7 @@ fn an_address_that_is_bound_to_a_port_stays_there() {
     }
     assert_eq!(machines.shown()["hosts"][1]["addresses"][0], address.to_string());
     let events = events(&machines);
-    assert_eq!(events, ["leaf1-h3 claims 10.79.0.2, which stays that of h1"]);
+    assert_eq!(events, ["leaf1-h3 claims 10.79.0.2, which remains assigned to h1"]);
 }
 
 /// Hosts that ask nobody, as after the switches were set up anew: their packets take the switches all the same, and nobody is flooded.

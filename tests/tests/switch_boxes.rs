@@ -141,12 +141,12 @@ fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
     let (code, _, errors) = run(&swapped);
     assert_eq!(code, 0, "{errors}");
     let state = |cable: usize| boxes.shown("leaf0")["cables"][cable]["state"].as_str().unwrap().to_string();
-    wait_until("leaf0 to see it", || state(0).contains("the cable's other end is `spine0->leaf1`"));
+    wait_until("leaf0 to see it", || state(0).contains("connected to `spine0->leaf1`"));
     assert_eq!(boxes.links("leaf0", "leaf0->spine0", &[])[0]["state"], "down");
     let (code, _, errors) = run(&["link", "--name", &boxes.place("leaf0"), "spine0->leaf1", "down"]);
     assert!(code == 2 && errors.contains("`spine0->leaf1` is of switches that other boxes run"), "{errors}");
     assert_eq!(boxes.play("spine1", &["--set", "topology.host_gbps=0.1"]).0, 0);
-    wait_until("leaf0 to see that too", || state(1).contains("of another scenario"));
+    wait_until("leaf0 to see that too", || state(1).contains("another scenario"));
     for switch in ["leaf0", "spine0", "spine1"] {
         assert_eq!(run(&["down", &boxes.place(switch)]).0, 0);
     }

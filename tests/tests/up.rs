@@ -304,13 +304,13 @@ fn a_command_runs_in_a_host_and_its_exit_code_is_told() {
     }
     for (arguments, why) in [
         (&["shell", "h9", "--name", &fabric.name, "--", "true"][..], "its hosts: h0, h1, h2, h3"),
-        (&["shell", "h0", "--name", "nobody"], "is up"),
+        (&["shell", "h0", "--name", "nobody"], "no fabric `nobody`"),
         (&["link", "spine7", "down", "--name", &fabric.name], "no link `spine7`"),
         (&["link", "spine0", "slow", "--name", &fabric.name], "allowed: up, down, silent"),
         (&["link", "spine0", "loss=1", "--name", &fabric.name], "with a percent sign"),
         (&["link", "spine0", "down", "up", "--name", &fabric.name], "give it alone"),
         (&["up", "no-such-file.toml"], "no-such-file.toml"),
-        (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", &fabric.name], "is up already"),
+        (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", &fabric.name], "is already running"),
         (&["up", scenarios().join("pod.toml").to_str().unwrap(), "--name", "a/b"], "letters"),
         (&["up", scenarios().join("lossless.toml").to_str().unwrap(), "--name", "other"], "`--engine sim`"),
     ] {

@@ -1,4 +1,4 @@
-//! Compares the public names of the published crates, with their default features, with the list `nic/api.txt`.
+//! Compares the public names of the published crates, by default features, with `nic/api.txt`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,40 +7,36 @@ use std::path::Path;
 use crate::demo::target;
 use crate::sh::{self, Failure, Outcome};
 
-/// The crates, as cargo and as paths name them.
+/// The crates by package and by module name.
 const CRATES: [(&str, &str); 3] =
     [("spray-wire", "spray_wire"), ("spray-core", "spray_core"), ("spray-nic", "spray_nic")];
-/// Starts of file names of rustdoc's pages, each of an item.
+/// Prefixes of rustdoc's page names, by kind of item.
 const ITEMS: [&str; 8] = ["struct", "enum", "trait", "fn", "macro", "constant", "static", "type"];
-/// Starts of rustdoc's anchors, each of a part of an item.
+/// Prefixes of rustdoc's anchors, by kind of part.
 const PARTS: [&str; 6] = ["method", "tymethod", "variant", "structfield", "associatedconstant", "associatedtype"];
 
-/// Compares the list with the items that rustdoc documents.
 pub fn check() -> Outcome {
     let (found, file) = (names()?, sh::root().join("nic/api.txt"));
-    let listed = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
-    let listed: BTreeSet<String> = listed.lines().map(String::from).collect();
+    let listed: BTreeSet<String> = sh::read_text(&file)?.lines().map(String::from).collect();
     let gone = listed.difference(&found).map(|name| format!("- {name}\n"));
     let new = found.difference(&listed).map(|name| format!("+ {name}\n"));
     let changes: String = gone.chain(new).collect();
     if changes.is_empty() {
         return Ok(());
     }
-    let what = "nic/api.txt is not the public API; `cargo xtask api` writes it, and the changelog says what changed";
+    let what = "nic/api.txt differs from the public API; update it with `cargo xtask api`, and describe the change in the changelog";
     Err(Failure::failed(format!("{what}:\n{changes}")))
 }
 
 /// `cargo xtask api`: writes the list.
 pub fn write() -> Outcome {
-    let file = sh::root().join("nic/api.txt");
     let text: String = names()?.iter().flat_map(|name| [name, "\n"]).collect();
-    fs::write(&file, text).map_err(|error| Failure::of_file(&file, &error))
+    sh::write(&sh::root().join("nic/api.txt"), text)
 }
 
-/// The paths of all public items and their parts.
 fn names() -> Outcome<BTreeSet<String>> {
     let folder = target().join("api");
-    // Pages of items that are gone would stay.
+    // Removes pages of items that no longer exist.
     let _ = fs::remove_dir_all(folder.join("doc"));
     let mut cargo = sh::cargo();
     cargo.args(["doc", "--profile", sh::QUICK, "--no-deps", "--target-dir"]).arg(&folder);
@@ -52,7 +48,6 @@ fn names() -> Outcome<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Adds the items below a module's folder.
 fn read(folder: &Path, module: &str, names: &mut BTreeSet<String>) -> Outcome {
     let fail = |error| Failure::of_file(folder, &error);
     for entry in fs::read_dir(folder).map_err(fail)? {
@@ -63,15 +58,14 @@ fn read(folder: &Path, module: &str, names: &mut BTreeSet<String>) -> Outcome {
         } else if let Some((_, item)) = name.strip_suffix(".html").and_then(|name| name.split_once('.'))
             && ITEMS.iter().any(|kind| name.starts_with(&format!("{kind}.")))
         {
-            let page = fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))?;
-            names.extend(parts(&page).into_iter().map(|part| format!("{module}::{item}::{part}")));
+            names.extend(parts(&sh::read_text(&path)?).into_iter().map(|part| format!("{module}::{item}::{part}")));
             names.insert(format!("{module}::{item}"));
         }
     }
     Ok(())
 }
 
-/// The methods, variants, fields and so on of an item's page, those of traits that it implements left out.
+/// Returns the parts of an item's page, without those of implemented traits.
 fn parts(page: &str) -> BTreeSet<String> {
     let own = page.split("id=\"trait-implementations\"").next().unwrap_or_default();
     let anchors = own.split("id=\"").skip(1).filter_map(|rest| rest.split('"').next()?.split_once('.'));

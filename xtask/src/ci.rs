@@ -1,10 +1,8 @@
-//! What a change must pass besides `cargo xtask test`.
-
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
 use crate::{api, demo, ebpf, fuzz, kernels, nics, outside, portable, prove, setup, test};
 
-/// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` leaves out.
+/// `cargo xtask ci [--no-skips]`: every check that `cargo xtask test` omits.
 pub fn ci(arguments: &[String]) -> Outcome {
     steps::timed(steps::reads_no_skips(arguments)?, run)
 }
@@ -22,12 +20,13 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run_where_possible("a short demo", short_demo)?;
     steps.run_where_possible("another kernel", kernels::one_other)?;
     steps.run_where_possible("emulated NICs", nics::two)?;
-    // For each of the targets.
+    // Per target.
     steps.run("a minute of fuzzing", || fuzz::fuzz(&["--seconds", "8"].map(String::from)))?;
-    // None of these is part of what a system with Rust has: `--no-skips` does not ask for them, and the last lines say what was not checked.
+    // Optional even with `--no-skips`, as they are not part of a Rust system; the report lists
+    // them.
     steps.run_where_installed("clippy of `benches/peers`", peers)?;
     steps.run_where_installed("the codec under Miri", prove::miri_codec)?;
-    // It takes minutes to build, and its database of advisories cannot be had everywhere. A test of `xtask` looks at licences and sources.
+    // Slow to build, and its database is not available everywhere. A test checks the rest offline.
     steps.run_where_installed("advisories, and licences by their texts", prove::deny)
 }
 
@@ -36,18 +35,17 @@ fn lint() -> Outcome {
     sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
 }
 
-/// Lints `benches/peers`, a separate workspace; its crates may not have been fetched.
+/// Lints `benches/peers`, a separate workspace.
 fn peers() -> Outcome {
     if sh::run(sh::cargo().args(["fetch", "--locked", "--manifest-path", demo::PEERS])).is_err() {
-        return Err(Failure::unable("its crates cannot be had here"));
+        return Err(Failure::unable("its crates cannot be fetched here"));
     }
     sh::run(sh::cargo().args(["clippy", "--locked", "--manifest-path", demo::PEERS, "--", "-D", "warnings"]))
 }
 
-/// As a user would run it.
 fn short_demo() -> Outcome {
     demo::demo(&["--bytes", "1000000"].map(String::from)).map_err(|failure| match failure.code {
-        // `spray demo` itself ends with 2 where it is called wrongly, which is no reason to skip.
+        // `spray demo` also ends with 2 on wrong usage, which is no reason to skip.
         2 if sh::is_root() => Failure::failed(failure.message),
         _ => failure,
     })

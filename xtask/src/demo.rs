@@ -1,4 +1,4 @@
-//! From a fresh clone to a running `spray`.
+//! Building and running `spray` from a fresh clone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,13 +12,19 @@ const WHY_ROOT: &str = "needs root, for network namespaces, links, XDP programs 
     Run it as root (`sudo -E env \"PATH=$PATH\" cargo xtask ...`). Without root, `cargo xtask test` runs every test \
     that touches no kernel object, and `cargo build --release` builds `spray`, whose simulator needs no rights.";
 
-/// `cargo xtask demo [ARGUMENTS OF spray demo]`: with a quick build, whose figures are the same, since the demo runs in virtual time.
+/// `cargo xtask demo [ARGUMENTS OF spray demo]`: a quick build gives the same results.
 pub fn demo(arguments: &[String]) -> Outcome {
-    let arguments = [&["demo".to_string()], arguments].concat();
-    run_spray("cargo xtask demo", || compile(sh::QUICK, "tasks/spray"), &arguments)
+    if !sh::is_root() {
+        return Err(Failure::unable(format!("`cargo xtask demo` {WHY_ROOT}")));
+    }
+    steps::timed(false, |steps| {
+        steps.run("set-up", setup)?;
+        let program = steps.run("build", || compile(sh::QUICK, "tasks/spray"))?;
+        steps.run("run", || sh::run(Command::new(program).arg("demo").args(arguments)))
+    })
 }
 
-/// `cargo xtask bench`: the microbenchmarks, those of the command, and what `benches/peers` sets beside them.
+/// `cargo xtask bench`: the microbenchmarks, those of the command, and those of `benches/peers`.
 pub fn bench() -> Outcome {
     sh::run(sh::cargo().args(["bench", "--package", "spray-benches"]))?;
     let spray = build()?;
@@ -28,28 +34,16 @@ pub fn bench() -> Outcome {
     sh::run(sh::cargo().args(["run", "--release", "--manifest-path", PEERS]))
 }
 
-/// A separate workspace for the QUIC libraries, which nothing else needs.
+/// A separate workspace, because only it needs the QUIC libraries.
 pub const PEERS: &str = "benches/peers/Cargo.toml";
 
-/// Builds `spray` and runs it with `arguments`. When it fails, its own messages say why.
-fn run_spray(what: &str, build: impl FnOnce() -> Outcome<PathBuf>, arguments: &[String]) -> Outcome {
-    if !sh::is_root() {
-        return Err(Failure::unable(format!("`{what}` {WHY_ROOT}")));
-    }
-    steps::timed(false, |steps| {
-        steps.run("set-up", setup)?;
-        let program = steps.run("build", build)?;
-        steps.run("run", || sh::run(Command::new(program).args(arguments)))
-    })
-}
-
-/// Sets the machine up and builds a release `spray`; returns its path.
+/// Sets up the machine and builds a release `spray`; returns its path.
 pub fn build() -> Outcome<PathBuf> {
     setup()?;
     compile("release", "spray")
 }
 
-/// Builds `spray` in a profile and copies it to this place in [`target`], where other builds leave it alone; returns its path.
+/// Builds `spray` and copies it to `place` in [`target`], safe from other builds.
 fn compile(profile: &str, place: &str) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--profile", profile, "--package", "spray"]))?;
     let (built, kept) = (target().join(profile).join("spray"), target().join(place));
@@ -60,13 +54,11 @@ fn compile(profile: &str, place: &str) -> Outcome<PathBuf> {
     Ok(kept)
 }
 
-/// Builds an example of a package; returns its path.
 pub fn example(package: &str, name: &str) -> Outcome<PathBuf> {
     sh::run(sh::cargo().args(["build", "--release", "--package", package, "--example", name]))?;
     Ok(target().join("release/examples").join(name))
 }
 
-/// Where cargo puts what it builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sh::root().join("target"), Into::into)
 }

@@ -1,4 +1,4 @@
-//! What runs without cargo: a static program, in a tarball, a Debian package and a container image.
+//! Distribution without cargo: a static program as tarball, Debian package and container image.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,21 +8,18 @@ use crate::demo::target;
 use crate::setup::{Package, provide, setup};
 use crate::sh::{self, Failure, Outcome};
 
-/// The target whose C library may be linked statically.
+/// A target with a C library that can be linked statically.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const STATIC: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TOOLS: [Package; 2] = [&["dpkg-dev"], &["podman"]];
 
-/// Services of `deploy/systemd`.
 const UNITS: [&str; 3] = ["spray-recv@.service", "spray-serve@.service", "spray-tunnel@.service"];
 
-/// `cargo xtask dist`: writes all of them to `target/dist`, and says where they are.
+/// `cargo xtask dist`: writes all of them to `target/dist`, and prints their paths.
 pub fn dist() -> Outcome {
     if std::env::consts::ARCH != "x86_64" {
-        return Err(Failure::unable(
-            "packages are made on x86-64 only: elsewhere `cargo xtask build` builds the program",
-        ));
+        return Err(Failure::unable("packages are built on x86-64 only; elsewhere use `cargo xtask build`"));
     }
     setup()?;
     provide(&TOOLS)?;
@@ -35,19 +32,18 @@ pub fn dist() -> Outcome {
     Ok(())
 }
 
-/// Builds `spray` without a library that it would look for when it starts.
 fn program(folder: &Path) -> Outcome<PathBuf> {
     let mut build = sh::cargo();
     build
         .args(["build", "--release", "--package", "spray", "--target", TARGET])
         .arg("--target-dir")
         .arg(folder.join("build"));
-    // A static glibc has no `dlsym`, by which `getrandom` looks for the system call: it would read /dev/random, which containers may not have.
+    // A static glibc has no `dlsym`, without which `getrandom` would read /dev/random.
     sh::run(build.env(STATIC, "-Ctarget-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\""))?;
     Ok(folder.join("build").join(TARGET).join("release/spray"))
 }
 
-/// Lays out the files as they lie in `/`.
+/// Lays out the files as in `/`.
 fn install(program: &Path, stage: &Path) -> Outcome {
     let (share, root) = (stage.join("usr/share"), sh::root());
     let (bin, man, doc) = (stage.join("usr/bin"), share.join("man/man1"), share.join("doc/spray"));
@@ -59,7 +55,7 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     }
     let spray = bin.join("spray");
     sh::run(Command::new("install").args(["-m", "755", "--strip"]).args([program, &spray]))?;
-    // It runs with no other file of a system, not even /dev.
+    // Checks that it runs without any other file, including /dev.
     let key = stage.join("key");
     sh::run(Command::new("chroot").arg(stage).args(["/usr/bin/spray", "keygen", "/key"]))?;
     fs::remove_file(&key).map_err(|error| Failure::of_file(&key, &error))?;
@@ -71,25 +67,16 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     ];
     for (shell, file) in completions {
         let script = sh::capture(&spray, &["completions", shell]);
-        write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
+        sh::write(&share.join(file), &script.ok_or_else(|| Failure::failed(format!("no completions for {shell}")))?)?;
     }
     for (name, file) in [("settings", "settings.md"), ("results", "results.md"), ("schema", "scenario.schema.json")] {
         let text = sh::capture(&spray, &["explain", name]);
-        write(&doc.join(file), &text.ok_or_else(|| Failure::failed(format!("`spray explain {name}` failed")))?)?;
+        sh::write(&doc.join(file), &text.ok_or_else(|| Failure::failed(format!("`spray explain {name}` failed")))?)?;
     }
-    let documents = [
-        "README.md",
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "LICENSE-MIT",
-        "LICENSE-APACHE",
-        "docs",
-        "deploy",
-        "tests/scenarios",
-        "tests/failures",
-    ];
-    // With their folders: documents name them by these.
-    sh::run(Command::new("cp").args(["-r", "--parents"]).args(documents).arg(&doc).current_dir(&root))?;
+    let documents =
+        "README.md CHANGELOG.md CITATION.cff LICENSE-MIT LICENSE-APACHE docs deploy tests/scenarios tests/failures";
+    // With their folders, because documents refer to them by path.
+    sh::run(Command::new("cp").args(["-r", "--parents"]).args(documents.split(' ')).arg(&doc).current_dir(&root))?;
     let units = stage.join("usr/lib/systemd/system");
     fs::create_dir_all(&units).map_err(|error| Failure::of_file(&units, &error))?;
     for unit in UNITS {
@@ -97,10 +84,10 @@ fn install(program: &Path, stage: &Path) -> Outcome {
     }
     let licences =
         ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| fs::read_to_string(root.join(name)).unwrap_or_default());
-    write(&doc.join("copyright"), &licences.join("\n\n"))
+    sh::write(&doc.join("copyright"), licences.join("\n\n"))
 }
 
-/// The provider, for `FI_PROVIDER_PATH`: a program's libfabric loads it, with that program's C library.
+/// Builds the libfabric provider, for `FI_PROVIDER_PATH`, with the C library of this system.
 fn install_provider(stage: &Path) -> Outcome {
     sh::run(sh::cargo().args(["build", "--release", "--package", "spray-libfabric"]))?;
     let (library, folder) = (target().join("release/libspray_fi.so"), stage.join("usr/lib/spray"));
@@ -108,7 +95,6 @@ fn install_provider(stage: &Path) -> Outcome {
     sh::run(Command::new("install").args(["-m", "644", "--strip"]).args([&library, &folder]))
 }
 
-/// The staged files under one folder, which may lie anywhere.
 fn tarball(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (name, file) =
         (format!("spray-{VERSION}-x86_64-linux"), folder.join(format!("spray-{VERSION}-x86_64-linux.tar.gz")));
@@ -133,14 +119,14 @@ fn package(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
          Priority: optional\nRecommends: libelf1, zlib1g\nDescription: multipath NIC dataplane on AF_XDP, with an emulated fabric\n Chooses the path of every packet \
          (REPS, Flowcut and others) over AF_XDP,\n and emulates datacentre fabrics with XDP programs on veth or in a simulator.\n"
     );
-    write(&tree.join("DEBIAN/control"), &control)?;
+    sh::write(&tree.join("DEBIAN/control"), control)?;
     sh::run(Command::new("gzip").args(["--best", "--no-name", "--recursive"]).arg(tree.join("usr/share/man")))?;
     sh::run(Command::new("chmod").args(["--recursive", "u=rwX,go=rX"]).arg(&tree))?;
     sh::run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).args([&tree, &file]))?;
     Ok(file)
 }
 
-/// The image, as `podman load` and `docker load` take it.
+/// Builds the image for `podman load` and `docker load`.
 fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
     let (file, name) = (folder.join(format!("spray-{VERSION}-x86_64-image.tar")), format!("localhost/spray:{VERSION}"));
     let recipe = sh::root().join("deploy/Containerfile");
@@ -149,15 +135,10 @@ fn image(folder: &Path, stage: &Path) -> Outcome<PathBuf> {
             .args(["build", "--quiet", "--tag", &name, "--tag", "localhost/spray:latest", "--file"])
             .args([&recipe, stage]),
     )?;
-    // It does not overwrite an archive.
+    // podman does not overwrite an archive.
     let _ = fs::remove_file(&file);
     sh::run(Command::new("podman").args(["save", "--quiet", "--output"]).arg(&file).arg(&name))?;
     Ok(file)
-}
-
-fn write(file: &Path, text: &str) -> Outcome {
-    let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
-    made.map_err(|error| Failure::of_file(file, &error))
 }
 
 #[cfg(test)]
@@ -176,7 +157,7 @@ mod tests {
         for name in UNITS {
             let text = fs::read_to_string(units.join(name)).unwrap();
             let file = folder.join(name.replace("@.", "@eth0."));
-            write(&file, &text.replace("/usr/bin/spray", "/bin/true")).unwrap();
+            sh::write(&file, text.replace("/usr/bin/spray", "/bin/true")).unwrap();
             match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
                 Ok(output) => {
                     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,5 @@
-//! Builds the XDP programs in `ebpf/` into the objects that the repository holds, and compares those with what their sources give.
-//!
-//! Objects hold neither the clone's path nor the machine's, so that every clone gives the same bytes with the same compiler and linker.
+//! Builds the XDP programs in `ebpf/` into the objects in the repository, and compares them.
+//! Objects contain no paths, so that every clone gives the same bytes with the same tools.
 
 mod record;
 
@@ -13,59 +12,49 @@ use crate::setup;
 use crate::sh::{self, Failure, Outcome};
 
 const TARGET: &str = "bpfel-unknown-none";
-/// Debian's compiler and its ready-made `core` for BPF.
+/// Debian's compiler, with a prebuilt `core` for BPF.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_VERSION: (u32, u32) = (1, 96);
-/// The root, where cargo calls `xtask` in the place of the compiler.
+/// Set to the root when cargo calls `xtask` as the compiler.
 const AS_RUSTC: &str = "XTASK_AS_RUSTC";
 
-/// Where a compiler for BPF comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compiler {
     /// Debian's `rustc-web` with `libstd-rust-web-dev-bpf`.
     Debian,
-    /// A rustup nightly with rust-src, which compiles its own `core`.
+    /// A rustup nightly with rust-src, which builds `core`.
     Nightly,
 }
 
-/// `cargo xtask build-ebpf`: builds the objects of the repository anew, with the record of what they are made from.
+/// `cargo xtask build-ebpf`: rebuilds the objects in the repository, and their record.
 pub fn build() -> Outcome {
     let toolchain = compile()?;
     for (name, kept) in OBJECTS {
-        let kept = sh::root().join(kept);
-        let folder = kept.parent().expect("objects are in folders");
-        fs::create_dir_all(folder)
-            .and_then(|()| fs::copy(built(name), &kept))
-            .map_err(|error| Failure::of_file(&kept, &error))?;
+        sh::write(&sh::root().join(kept), sh::read(&built(name))?)?;
     }
     record::write(&toolchain, &sources()?)
 }
 
-/// Builds the objects anew and compares them byte by byte with those of the repository. Another compiler or linker than the recorded
-/// one gives other bytes: then they are only loaded.
+/// Rebuilds the objects and compares them with those in the repository. Without the recorded tools
+/// they differ, and are only loaded.
 pub fn compare() -> Outcome {
     let toolchain = compile()?;
     let recorded = record::toolchain()?;
     if toolchain != recorded {
         println!(
-            "the objects in the repository are not compared: they are made with\n{recorded}and this machine has\n{toolchain}"
+            "the objects in the repository are not compared: they are built with\n{recorded}and this machine has\n{toolchain}"
         );
         return load();
     }
-    let same = |name: &str, kept: &str| {
-        let read = |path: PathBuf| fs::read(&path).map_err(|error| Failure::of_file(&path, &error));
-        Ok(read(built(name))? == read(sh::root().join(kept))?)
-    };
     for (name, kept) in OBJECTS {
-        if !same(name, kept)? {
-            return Err(Failure::failed(format!("{kept} is not what its sources give: run `cargo xtask build-ebpf`")));
+        if sh::read(&built(name))? != sh::read(&sh::root().join(kept))? {
+            return Err(Failure::failed(format!("{kept} does not match its sources: run `cargo xtask build-ebpf`")));
         }
     }
-    println!("the objects in the repository are, byte by byte, what their sources give");
+    println!("the objects in the repository match their sources byte by byte");
     Ok(())
 }
 
-/// Lets the kernel's verifier look at what was built.
 fn load() -> Outcome {
     if !sh::is_root() {
         println!("without root they are not loaded either");
@@ -75,17 +64,20 @@ fn load() -> Outcome {
     sh::run(sh::cargo().args(example).arg(folder()))
 }
 
-/// Builds all objects into [`folder`], without debugging information but what the kernel reads (BTF). Returns what they are built with.
+/// Builds all objects into [`folder`], with BTF only. Returns the versions of the tools.
 fn compile() -> Outcome<String> {
     setup::for_kernel_programs()?;
     let compiler = compiler()?;
     let mut cargo = compiler.cargo();
-    cargo.current_dir(workspace()).args(["build", "--release", "--target", TARGET, "--target-dir"]).arg(target());
-    // Cargo does not know what `as_rustc` does, so that nothing may be left of an earlier build.
+    cargo
+        .current_dir(sh::root().join("ebpf"))
+        .args(["build", "--release", "--target", TARGET, "--target-dir"])
+        .arg(target());
+    // Cargo does not track the effects of `as_rustc`, so everything is rebuilt.
     let _ = fs::remove_dir_all(target());
     let own = std::env::current_exe().map_err(|error| Failure::failed(error.to_string()))?;
     cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")).env("RUSTC_WRAPPER", own).env(AS_RUSTC, sh::root());
-    // aya's bindings are otherwise those of the machine's processor.
+    // aya would otherwise use the bindings of this machine's architecture.
     cargo.env("AYA_BPF_TARGET_ARCH", "x86_64");
     // The settings of the calling cargo are for another target.
     for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET"] {
@@ -99,9 +91,8 @@ fn compile() -> Outcome<String> {
     toolchain(compiler)
 }
 
-/// What cargo calls in the place of the compiler, if this is such a call: the compiler, so that no path of this machine gets into objects.
-///
-/// That of a crate is in cargo's hash of it, which is part of symbols, and these decide in which order functions come.
+/// Acts as the compiler if cargo calls this program in its place. Keeps paths of the machine out of
+/// objects and of cargo's metadata hash, which determines symbols and the order of functions.
 pub fn as_rustc() -> Option<ExitCode> {
     let root = PathBuf::from(std::env::var_os(AS_RUSTC)?);
     let mut arguments = std::env::args().skip(1);
@@ -119,26 +110,26 @@ pub fn as_rustc() -> Option<ExitCode> {
     Some(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// What replaces this machine's paths. Those of our own sources become relative to `ebpf/`, where the linker runs, so that it finds the
-/// lines that the verifier quotes.
+/// Returns the replacements of this machine's paths. Those of our sources become relative to
+/// `ebpf/`, where the linker runs, so that it finds the lines that the verifier quotes.
 fn remaps(rustc: &str, root: &Path) -> Vec<String> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let sysroot = PathBuf::from(sh::capture(rustc, &["--print", "sysroot"]).unwrap_or_default());
     let crates = fs::read_dir(setup::cargo_home().join("registry/src")).into_iter().flatten().flatten();
     let mut remaps: Vec<String> = crates.map(|registry| remap(&registry.path(), "/crates")).collect();
     remaps.push(remap(&sysroot.join("lib/rustlib/src/rust"), "/rustc"));
-    // Of several that fit the last one counts.
+    // The last of several matching rules applies.
     remaps.extend([remap(root, ".."), remap(&root.join("ebpf"), ".")]);
     remaps
 }
 
-/// Our own sources that the compiler read, relative to the root; manifests and versions of other crates besides.
+/// Returns our sources that the compiler read, relative to the root, manifests and lock file.
 fn sources() -> Outcome<Vec<String>> {
     let root = format!("{}/", sh::root().display());
     let mut sources = vec!["ebpf/Cargo.lock".to_string()];
     for (name, _) in OBJECTS {
         let list = release().join(name).with_extension("d");
-        let text = fs::read_to_string(&list).map_err(|error| Failure::of_file(&list, &error))?;
+        let text = sh::read_text(&list)?;
         let (_, read) = text.split_once(": ").unwrap_or_default();
         for source in read.split_whitespace().filter_map(|path| path.strip_prefix(&root)) {
             let manifest = source.split_once("/src/").map(|(package, _)| format!("{package}/Cargo.toml"));
@@ -150,7 +141,6 @@ fn sources() -> Outcome<Vec<String>> {
     Ok(sources)
 }
 
-/// Versions of everything that writes bytes of the objects, a line each.
 fn toolchain(compiler: Compiler) -> Outcome<String> {
     let rustc = match compiler {
         Compiler::Debian => sh::capture(DEBIAN_RUSTC, &["--version"]),
@@ -161,30 +151,24 @@ fn toolchain(compiler: Compiler) -> Outcome<String> {
     let llvm = strip.as_ref().and_then(|text| text.split_once("LLVM version ")?.1.lines().next());
     match (rustc, linker, llvm) {
         (Some(rustc), Some(linker), Some(llvm)) => Ok(format!("{rustc}\n{linker}\nLLVM {llvm}\n")),
-        _ => Err(Failure::failed("the compiler, the linker or llvm-strip does not say its version")),
+        _ => Err(Failure::failed("the version of the compiler, the linker or llvm-strip is unknown")),
     }
 }
 
-/// Debian has LLVM's tools beside the library that its compiler and our linker use.
+/// Returns Debian's llvm-strip, of the LLVM version of its compiler, or the default one.
 fn strip() -> PathBuf {
     let debians = Path::new(setup::LLVM_PREFIX).join("bin/llvm-strip");
     if debians.exists() { debians } else { "llvm-strip".into() }
-}
-
-fn workspace() -> PathBuf {
-    sh::root().join("ebpf")
 }
 
 fn target() -> PathBuf {
     folder().join("build")
 }
 
-/// Where cargo puts the programs, with all debugging information.
 fn release() -> PathBuf {
     target().join(TARGET).join("release")
 }
 
-/// Where objects are that were built anew.
 fn folder() -> PathBuf {
     sh::root().join("target/ebpf")
 }
@@ -199,13 +183,13 @@ fn has_debians() -> bool {
         && sh::capture(DEBIAN_RUSTC, &["--print", "sysroot"]).is_some_and(core)
 }
 
-/// The compiler that this machine has: Debian's first, of which the objects in the repository are.
+/// Returns Debian's compiler, which built the objects in the repository, or a nightly.
 fn compiler() -> Outcome<Compiler> {
     match (has_debians(), sh::has_nightly()) {
         (true, _) => Ok(Compiler::Debian),
         (false, true) => Ok(Compiler::Nightly),
         (false, false) => Err(Failure::unable(format!(
-            "there is no rustc of {}.{} or later that knows {TARGET}. {}",
+            "there is no rustc {}.{} or later with {TARGET}. {}",
             DEBIAN_VERSION.0,
             DEBIAN_VERSION.1,
             setup::NIGHTLY_WAY
@@ -217,16 +201,13 @@ impl Compiler {
     fn cargo(self) -> Command {
         match self {
             Self::Nightly => {
-                let mut command = Command::new("rustup");
-                command.args(["run", "nightly", "cargo", "-Zbuild-std=core"]);
-                for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
-                    command.env_remove(name);
-                }
+                let mut command = sh::nightly_cargo();
+                command.arg("-Zbuild-std=core");
                 command
             }
             Self::Debian => {
                 let mut command = sh::cargo();
-                // The atomics are core_intrinsics; a release compiler allows them only with this variable.
+                // Allows core_intrinsics, which the atomics are, with a release compiler.
                 command.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
                 command
             }

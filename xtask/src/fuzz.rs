@@ -1,4 +1,4 @@
-//! The fuzz targets of `fuzz/`, guided by coverage: libFuzzer, built with the project's own compiler.
+//! Coverage-guided fuzzing of the targets in `fuzz/` with libFuzzer and the stable compiler.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::sh::{self, Failure, Outcome};
 
-/// As `spray_fuzz::TARGETS`.
+/// As in `spray_fuzz::TARGETS`.
 const TARGETS: [&str; 9] =
     ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint", "messages"];
 const SECONDS: u64 = 60;
-/// What makes the compiler count edges and tell comparisons. Safe code needs no address sanitizer, which would take a nightly.
+/// Instrumentation of edges and comparisons; safe code needs no address sanitizer.
 const FLAGS: [&str; 9] = [
     "--cfg",
     "fuzzing",
@@ -23,8 +23,8 @@ const FLAGS: [&str; 9] = [
     "-Ccodegen-units=1",
 ];
 
-/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all of them, each for so long. `cargo xtask fuzz --into FOLDER` only puts a program
-/// for each there, as services that fuzz without an end want them (`.clusterfuzzlite`).
+/// `cargo xtask fuzz [TARGET] [--seconds N]`: runs one target or all. With `--into FOLDER` only
+/// puts a program per target there, for continuous fuzzing (`.clusterfuzzlite`).
 pub fn fuzz(arguments: &[String]) -> Outcome {
     if let [flag, folder] = arguments
         && flag == "--into"
@@ -45,7 +45,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome {
     }
 }
 
-/// Puts a program for each target into a folder: copies of one program, which runs the target that it is named after.
+/// Copies the program once per target; each copy runs the target in its name.
 fn put_into(folder: &Path) -> Outcome {
     let program = build()?;
     TARGETS.iter().try_for_each(|target| {
@@ -60,28 +60,29 @@ fn read(arguments: &[String]) -> Outcome<(Vec<&'static str>, u64)> {
     while let Some(argument) = arguments.next() {
         if argument == "--seconds" {
             let number = arguments.next().and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
-            seconds = number.ok_or_else(|| Failure::unable("`--seconds` takes a number of seconds from 1"))?;
+            seconds = number.ok_or_else(|| Failure::unable("`--seconds` takes an integer, at least 1"))?;
             continue;
         }
         let known = TARGETS.into_iter().find(|target| target == argument);
-        targets.push(known.ok_or_else(|| {
-            Failure::unable(format!("there is no target `{argument}`; allowed: {}", TARGETS.join(", ")))
-        })?);
+        targets.push(
+            known.ok_or_else(|| {
+                Failure::unable(format!("unknown target `{argument}`; allowed: {}", TARGETS.join(", ")))
+            })?,
+        );
     }
     Ok((if targets.is_empty() { TARGETS.to_vec() } else { targets }, seconds))
 }
 
-/// Builds the targets.
 fn build() -> Outcome<std::path::PathBuf> {
     let host = sh::capture("rustc", &["-vV"]).unwrap_or_default();
     let host =
         host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or("x86_64-unknown-linux-gnu").to_owned();
     let folder = sh::root().join("target/fuzz");
     let mut cargo = sh::cargo();
-    // With a target named, build scripts and macros are built without the flags.
+    // An explicit target keeps the flags away from build scripts and macros.
     cargo.args(["build", "--profile", sh::QUICK, "--package", "spray-fuzz", "--bin", "guided", "--features", "guided"]);
     cargo.args(["--target", &host, "--target-dir"]).arg(&folder);
-    // As OSS-Fuzz and ClusterFuzzLite have it in the environment: with a nightly compiler.
+    // Set by OSS-Fuzz and ClusterFuzzLite, with a nightly compiler.
     let sanitizer = std::env::var("SANITIZER").ok().filter(|sanitizer| sanitizer == "address");
     let sanitizer = sanitizer.map(|sanitizer| format!("-Zsanitizer={sanitizer}"));
     let flags: Vec<&str> = FLAGS.into_iter().chain(sanitizer.as_deref()).collect();
@@ -90,7 +91,7 @@ fn build() -> Outcome<std::path::PathBuf> {
     Ok(folder.join(host).join(sh::QUICK).join("guided"))
 }
 
-/// Runs a target from its corpus in the repository and from what earlier runs found. Whether it held.
+/// Runs a target from its corpus and the inputs of earlier runs. Returns whether it passed.
 fn run(program: &Path, target: &str, seconds: u64) -> Outcome<bool> {
     let root = sh::root();
     let (grown, found) = (root.join("target/fuzz/corpus").join(target), root.join("target/fuzz/found"));

@@ -1,7 +1,5 @@
-//! Other kernels: boots Debian's in QEMU under software emulation, loads every program there and sends real packets, also over
-//! zero-copy sockets where the kernel's virtio driver has them.
-//!
-//! The machine needs no KVM and no root.
+//! Boots Debian's kernels in QEMU, loads every program and sends real packets, also over zero-copy
+//! sockets if the virtio driver supports them. Needs neither KVM nor root.
 
 use std::path::{Path, PathBuf};
 
@@ -13,22 +11,19 @@ use crate::vm::packages::{self, CLOUD, Kernel, Wanted};
 use crate::vm::table::{Column, Row, table};
 use crate::vm::tools::Tools;
 
-/// Debian's releases and what it prepares: where kernels of different ages are.
+/// Debian suites with kernels of different ages.
 const SUITES: [&str; 8] =
     ["bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid", "experimental"];
 const COLUMNS: [Column; 3] = [("programs", "instructions verified"), ("demo", "demo"), ("zero_copy", "zero-copy")];
-/// What is run, for how many seconds at most: two to twenty times what it takes on two cores. A kernel that hangs ends the machine.
+/// Time limits: 2 to 20 times the usual duration on two cores, in case a kernel hangs.
 const SHORT_SECONDS: u32 = 180;
 const DEMO_SECONDS: u32 = 1200;
-/// What is tried when no version is named: the oldest that Debian still has, its stable ones, the newest.
+/// Versions that are tried by default: the oldest that Debian has, its stable ones, the newest.
 const DEBIANS: [&str; 6] = ["5.10", "6.1", "6.12", "6.18", "7.2", "7.3"];
-/// The oldest kernel that must take the programs, as in `spray doctor`. Older ones refuse pointers as parameters of functions.
+/// The oldest supported kernel, as in `spray doctor`. Older ones reject pointer parameters.
 const OLDEST: [u32; 2] = [5, 15];
-/// The machine's own will do.
 const QEMU: [crate::setup::Package; 1] = [&["qemu-system-x86"]];
-/// The kernel that `cargo xtask ci` boots beside the machine's own.
 const IN_TESTS: &str = "6.1";
-/// Where that one is.
 const ITS_SUITE: &str = "bookworm";
 
 /// `cargo xtask kernels VERSION...`: tries each kernel and writes `docs/results/kernels.md`.
@@ -50,10 +45,7 @@ pub fn kernels(versions: &[String]) -> Outcome {
     if missing.is_empty() { Ok(()) } else { Err(Failure::unable(missing.join("; "))) }
 }
 
-/// The part of `cargo xtask ci`: one kernel that is not the machine's, a short run.
-///
-/// # Errors
-/// With code 2 it could not be tried here, which the caller reports as skipped.
+/// A short run on one other kernel. Fails with 2, a skip, if it is not possible here.
 pub fn one_other() -> Outcome {
     let not_here = |failure: Failure| Failure::unable(failure.message);
     vm::provide(&QEMU).map_err(not_here)?;
@@ -68,15 +60,15 @@ fn folder(version: &str) -> PathBuf {
     sh::root().join("target/kernels").join(version)
 }
 
-/// With veth pairs, and a NIC of the virtual machine with what it rests on.
+/// Includes veth, and the virtio NIC with its dependencies.
 fn wanted(version: &str) -> Wanted<'_> {
     Wanted { version, flavour: CLOUD, modules: &["veth", "failover", "net_failover", "virtio_net"] }
 }
 
-/// Boots a kernel with two NICs that a hub joins.
+/// Boots a kernel with two NICs on a hub.
 fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, run: &str, seconds: u32) -> Outcome<Row> {
     let (initrd, tools) = (folder.join("initrd"), Tools::default());
-    // The initrd is unpacked into the virtual machine's memory.
+    // Stripped, because the initrd is unpacked into the memory of the virtual machine.
     let spray = vm::stripped(program, &folder.join("spray"))?;
     let (programs, files) = ([("bin/spray", spray)], [("scenario.toml", include_str!("kernels/scenario.toml"))]);
     let script = include_str!("kernels/guest.sh");
@@ -92,8 +84,7 @@ fn try_kernel(kernel: &Kernel, folder: &Path, program: &Path, run: &str, seconds
         seconds,
     };
     let row = machine.boot(&kernel.release, &steps, &folder.join("console.txt"));
-    // Some hundred megabytes.
-    let _ = std::fs::remove_dir_all(kernel.folder());
+    let _ = std::fs::remove_dir_all(&kernel.folder);
     row
 }
 
@@ -110,7 +101,7 @@ fn verdict(rows: &[Row]) -> Outcome {
         return Ok(());
     }
     Err(Failure::failed(format!(
-        "these kernels refuse a program, did not verify the payload or failed over zero-copy sockets: {}",
+        "these kernels reject a program, did not verify the payload or failed with zero-copy sockets: {}",
         bad.join(", ")
     )))
 }

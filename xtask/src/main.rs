@@ -1,4 +1,4 @@
-//! Set-up, build, demo and tests, without anything but cargo and the standard library: `cargo xtask COMMAND`.
+//! Tasks of the project, with only cargo and the standard library: `cargo xtask COMMAND`.
 
 mod api;
 mod ci;
@@ -25,30 +25,30 @@ use sh::{Failure, Outcome};
 
 const USAGE: &str = "cargo xtask COMMAND
 
-  demo [ARGUMENTS]    install what is missing, build everything, run `spray demo` (as root)
-  test [--no-skips]   install what is missing, check formatting, build and run all tests; as root also those on network namespaces.
-                      With --no-skips it installs what all tests need (half a gigabyte more), and a test that skips is a failure
-  ci [--no-skips]     what `test` leaves out: clippy, docs, the builds without `xdp` and without `lab`, slow tests, tests of further
-                      features, the XDP objects built anew and compared, a short demo, another kernel, emulated NICs
-  setup               only check what must be installed, and install it (Debian or Ubuntu, as root)
-  fuzz [TARGET].. [--seconds N]
-                      the fuzz targets, guided by coverage, each for so long; says how many executions
-  miri                the codec's and the transport's tests under Miri (a nightly with that component)
-  deny                licences, sources and known vulnerabilities of all dependencies (cargo-deny)
-  build-ebpf          build the XDP objects in the repository anew, after a change to a switch; installs the compiler and the linker
-  build               set-up and a release `spray`
-  bench               the microbenchmarks, each `spray bench`, and the kernel's UDP and TCP and QUIC over veth (as root)
-  fidelity            the simulator against every row of the reference, into docs/results/fidelity.md
-  real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
-                      transfers over plain Linux routers (as root); all of them go into docs/results/real-network.md
-  results             the figure `ours/host-schemes` at full size, and what each decision costs, into docs/results/host-schemes.md
-  figures             the papers' figures at quick size into docs/results/papers.md, but for those that it has at full size
-  kernels [VERSION].. boots Debian's kernels in QEMU, loads every program and runs the demo, into docs/results/kernels.md
-  nics [NAME]..       `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; a NAME runs the rows that begin so
-  programs [NAME]..   MPI, Prometheus, tables and whatever else people run, with `spray` (as root), into docs/results/programs.md
-  dist                a static `spray` as tarball, Debian package and container image, into target/dist (as root)
-  doc                 the documentation of all crates
-  api                 the public names of the published crates, into nic/api.txt";
+demo [ARGUMENTS]    install missing packages, build everything, run `spray demo` (as root)
+test [--no-skips]   install missing packages, check formatting, build and run all tests; as root also those on network namespaces.
+                    With --no-skips install what all tests need (half a gigabyte more), and fail if a test skips
+ci [--no-skips]     all other checks: clippy, docs, the builds without `xdp` and without `lab`, slow tests, tests of further
+                    features, rebuilt XDP objects compared, a short demo, another kernel, emulated NICs
+setup               only check required packages, and install missing ones (Debian or Ubuntu, as root)
+fuzz [TARGET].. [--seconds N]
+                    run coverage-guided fuzz targets, each for N seconds
+miri                run tests of the codec and the transport under Miri (a nightly with that component)
+deny                check licences, sources and known vulnerabilities of all dependencies (cargo-deny)
+build-ebpf          rebuild the XDP objects in the repository after a change to a switch; installs the compiler and the linker
+build               set up the machine and build a release `spray`
+bench               run the microbenchmarks, each `spray bench`, and UDP, TCP and QUIC over veth (as root)
+fidelity            compare the simulator with every row of the reference, into docs/results/fidelity.md
+real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
+                    measure transfers over plain Linux routers (as root); a full run goes into docs/results/real-network.md
+results             run the figure `ours/host-schemes` at full size, and measure the cost of decisions, into docs/results/host-schemes.md
+figures             run the papers' figures at quick size into docs/results/papers.md, except those it has at full size
+kernels [VERSION].. boot Debian's kernels in QEMU, load every program and run the demo, into docs/results/kernels.md
+nics [NAME]..       run `spray` on emulated NICs in QEMU (as root), into docs/results/nics.md; NAME selects rows by prefix
+programs [NAME]..   run third-party programs (MPI, Prometheus and others) with `spray` (as root), into docs/results/programs.md
+dist                build a static `spray` as tarball, Debian package and container image, into target/dist (as root)
+doc                 build the documentation of all crates
+api                 write the public names of the published crates into nic/api.txt";
 
 fn main() -> ExitCode {
     if let Some(code) = ebpf::as_rustc() {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 fn dispatch(arguments: &[String]) -> Outcome {
     let (command, rest) = arguments.split_first().ok_or_else(|| Failure::unable(format!("which task?\n\n{USAGE}")))?;
     sh::find_root()?;
-    // Those that take no arguments.
+    // The remaining tasks take no arguments.
     let task: fn() -> Outcome = match command.as_str() {
         "demo" => return demo::demo(rest),
         "test" => return test::test(rest),
@@ -93,7 +93,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
             println!("{USAGE}");
             return Ok(());
         }
-        other => return Err(Failure::unable(format!("there is no task `{other}`\n\n{USAGE}"))),
+        other => return Err(Failure::unable(format!("unknown task `{other}`\n\n{USAGE}"))),
     };
     match rest.first() {
         Some(extra) => Err(Failure::unable(format!("`{command}` takes no arguments, got `{extra}`\n\n{USAGE}"))),
@@ -101,7 +101,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
     }
 }
 
-/// Compares all balancers and measures their decisions, and writes what comes out. Takes some minutes.
+/// Compares all balancers, measures their decisions, and writes the document. Takes some minutes.
 fn results() -> Outcome {
     let benches = ["bench", "--package", "spray-benches", "--bench", "path", "--bench", "cc", "--", "--noplot"];
     sh::run(sh::cargo().args(benches))?;
@@ -111,13 +111,13 @@ fn results() -> Outcome {
     command.args(["figures", "--figure", "ours/host-schemes", "--out"]).arg(root.join("target/figures"));
     sh::run(command.arg("--markdown").arg(&document))?;
     let costs = ["run", "--release", "--package", "spray-benches", "--example", "costs", "--"];
-    let mut text = std::fs::read_to_string(&document).map_err(|error| Failure::of_file(&document, &error))?;
+    let mut text = sh::read_text(&document)?;
     let mut add = |line: &str| text.extend([line, "\n"]);
     sh::read_lines(sh::cargo().args(costs).arg(root.join("target/criterion")), &mut add)?;
-    std::fs::write(&document, text).map_err(|error| Failure::of_file(&document, &error))
+    sh::write(&document, text)
 }
 
-/// Runs the papers' figures at quick size, but for those that the document has at full size, and writes what comes out. Takes ten minutes.
+/// Runs the papers' figures at quick size, except those the document has at full size: ten minutes.
 fn figures() -> Outcome {
     let (root, spray) = (sh::root(), demo::build()?);
     let mut command = Command::new(spray);
@@ -125,7 +125,7 @@ fn figures() -> Outcome {
     sh::run(command.arg("--markdown").arg(root.join("docs/results/papers.md")))
 }
 
-/// Compares the simulator with the published ones: every row into `target/fidelity`, a summary into the document. Takes a minute or two.
+/// Compares the simulator with the published ones, which takes a minute or two.
 fn fidelity() -> Outcome {
     let test = ["test", "--release", "--package", "spray-experiments", "--test", "scenarios", "--"];
     sh::run(sh::cargo().args(test).args(["--ignored", "--exact", "--nocapture", "fidelity::document"]))

@@ -1,4 +1,4 @@
-//! Emulated NICs: virtual machines in which `spray` runs on real drivers, two NICs of a kind in each.
+//! Emulated NICs: virtual machines that run `spray` on real drivers, with two NICs of a kind each.
 
 mod rows;
 
@@ -13,18 +13,18 @@ use crate::vm::tools::Tools;
 use crate::{demo, vm};
 use rows::{Kind, ROWS};
 
-/// The kernel: the oldest that has zero-copy for igb and virtio.
+/// The oldest kernel with zero-copy for igb and virtio.
 const KERNEL: Wanted<'_> = Wanted {
     version: "6.18",
     flavour: FULL,
-    // What the drivers need comes before them.
+    // Dependencies of the drivers come first.
     modules: &["dca", "i2c-algo-bit", "igb", "e1000e", "vmxnet3", "failover", "net_failover", "virtio_net", "veth"],
 };
-/// Where that is, QEMU with igb, and what it needs.
+/// Suites with that kernel, with a QEMU that emulates igb, and with its dependencies.
 const SUITES: [&str; 3] = ["bookworm", "bookworm-backports", "trixie-backports"];
 const QEMU_SUITE: &str = "bookworm-backports";
 const UNPACKED: [&str; 3] = ["qemu-system-x86", "ipxe-qemu", "ethtool"];
-/// In the order in which the script takes their steps.
+/// In the order of the steps in the script.
 const COLUMNS: [Column; 13] = [
     ("doctor", "doctor"),
     ("first", "first contact"),
@@ -40,22 +40,19 @@ const COLUMNS: [Column; 13] = [
     ("boxes", "boxes"),
     ("bare", "of bare frames"),
 ];
-/// What runs in `cargo xtask ci`: the rows, and the columns.
+/// Rows and columns in `cargo xtask ci`.
 const IN_TESTS: [&str; 2] = ["igb", "virtio-net 2 rss"];
 const STEPS_IN_TESTS: [&str; 4] = ["doctor", "copy", "zero_copy", "switch"];
-/// Longer than a row whose every step runs into its limit.
+/// More than the sum of the time limits of all steps.
 const SECONDS: u32 = 420;
 
-/// `cargo xtask nics [NAME..]`: tries the rows whose name begins so, or all. `docs/results/nics.md` gets these and, from the consoles that
-/// are kept, the last runs of the others.
+/// `cargo xtask nics [NAME..]`: tries the rows with these prefixes, or all. The document gets the
+/// last results of all rows from saved consoles.
 pub fn nics(names: &[String]) -> Outcome {
     let chosen = |row: &&Kind| names.is_empty() || names.iter().any(|name| row.name.starts_with(name.as_str()));
     let kinds: Vec<&Kind> = ROWS.iter().filter(chosen).collect();
     if kinds.is_empty() {
-        return Err(Failure::unable(format!(
-            "there is no such row; there are {}",
-            ROWS.map(|row| row.name).join(", ")
-        )));
+        return Err(Failure::unable(format!("no such row; allowed: {}", ROWS.map(|row| row.name).join(", "))));
     }
     let rig = Rig::new(true)?;
     let (steps, consoles) = (COLUMNS.map(|(step, _)| step), folder().join("consoles"));
@@ -64,10 +61,7 @@ pub fn nics(names: &[String]) -> Outcome {
     sh::fill("docs/results/nics.md", "rows", &format!("On Linux {}:\n\n{}", rig.release, table("NIC", &COLUMNS, &rows)))
 }
 
-/// The part of `cargo xtask ci`: files over two drivers.
-///
-/// # Errors
-/// With code 2 it could not be tried here, which the caller reports as skipped.
+/// Sends files over two drivers. Fails with 2, a skip, if it is not possible here.
 pub fn two() -> Outcome {
     let rig = Rig::new(false).map_err(|failure| Failure::unable(failure.message))?;
     let kinds = ROWS.iter().filter(|row| IN_TESTS.contains(&row.name));
@@ -77,7 +71,6 @@ pub fn two() -> Outcome {
     if bad.is_empty() { Ok(()) } else { Err(Failure::failed(bad.join("\n"))) }
 }
 
-/// What all machines have in common.
 struct Rig {
     tools: Tools,
     image: PathBuf,
@@ -86,7 +79,6 @@ struct Rig {
 }
 
 impl Rig {
-    /// Downloads, unpacks and builds; `bare` frames are a program of their own.
     fn new(bare: bool) -> Outcome<Self> {
         vm::provide(&[&["iproute2"]])?;
         try_wires()?;
@@ -100,12 +92,10 @@ impl Rig {
         let content = Content { kernel: &kernel, programs: &programs, tools: &tools, files: &files, script };
         initrd::write(&initrd, &content)?;
         std::fs::copy(&kernel.image, &image).map_err(|error| Failure::of_file(&image, &error))?;
-        // Half a gigabyte.
-        let _ = std::fs::remove_dir_all(kernel.folder());
+        let _ = std::fs::remove_dir_all(&kernel.folder);
         Ok(Self { tools, image, initrd, release: kernel.release })
     }
 
-    /// Runs the steps on two NICs of a kind, and keeps the console in a folder.
     fn try_kind(&self, kind: &Kind, steps: &[&str], consoles: &Path) -> Outcome<Row> {
         let machine = Machine {
             tools: &self.tools,
@@ -120,7 +110,7 @@ impl Rig {
     }
 }
 
-/// A row of an earlier run, if its console is kept.
+/// Returns the result of an earlier run, if its console was saved.
 fn kept(kind: &Kind, steps: &[&str], consoles: &Path) -> Option<Row> {
     let console = std::fs::read_to_string(log(kind, consoles)).ok()?;
     Some(Row::read(kind.name, steps, &console.lines().map(String::from).collect::<Vec<_>>()))
@@ -134,10 +124,9 @@ fn folder() -> PathBuf {
     sh::root().join("target/nics")
 }
 
-/// By path, what the script calls.
 fn programs(tools: &Tools, folder: &Path, bare: bool) -> Outcome<Vec<(&'static str, PathBuf)>> {
     let mut programs = vec![("sbin/ip", tools.program("ip")), ("sbin/ethtool", tools.program("ethtool"))];
-    // The initrd is unpacked into the virtual machine's memory.
+    // Stripped, because the initrd is unpacked into the memory of the virtual machine.
     programs.push(("bin/spray", vm::stripped(&demo::build()?, &folder.join("spray"))?));
     if bare {
         let built = demo::example("spray-benches", "bare_nics")?;
@@ -146,10 +135,10 @@ fn programs(tools: &Tools, folder: &Path, bare: bool) -> Outcome<Vec<(&'static s
     Ok(programs)
 }
 
-/// Whether this machine makes what the NICs hang on.
+/// Checks that this machine can create the devices that the NICs are attached to.
 fn try_wires() -> Outcome {
     let wires = sh::capture("unshare", &["--net", "sh", "-ec", &rows::wires("multi_queue")]);
-    wires.map(|_| ()).ok_or_else(|| Failure::unable("TAP devices and a bridge cannot be made here: this takes root"))
+    wires.map(|_| ()).ok_or_else(|| Failure::unable("TAP devices and a bridge cannot be created here: this takes root"))
 }
 
 #[cfg(test)]

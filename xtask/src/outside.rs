@@ -1,4 +1,4 @@
-//! `spray-nic` as others get it: from its packages, in a project of their own.
+//! Uses `spray-nic` as a dependency: from its package, in a separate project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,9 @@ use crate::sh::{self, Failure, Outcome};
 #[path = "../../tests/support/src/pair.rs"]
 mod pair;
 
-/// `spray-nic` and what it needs of ours.
+/// `spray-nic` and its dependencies in the workspace.
 const PACKAGES: [&str; 3] = ["spray-wire", "spray-core", "spray-nic"];
 
-/// A folder that is gone after the step, also after a failed one.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -25,7 +24,6 @@ impl Drop for Folder {
     }
 }
 
-/// A server that does not outlive the step, also a failed one.
 struct Server(Child);
 
 impl Drop for Server {
@@ -35,18 +33,17 @@ impl Drop for Server {
     }
 }
 
-/// Packages [`PACKAGES`], and runs README's example and the packaged example `echo` in a new project outside the tree: in memory, and as
-/// root between two network namespaces.
+/// Runs the example of the README and `echo` from packages, in a new project outside the tree: in
+/// memory, and as root between two network namespaces.
 pub fn check() -> Outcome {
     let mut package = sh::cargo();
-    // Without a check of its own: that builds each of them alone, and the project below builds them all.
+    // Verification would build each package alone; the project below builds them all.
     package.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
     sh::run(package.args(PACKAGES.iter().flat_map(|name| ["--package", name])))?;
 
     let project = Folder(std::env::temp_dir().join(format!("spray-outside-{}", std::process::id())));
     make(&project.0)?;
-    let example = project.0.join("src/main.rs");
-    fs::write(&example, readme_example()?).map_err(|error| Failure::of_file(&example, &error))?;
+    sh::write(&project.0.join("src/main.rs"), readme_example()?)?;
     cargo(&project.0, &["run"])?;
     cargo(&project.0, &["run", "--example", "echo", "--", "--memory"])?;
     if !sh::is_root() {
@@ -56,7 +53,6 @@ pub fn check() -> Outcome {
     over_veth(&target().join("outside/debug/examples/echo"))
 }
 
-/// Runs `echo` between two network namespaces.
 fn over_veth(echo: &Path) -> Outcome {
     let pair = Pair::new("outside").map_err(Failure::failed)?;
     let server = pair.command(1, echo).args(["server", "eth0"]).spawn();
@@ -64,12 +60,13 @@ fn over_veth(echo: &Path) -> Outcome {
     sh::run(pair.command(0, echo).args(["client", "eth0", "10.78.0.2"]))
 }
 
-/// A project that takes `spray-nic` from its package, and every other crate as `Cargo.lock` names it.
+/// Creates a project with `spray-nic` from its package, and the workspace's `Cargo.lock`.
 fn make(project: &Path) -> Outcome {
     fs::create_dir_all(project.join("src")).map_err(|error| Failure::of_file(project, &error))?;
     for name in PACKAGES {
         let file = target().join("package").join(format!("{}.crate", versioned(name)));
-        // Packages date their files back, so that cargo would take what an earlier run has built for new.
+        // `-m`, because with the old timestamps in packages cargo would consider earlier builds
+        // fresh.
         sh::run(Command::new("tar").arg("-xmzf").arg(file).arg("-C").arg(project))?;
     }
     let patches: String =
@@ -81,10 +78,8 @@ fn make(project: &Path) -> Outcome {
          [patch.crates-io]\n{patches}\n[workspace]\n",
         env!("CARGO_PKG_VERSION")
     );
-    let file = project.join("Cargo.toml");
-    fs::write(&file, manifest).map_err(|error| Failure::of_file(&file, &error))?;
-    let lock = sh::root().join("Cargo.lock");
-    fs::copy(&lock, project.join("Cargo.lock")).map_err(|error| Failure::of_file(&lock, &error))?;
+    sh::write(&project.join("Cargo.toml"), manifest)?;
+    sh::write(&project.join("Cargo.lock"), sh::read(&sh::root().join("Cargo.lock"))?)?;
     let examples = project.join(versioned("spray-nic")).join("examples");
     fs::rename(&examples, project.join("examples")).map_err(|error| Failure::of_file(&examples, &error))
 }
@@ -93,10 +88,9 @@ fn versioned(name: &str) -> String {
     format!("{name}-{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The one block of Rust in the README.
 fn readme_example() -> Outcome<String> {
     let file = sh::root().join("README.md");
-    let text = fs::read_to_string(&file).map_err(|error| Failure::of_file(&file, &error))?;
+    let text = sh::read_text(&file)?;
     let block = text.split_once("```rust\n").and_then(|(_, rest)| rest.split_once("```"));
     let (block, _) = block.ok_or_else(|| Failure::failed(format!("{} has no block of Rust", file.display())))?;
     Ok(block.to_string())

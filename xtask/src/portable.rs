@@ -1,11 +1,10 @@
-//! The two halves of `spray`, each without the other: the simulator and its commands, which run anywhere, and what real machines run.
+//! The two halves of `spray` separately: the portable simulator, and the commands on Linux.
 
 use crate::sh::{self, Failure, Outcome};
 
-/// What takes Linux or a C library of its own.
+/// Crates that require Linux or a C library.
 const LINUX_ONLY: [&str; 7] =
     ["libbpf-rs", "libbpf-sys", "netlink-sys", "nix", "rtnetlink", "spray-switch", "spray-testbed"];
-/// What the laboratory takes.
 const LABORATORY: [&str; 8] = [
     "parquet",
     "plotters",
@@ -17,8 +16,8 @@ const LABORATORY: [&str; 8] = [
     "spray-testbed",
 ];
 
-/// Checks `spray-nic` as it is published; `spray` with the feature `lab` alone, in which nothing of [`LINUX_ONLY`] is, and with `xdp` alone, in which nothing of
-/// [`LABORATORY`] is.
+/// Checks `spray-nic`; `spray` with only `lab`, without [`LINUX_ONLY`]; with only `xdp`, without
+/// [`LABORATORY`].
 pub fn check() -> Outcome {
     let alone =
         ["clippy", "--profile", sh::QUICK, "--package", "spray-nic", "--package", "spray-core", "--", "-D", "warnings"];
@@ -41,7 +40,6 @@ fn check_alone(feature: &str, unwanted: &[&str]) -> Outcome {
     }
 }
 
-/// The crates with these names in what `cargo tree` prints.
 fn those_in<'a>(tree: &'a str, names: &[&str]) -> Vec<&'a str> {
     let mut found: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
     found.retain(|name| names.contains(name));

@@ -1,4 +1,4 @@
-//! Programs that nobody here wrote, with `spray`: each as it comes from Debian or for Python, on namespaces that end with it.
+//! Third-party programs with `spray`, from Debian or PyPI, in temporary namespaces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,14 +7,13 @@ use crate::setup::Package;
 use crate::sh::{self, Failure, Outcome};
 use crate::{demo, setup};
 
-/// A program, and what it is tried with.
 struct Program {
-    /// As its section in the page, which says what it is.
+    /// The name of its section in the page.
     name: &'static str,
-    /// A script of `programs`, and its arguments, with the folders that `place` names.
+    /// A script in `programs` with its arguments; see `place` for folders.
     command: &'static str,
     packages: &'static [Package],
-    /// What a Python of its own gets; empty: Debian's will do.
+    /// Python packages for a virtual environment; empty to use Debian's Python.
     python: &'static [&'static str],
 }
 
@@ -43,26 +42,25 @@ const PROGRAMS: [Program; 11] = [
 const FOR_FABTESTS: &[Package] =
     &[&["libfabric-dev"], &["libfabric-bin"], &["autoconf"], &["automake"], &["libtool"], &["make"], &["gcc"]];
 const FOR_TRAINING: &[Package] = &[&["python3-torch"], &["python3-matplotlib"], &["iputils-ping"]];
-/// Tries the package of `cargo xtask dist`.
 const PACKAGES: &str = "packages";
 
-/// `cargo xtask programs [NAME..]`: tries the programs with these name prefixes, or all, and writes their results to `docs/results/programs.md`.
+/// `cargo xtask programs [NAME..]`: tries the programs with these prefixes, or all.
 pub fn programs(names: &[String]) -> Outcome {
     let chosen =
         |program: &&Program| names.is_empty() || names.iter().any(|name| program.name.starts_with(name.as_str()));
     let mut wanted: Vec<&Program> = PROGRAMS.iter().filter(chosen).collect();
     if wanted.is_empty() {
         let known = PROGRAMS.map(|program| program.name).join(", ");
-        return Err(Failure::unable(format!("there is no such program; there are {known}")));
+        return Err(Failure::unable(format!("no such program; allowed: {known}")));
     }
     if !sh::is_root() {
         return Err(Failure::unable(
-            "programs run on network namespaces, which take root: sudo -E cargo xtask programs",
+            "programs run in network namespaces, which takes root: sudo -E cargo xtask programs",
         ));
     }
     if sources().is_none() && wanted.iter().any(|program| program.name == "fabtests") {
-        let missing = "FABTESTS has to name the folder `fabtests` of libfabric's source tree, of the version of the libfabric that is \
-                       installed (fi_info --version): get that release's sources, then sudo -E FABTESTS=FOLDER cargo xtask programs fabtests";
+        let missing = "FABTESTS must name the folder `fabtests` of libfabric's source tree, of the installed version \
+                       (fi_info --version): download that release, then sudo -E FABTESTS=FOLDER cargo xtask programs fabtests";
         if !names.is_empty() {
             return Err(Failure::unable(missing));
         }
@@ -87,7 +85,6 @@ impl Program {
             sh::run(Command::new(python.join("bin/python3")).args(install).args(self.python))?;
         }
         let work = folder().join(self.name).join("work");
-        // What the last run left.
         drop(std::fs::remove_dir_all(&work));
         std::fs::create_dir_all(&work).map_err(|error| Failure::of_file(&work, &error))?;
         let (here, bin) = (sh::root().join("xtask/src/programs"), python.join("bin"));
@@ -98,8 +95,8 @@ impl Program {
         command.arg(here.join(script)).args(words.map(|word| place(word, &bin)));
         command.env("SPRAY", spray).env("PROVIDERS", demo::target().join("release"));
         command.env("ROOT", sh::root()).env("HERE", here).env("WORK", &work);
-        let mut said = String::new();
-        let is_well = sh::run_lines(&mut command, |line| said.extend([line, "\n"]))?;
+        let mut output = String::new();
+        let is_well = sh::run_lines(&mut command, |line| output.extend([line, "\n"]))?;
         if !is_well {
             return Err(Failure::failed(format!(
                 "{}: {script} ended with an error; see {}",
@@ -108,7 +105,7 @@ impl Program {
             )));
         }
         let lines =
-            |kind: &'static str| said.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
+            |kind: &'static str| output.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(": "));
         let (versions, commands) = (lines("version"), lines("command"));
         let versions = versions.map(|version| format!("Version: {version}\n\n"));
         let commands = commands.map(|command| format!("```\n{command}\n```\n\n"));
@@ -117,7 +114,7 @@ impl Program {
     }
 }
 
-/// An argument with its folder: of our sources, what cargo builds, what is kept here, fabtests' sources, and the program's own Python.
+/// Expands the folder at the start of an argument.
 fn place(word: &str, bin: &Path) -> PathBuf {
     let (folder, rest) = word.split_once('/').unwrap_or((word, ""));
     let folder = match folder {
@@ -131,12 +128,13 @@ fn place(word: &str, bin: &Path) -> PathBuf {
     if rest.is_empty() { folder } else { folder.join(rest) }
 }
 
-/// The package, and roots of systems that have nothing but their base.
+/// Builds the package, and root file systems with only the base of a distribution.
 fn roots() -> Outcome {
     crate::dist::dist()?;
     let roots = folder().join("packages/roots");
     std::fs::create_dir_all(&roots).map_err(|error| Failure::of_file(&roots, &error))?;
-    // Ubuntu's signing keys are not in Debian. Its releases are set up as its first ones were, which know where it is.
+    // Debian lacks Ubuntu's keys. All its releases use the script of `gutsy`, which has their
+    // mirror.
     let systems: [(&str, &[&str], &[&str]); 2] =
         [("trixie", &[], &[]), ("noble", &["--no-check-gpg"], &["", "/usr/share/debootstrap/scripts/gutsy"])];
     for (system, how, from) in systems {
@@ -151,7 +149,6 @@ fn roots() -> Outcome {
     Ok(())
 }
 
-/// Where fabtests' sources are.
 fn sources() -> Option<PathBuf> {
     std::env::var_os("FABTESTS").map(PathBuf::from).filter(|folder| folder.join("autogen.sh").exists())
 }

@@ -1,11 +1,8 @@
-//! Checks by tools that are not part of Rust's stable toolchain. Where a tool is missing, they say how to get it.
-
-use std::process::Command;
+//! Checks with tools outside of Rust's stable toolchain.
 
 use crate::sh::{self, Failure, Outcome};
 
-/// Packages, and what of their tests Miri runs within minutes: those of the codec that do not try every byte or bit, and those of the
-/// transport that do not play whole transfers.
+/// Packages, with filters for tests that Miri runs within minutes: no exhaustive ones or transfers.
 const MIRI: [(&str, &str); 2] = [
     (
         "spray-wire",
@@ -14,12 +11,12 @@ const MIRI: [(&str, &str); 2] = [
     ("spray-core", "units:: link:: loss::bits event:: rng:: --skip six_decimals"),
 ];
 
-/// `cargo xtask miri`: undefined behaviour in the safe crates and what they use.
+/// `cargo xtask miri`: checks the safe crates and their dependencies for undefined behaviour.
 pub fn miri() -> Outcome {
     MIRI.into_iter().try_for_each(|(package, filters)| miri_of(package, filters, "4"))
 }
 
-/// As [`miri`], of the codec alone and on one case of each property: minutes.
+/// As [`miri`] for the codec only, with one case per property. Takes minutes.
 pub fn miri_codec() -> Outcome {
     let [(package, filters), ..] = MIRI;
     miri_of(package, filters, "1")
@@ -31,36 +28,22 @@ fn miri_of(package: &str, filters: &str, cases: &str) -> Outcome {
             "Miri is missing: rustup toolchain install nightly --component miri --component rust-src",
         ));
     }
-    let mut cargo = Command::new("rustup");
-    cargo.current_dir(sh::root()).args([
-        "run",
-        "nightly",
-        "cargo",
-        "miri",
-        "test",
-        "--package",
-        package,
-        "--lib",
-        "--",
-    ]);
-    cargo.args(filters.split(' '));
-    for name in ["RUSTC", "CARGO", "RUSTUP_TOOLCHAIN"] {
-        cargo.env_remove(name);
-    }
-    // Properties are checked on few `cases`: Miri is a thousand times slower. It has no files for their regressions.
+    let mut cargo = sh::nightly_cargo();
+    cargo.args(["miri", "test", "--package", package, "--lib", "--"]).args(filters.split(' '));
+    // Few `cases`, because Miri is a thousand times slower; no isolation, for regression files.
     cargo.env("PROPTEST_CASES", cases).env("MIRIFLAGS", "-Zmiri-disable-isolation");
     cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));
     sh::run(&mut cargo)
 }
 
-/// `cargo xtask deny`: what `deny.toml` says, and advisories.
+/// `cargo xtask deny`: the rules in `deny.toml`, and advisories.
 pub fn deny() -> Outcome {
     if sh::capture("cargo", &["deny", "--version"]).is_none() {
         return Err(Failure::unable("cargo-deny is missing: cargo install --locked cargo-deny"));
     }
     sh::run(sh::cargo().args(["deny", "--all-features", "check", "licenses", "bans", "sources"]))?;
     if sh::run(sh::cargo().args(["deny", "fetch", "db"])).is_err() {
-        return Err(Failure::unable("advisories are not checked: their database cannot be fetched here"));
+        return Err(Failure::unable("advisories are not checked: the database cannot be fetched here"));
     }
     sh::run(sh::cargo().args(["deny", "--all-features", "check", "advisories"]))
 }

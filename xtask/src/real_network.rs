@@ -6,30 +6,29 @@ use crate::demo;
 use crate::sh::{self, Failure, Outcome};
 
 const PAGE: &str = "docs/results/real-network.md";
-/// Bytes of a transfer.
 const BYTES: &str = "64000000";
-/// The queues of routers: they mark long before they are full. A queue is its bytes, and those from which it marks.
+/// Queues of routers: the limit in bytes, and the marking threshold, which is far below it.
 const MARKED: &str = "250000:60000";
 const UNMARKED: [(&str, &str); 4] =
     [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000"), ("250 kB, RED", "250000/60000")];
-/// Rounds on other networks; their names, bytes of a transfer, and the queues of routers.
 const OTHER_ROUNDS: &str = "1";
+/// Name, bytes per transfer, and the queues of routers.
 const OTHER_NETWORKS: [(&str, &str, &str); 3] = [
     ("200 Mb/s a spine, 250 kB, marked", "128000000", "250000:60000@200"),
     ("200 Mb/s a spine, 1 MB, not marked", "128000000", "1000000@200"),
     ("100 Mb/s a spine, 5 ms more, 62.5 kB (1 BDP), not marked", "64000000", "62500@100+5"),
 ];
-/// Rounds of transfers beside others, which take long, and queues of the routers.
+/// Rounds of concurrent transfers, which take long, and the queues of routers.
 const BESIDE_ROUNDS: &str = "1";
 const BESIDE_QUEUES: &str = "marked,100 kB,1 MB";
 const CONTENDERS: &str = "ecmp,ops,reps,reps-plus,flowcut,mptcp,tcp,mptcp-kernel";
 const CONDITIONS: &str = "healthy,a spine,silent,withdrawn,1 %,jitter";
 const FEW_CONDITIONS: &str = "healthy,a spine,silent,1 %";
-/// Conditions by what middle boxes do to frames.
+/// Conditions caused by middleboxes.
 const MEDDLED: &str = "short,a firewall,policers,bursts,2 %,ECN,marks,one way,rerouted,a far";
 
-/// `cargo xtask real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]`: with more than rounds one table, which is only shown. Takes
-/// some minutes a round.
+/// `cargo xtask real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]`: with more than
+/// ROUNDS only prints one table. Takes some minutes per round.
 pub fn real_network(arguments: &[String]) -> Outcome {
     let argument = |place: usize, default: &str| arguments.get(place).map_or(default.into(), String::clone);
     let (spray, rounds) = (demo::build()?, argument(0, "3"));
@@ -63,7 +62,7 @@ pub fn real_network(arguments: &[String]) -> Outcome {
     sh::fill(PAGE, "beside", &over_routers("fairness", &spray, &[BYTES, BESIDE_ROUNDS, BESIDE_QUEUES, "all"])?)
 }
 
-/// Runs an example of `spray-tests` that makes transfers over plain Linux routers; returns what it prints.
+/// Runs an example of `spray-tests` with plain Linux routers; returns its output.
 fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<String, Failure> {
     let mut command = sh::cargo();
     command
@@ -73,6 +72,6 @@ fn over_routers(example: &str, spray: &Path, arguments: &[&str]) -> Result<Strin
     let mut table = String::new();
     match sh::run_lines(&mut command, |line| table += &format!("{line}\n"))? {
         true => Ok(table),
-        false => Err(Failure::failed("the transfers could not be made")),
+        false => Err(Failure::failed("the transfers failed")),
     }
 }

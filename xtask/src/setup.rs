@@ -1,4 +1,4 @@
-//! Checks what must be on the machine. As root on Debian and Ubuntu it installs what is missing, elsewhere it names it.
+//! Checks required packages. As root on Debian and Ubuntu installs missing ones.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::sh::{self, Failure, Outcome};
 
-/// Oldest compiler that builds the workspace; also in the root `Cargo.toml`.
+/// Minimum version of the compiler; also in the root `Cargo.toml`.
 const RUSTC: (u32, u32) = (1, 88);
-/// Alternatives: any of them will do. The first one that apt knows is installed.
+/// Alternatives, of which one is sufficient. The first one that apt has is installed.
 pub type Package = &'static [&'static str];
-/// For the C library that loads programs (libbpf).
+/// For libbpf, the C library that loads programs.
 const FOR_BUILDING: [Package; 6] =
     [&["gcc"], &["g++"], &["make"], &["pkg-config", "pkgconf"], &["libelf-dev"], &["zlib1g-dev"]];
 const FOR_BUILDING_ELSEWHERE: &str =
@@ -18,18 +18,17 @@ const FOR_BUILDING_ELSEWHERE: &str =
   on Fedora: dnf install gcc gcc-c++ make pkgconf-pkg-config elfutils-libelf-devel zlib-devel
   on Arch:   pacman -S --needed gcc make pkgconf libelf zlib
   elsewhere: what these hold; Debian calls them gcc g++ make pkg-config libelf-dev zlib1g-dev";
-/// A compiler with a ready-made `core` for BPF, and the LLVM that `bpf-linker` is built with.
+/// A compiler with a prebuilt `core` for BPF, and the LLVM for `bpf-linker`.
 const FOR_KERNEL_PROGRAMS: [Package; 5] =
     [&["rustc-web"], &["libstd-rust-web-dev-bpf"], &["llvm-22-dev"], &["libpolly-22-dev"], &["libzstd-dev"]];
 const BPF_LINKER_VERSION: &str = "0.13.0";
-/// Where Debian has that LLVM.
+/// Debian's folder of that LLVM.
 pub const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
-/// What tests run beside our own programs: Wireshark's dissector, libfabric's programs and headers.
+/// Third-party programs in tests: Wireshark, libfabric's programs and headers.
 const FOR_TESTS: [Package; 3] = [&["tshark"], &["libfabric-bin"], &["libfabric-dev"]];
-/// The same, of what takes minutes to install: half a gigabyte. Ubuntu has chromium as a snap only.
+/// The same, with half a gigabyte. Ubuntu has chromium only as a snap.
 const LARGE_FOR_TESTS: [Package; 3] = [&["chromium"], &["prometheus"], &["python3-venv"]];
 
-/// Checks what building takes, and installs what is missing where it may.
 pub fn setup() -> Outcome {
     check_rustc()?;
     if has_apt() {
@@ -38,14 +37,15 @@ pub fn setup() -> Outcome {
     if built_elsewhere() { Ok(()) } else { Err(Failure::unable(FOR_BUILDING_ELSEWHERE)) }
 }
 
-/// As [`setup`], for building the XDP programs, which only their authors do.
+/// As [`setup`], for building the XDP programs.
 pub fn for_kernel_programs() -> Outcome {
     let advise = |failure: Failure| Failure { message: format!("{}. {NIGHTLY_WAY}", failure.message), ..failure };
     check_rustc()?;
     if !sh::has_nightly() {
         provide(&FOR_KERNEL_PROGRAMS).map_err(advise)?;
     }
-    if has_bpf_linker() {
+    let candidates = [cargo_home().join("bin/bpf-linker"), "bpf-linker".into()];
+    if candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some()) {
         return Ok(());
     }
     let mut install = sh::cargo();
@@ -56,7 +56,7 @@ pub fn for_kernel_programs() -> Outcome {
     sh::run(&mut install).map_err(advise)
 }
 
-/// Installs what tests run beside our own programs; with `all` also what takes minutes. Tests skip without it, so that nothing here fails.
+/// Installs third-party programs for tests, which skip without them; with `all` also large ones.
 pub fn for_tests(all: bool) {
     let large: &[Package] = if all { &LARGE_FOR_TESTS } else { &[] };
     for package in FOR_TESTS.iter().chain(large) {
@@ -69,7 +69,7 @@ pub fn for_tests(all: bool) {
     }
 }
 
-/// Python with polars, in an environment of its own: Debian has no package of it.
+/// Installs polars, which Debian does not package, in a virtual environment.
 fn polars() -> Outcome {
     let has_polars = |python: &Path| sh::capture(python, &["-c", "import polars"]).is_some();
     let own = python();
@@ -80,12 +80,11 @@ fn polars() -> Outcome {
     sh::run(Command::new(own.join("python3")).args(["-m", "pip", "install", "--quiet", "polars"]))
 }
 
-/// The programs of that environment.
 fn python() -> PathBuf {
     sh::root().join("target/python/bin")
 }
 
-/// Where tests look for programs.
+/// Returns `PATH` with the virtual environment first.
 pub fn path() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(python()).chain(std::env::split_paths(&path));
@@ -100,25 +99,20 @@ fn check_rustc() -> Outcome {
     let (major, minor) = RUSTC;
     let found = found.map_or_else(|| "none".into(), |(major, minor)| format!("{major}.{minor}"));
     Err(Failure::unable(format!(
-        "this needs rustc {major}.{minor} or later, found {found}. Run `rustup update stable`, or install rustup: https://rustup.rs"
+        "rustc {major}.{minor} or later is required, found {found}. Run `rustup update stable`, or install rustup: https://rustup.rs"
     )))
 }
 
-fn has_bpf_linker() -> bool {
-    let candidates = [cargo_home().join("bin/bpf-linker"), "bpf-linker".into()];
-    candidates.into_iter().any(|path| sh::capture(path, &["--version"]).is_some())
-}
-
-/// Where cargo keeps sources and what it installs.
 pub fn cargo_home() -> PathBuf {
     let home = || std::env::home_dir().unwrap_or_default().join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
-/// Makes sure that one alternative of each package is installed.
+/// Ensures that one alternative of each package is installed.
 pub fn provide(packages: &[Package]) -> Outcome {
     if !has_apt() {
-        return Err(other_system(packages));
+        let names = packages.iter().map(|package| package[0]).collect::<Vec<_>>().join(", ");
+        return Err(Failure::unable(format!("this system has no apt; install the equivalents of Debian's {names}")));
     }
     let missing: Vec<Package> =
         packages.iter().copied().filter(|package| !package.iter().any(|p| installed(p))).collect();
@@ -132,10 +126,18 @@ pub fn provide(packages: &[Package]) -> Outcome {
         )));
     }
     apt_get(&["update"])?;
-    let chosen: Option<Vec<&str>> =
-        missing.iter().map(|package| package.iter().copied().find(|p| available(p))).collect();
-    let Some(chosen) = chosen else { return Err(not_in_apt(&missing)) };
-    apt_get(&[&["install", "-y", "--no-install-recommends"], chosen.as_slice()].concat())
+    let (mut install, mut unknown) = (vec!["install", "-y", "--no-install-recommends"], Vec::new());
+    for package in missing {
+        match package.iter().copied().find(|alternative| available(alternative)) {
+            Some(chosen) => install.push(chosen),
+            None => unknown.push(package[0]),
+        }
+    }
+    if unknown.is_empty() {
+        apt_get(&install)
+    } else {
+        Err(Failure::unable(format!("apt has no {}", unknown.join(", "))))
+    }
 }
 
 fn has_apt() -> bool {
@@ -154,22 +156,11 @@ fn available(package: &str) -> bool {
     sh::capture("apt-cache", &["show", "--no-all-versions", package]).is_some_and(|text| !text.is_empty())
 }
 
-/// Other distributions' packages have other names: look for the programs instead.
+/// Checks for the programs, because packages of other distributions have other names.
 fn built_elsewhere() -> bool {
     ["cc", "c++", "make"].iter().all(|program| sh::capture(program, &["--version"]).is_some())
         && sh::capture("pkg-config", &["--exists", "libelf", "zlib"]).is_some()
 }
 
-fn other_system(packages: &[Package]) -> Failure {
-    let names = packages.iter().map(|package| package[0]).collect::<Vec<_>>().join(", ");
-    Failure::unable(format!("this system has no apt, so install by hand what Debian calls {names}"))
-}
-
-fn not_in_apt(missing: &[Package]) -> Failure {
-    let names = missing.iter().filter(|p| !p.iter().any(|p| available(p))).map(|p| p[0]).collect::<Vec<_>>().join(", ");
-    Failure::unable(format!("apt does not know {names}"))
-}
-
-/// How to build the XDP programs without Debian's packages.
-pub const NIGHTLY_WAY: &str = "Anywhere, the XDP programs are built with `rustup toolchain install nightly --component rust-src`, \
+pub const NIGHTLY_WAY: &str = "On any system, build the XDP programs with `rustup toolchain install nightly --component rust-src`, \
     `cargo install bpf-linker`, and llvm-strip of LLVM 20 or later";

@@ -1,21 +1,19 @@
-//! How long each part of a task took, and what it could not try.
+//! Durations of the steps of a task, and skipped steps.
 
 use std::time::{Duration, Instant};
 
 use crate::sh::{Failure, Outcome};
 
-/// The parts of a task so far.
 #[derive(Debug, Default)]
 pub struct Steps {
     done: Vec<(&'static str, Duration)>,
-    /// Each as `part: why`.
+    /// As `step: reason`.
     skipped: Vec<String>,
-    /// Those of which no skip is a failure.
+    /// Skips that are not a failure with `--no-skips`.
     unchecked: Vec<String>,
 }
 
-/// Does what `task` says, then prints how long each of its parts took and what was skipped, however it ends. With `no_skips` a skip is a
-/// failure.
+/// Runs `task`, then prints the durations of its steps and the skipped ones, also on failure.
 pub fn timed<T>(no_skips: bool, task: impl FnOnce(&mut Steps) -> Outcome<T>) -> Outcome<T> {
     let mut steps = Steps::default();
     let outcome = task(&mut steps);
@@ -24,7 +22,6 @@ pub fn timed<T>(no_skips: bool, task: impl FnOnce(&mut Steps) -> Outcome<T>) -> 
     refuse_skips(no_skips, steps.skipped.len()).map(|()| value)
 }
 
-/// The failure that a skip is with `--no-skips`.
 pub fn refuse_skips(no_skips: bool, skipped: usize) -> Outcome {
     if no_skips && skipped > 0 {
         return Err(Failure::failed(format!("{skipped} skipped, named above: with `--no-skips` all must run")));
@@ -32,20 +29,19 @@ pub fn refuse_skips(no_skips: bool, skipped: usize) -> Outcome {
     Ok(())
 }
 
-/// Whether the arguments are `--no-skips`; the only ones that there may be.
+/// Parses arguments that may only be `--no-skips`.
 pub fn reads_no_skips(arguments: &[String]) -> Outcome<bool> {
     match arguments {
         [] => Ok(false),
         [flag] if flag == "--no-skips" => Ok(true),
         [first, rest @ ..] => {
             let wrong = rest.iter().chain([first]).find(|argument| *argument != "--no-skips").unwrap_or(first);
-            Err(Failure::unable(format!("there is no argument `{wrong}` here; allowed: --no-skips, once")))
+            Err(Failure::unable(format!("unexpected argument `{wrong}`; allowed: --no-skips, once")))
         }
     }
 }
 
 impl Steps {
-    /// Does one part.
     #[expect(clippy::disallowed_methods, reason = "it measures how long the part takes")]
     pub fn run<T>(&mut self, name: &'static str, part: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
         let begin = Instant::now();
@@ -54,20 +50,18 @@ impl Steps {
         outcome
     }
 
-    /// Does one part that not every machine can: one that starts nothing (code 2) is skipped.
+    /// Runs a step that not every machine supports: if it starts nothing (code 2) it is skipped.
     pub fn run_where_possible(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
         let outcome = self.run(name, part);
         skip_into(&mut self.skipped, name, outcome)
     }
 
-    /// The same for what needs a tool that a system with Rust does not have: with `--no-skips` it may be missing, and the report says that it was
-    /// not checked.
+    /// The same for a tool outside of Rust, which may be missing even with `--no-skips`.
     pub fn run_where_installed(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) -> Outcome {
         let outcome = self.run(name, part);
         skip_into(&mut self.unchecked, name, outcome)
     }
 
-    /// A line for each part, for all of them, and for what was skipped or not checked.
     fn report(&self) -> String {
         let line = |name: &str, time: Duration| format!("{:>7.1} s  {name}\n", time.as_secs_f64());
         let mut text: String = self.done.iter().map(|(name, time)| line(name, *time)).collect();

@@ -1,4 +1,4 @@
-//! All tests, and one line that counts them.
+//! Runs all tests, and counts them in one line.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::setup;
 use crate::sh::{self, Failure, Outcome};
 use crate::steps::{self, Steps};
 
-/// What a test that cannot run here writes; see `tests/support`.
+/// The prefix that a skipped test prints; see `tests/support`.
 pub const SKIPPED: &str = "SKIPPED ";
 
 /// `cargo xtask test [--no-skips]`: set-up, formatting, all tests.
@@ -19,12 +19,11 @@ pub fn test(arguments: &[String]) -> Outcome {
     let ended_well = steps::timed(false, |steps| run(steps, no_skips, &mut tally));
     tally.report();
     if !ended_well? || tally.failed > 0 {
-        return Err(Failure::failed("there are failed tests, named above"));
+        return Err(Failure::failed("tests failed, see above"));
     }
     steps::refuse_skips(no_skips, tally.skipped.len())
 }
 
-/// Whether all tests ended well.
 fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
     steps.run("set-up", setup::setup)?;
     steps.run("what tests need", || {
@@ -39,7 +38,7 @@ fn run(steps: &mut Steps, no_skips: bool, tally: &mut Tally) -> Outcome<bool> {
     Ok(steps.run("tests in the documentation", documentation)? & ended_well)
 }
 
-/// Binaries whose tests compute and wait for nothing: any priority will do.
+/// Binaries with CPU-bound tests, which run at idle priority.
 const COMPUTING: [&str; 11] = [
     "corpus",
     "golden",
@@ -54,7 +53,6 @@ const COMPUTING: [&str; 11] = [
     "spray_sim",
 ];
 
-/// Builds all tests.
 fn build() -> Outcome<Vec<Binary>> {
     let mut binaries = Vec::new();
     let mut cargo = cargo(&["--no-run", "--message-format", "json-render-diagnostics"]);
@@ -65,7 +63,7 @@ fn build() -> Outcome<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// Runs the binaries one after another; beside them those of [`COMPUTING`], which take the time that the others spend waiting.
+/// Runs the binaries in sequence, concurrently with those of [`COMPUTING`] at idle priority.
 fn side_by_side(binaries: &[Binary], tally: &Mutex<&mut Tally>) -> Outcome<bool> {
     let (computing, others): (Vec<_>, Vec<_>) = binaries.iter().partition(|binary| binary.computes());
     let run = |binaries: Vec<&Binary>| {
@@ -78,17 +76,16 @@ fn side_by_side(binaries: &[Binary], tally: &Mutex<&mut Tally>) -> Outcome<bool>
     })
 }
 
-/// A binary of tests.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Binary {
-    /// The package's folder, in which it runs.
+    /// The folder of the package, its working directory.
     folder: PathBuf,
     name: String,
     executable: PathBuf,
 }
 
 impl Binary {
-    /// Reads what cargo says of one thing that it has built; `None` unless that is a binary of tests.
+    /// Parses a build message of cargo; `None` unless it is for a test binary.
     fn built(message: &str) -> Option<Self> {
         let behind = |start: &str| Some(message.split_once(start)?.1);
         let string = |start: &str| Some(behind(start)?.split_once('"')?.0);
@@ -106,7 +103,8 @@ impl Binary {
         COMPUTING.contains(&self.name.as_str())
     }
 
-    /// Runs it; says whether all its tests ended well. One that computes is shown when it has ended, the others line by line.
+    /// Returns whether all tests passed. Shows the output line by line; of [`COMPUTING`] at the
+    /// end.
     fn run(&self, tally: &Mutex<&mut Tally>) -> Outcome<bool> {
         let mut command = Command::new(&self.executable);
         if self.computes() {
@@ -136,17 +134,15 @@ fn add(tally: &Mutex<&mut Tally>, line: &str) {
     tally.lock().unwrap_or_else(PoisonError::into_inner).add(line);
 }
 
-/// `cargo test` of the whole workspace, as one resolution of features: what `demo` has built is not built again.
+/// `cargo test` of the whole workspace with one feature resolution, so that nothing is built twice.
 fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = sh::cargo();
     cargo.args(["test", "--profile", sh::QUICK, "--workspace"]).args(arguments).env("PATH", setup::path());
-    // Tests that run the workspace's programs need not build them.
     cargo.env("SPRAY_ALL_BUILT", "1");
     cargo
 }
 
-/// The tests of whole scenarios that take minutes. Those that look for a reordered packet send ten million of them here, and one million
-/// in [`test()`]; parsers get four times as many mutations of their inputs. A million connections, and days of virtual time, take half a minute.
+/// Runs tests that take minutes: more packets, more mutations of inputs, days of virtual time.
 pub fn slow() -> Outcome {
     sh::run(cargo(&["--test", "corpus"]).env("ALL_MUTATIONS", "1"))?;
     sh::run(&mut cargo(&["--test", "soak", "--", "--ignored"]))?;
@@ -156,22 +152,20 @@ pub fn slow() -> Outcome {
     sh::run(cargo.env("FLOWCUT_PACKETS", "10000000"))
 }
 
-/// Transfers for two minutes while links, processes and the machine fail: needs root.
+/// Runs transfers for two minutes while links, processes and the machine fail: needs root.
 pub fn chaos() -> Outcome {
     let mut tally = Tally::default();
-    // The tests of `golden`, of which none runs here, have cargo build the program too.
+    // `golden` has no test here, but makes cargo build the program.
     let mut cargo = cargo(&["--test", "golden", "--test", "namespaces", "--", "--ignored", "chaos::what_is_reported"]);
     let ended_well = sh::run_lines(&mut cargo, |line| tally.add(line))?;
     tally.outcome(ended_well)
 }
 
-/// Checks that the text of all crates is as `cargo fmt` writes it.
 fn format() -> Outcome {
     sh::run(sh::cargo().args(["fmt", "--all", "--check"]))?;
     sh::run(sh::cargo().args(["fmt", "--all", "--check", "--manifest-path", "ebpf/Cargo.toml"]))
 }
 
-/// The documentation of all members, with warnings as errors.
 pub fn doc() -> Outcome {
     sh::run(
         sh::cargo()
@@ -180,7 +174,7 @@ pub fn doc() -> Outcome {
     )
 }
 
-/// Why tests are ignored that run elsewhere: started by another test, in `cargo xtask ci`, or for a measurement.
+/// Reasons of ignored tests that run in another test, in `cargo xtask ci`, or as a measurement.
 const RUN_ELSEWHERE: [&str; 4] = [
     "ignored, run in a process of its own",
     "ignored, cargo xtask ci runs it",
@@ -190,21 +184,20 @@ const RUN_ELSEWHERE: [&str; 4] = [
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
-    /// What the harness counts as passed: those that skip too.
+    /// As counted by the harness, with skipped tests.
     passed: u64,
     failed: u64,
     ignored: u64,
-    /// Of the ignored ones, those that are run elsewhere.
     elsewhere: u64,
-    /// Each as `test: why`.
+    /// As `test: reason`.
     skipped: Vec<String>,
 }
 
 impl Tally {
-    /// Adds `test result: ok. 15 passed; 0 failed; 1 ignored; ...`, `SKIPPED test: why`, and `test x ... ignored, why` with a reason of
-    /// [`RUN_ELSEWHERE`]; ignores every other line.
+    /// Parses `test result: ok. 15 passed; 0 failed; 1 ignored; ...`, `SKIPPED test: why`, and
+    /// `test x ... ignored, why` with a reason of [`RUN_ELSEWHERE`]; ignores other lines.
     fn add(&mut self, line: &str) {
-        // The harness may have begun the line with the name of a test.
+        // The harness may have started the line with the name of a test.
         if let Some((_, skipped)) = line.split_once(SKIPPED) {
             self.skipped.push(skipped.into());
         }
@@ -222,10 +215,9 @@ impl Tally {
         }
     }
 
-    /// Of a step that not every machine can do.
     fn outcome(&self, ended_well: bool) -> Outcome {
         match self.skipped.first() {
-            _ if !ended_well || self.failed > 0 => Err(Failure::failed("there are failed tests, named above")),
+            _ if !ended_well || self.failed > 0 => Err(Failure::failed("tests failed, see above")),
             Some(why) => Err(Failure::unable(why)),
             None => Ok(()),
         }

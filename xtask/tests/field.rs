@@ -1,4 +1,4 @@
-//! `docs/results/field.md` names tests that there are.
+//! The tests in `docs/results/field.md` exist.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;

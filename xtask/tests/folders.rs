@@ -1,4 +1,4 @@
-//! Crates depend on crates of their own top-level folder and of those before it (ADR 13).
+//! Crates depend only on crates of the same top-level folder and of earlier ones (ADR 13).
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;

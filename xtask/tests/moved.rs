@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use spray_test_support::{Folder, program, text};
 
-/// A folder with a tree and a cargo that says where it is called.
+/// A folder with a tree, and a cargo that prints its working directory.
 fn copy() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path().join("tree/xtask/src")).unwrap();
@@ -18,7 +18,8 @@ fn copy() -> Folder {
     folder
 }
 
-/// Runs a task that calls cargo, in the folder `from`; `package` is what cargo would say of it.
+/// Runs a task that calls cargo, in the folder `from`; `package` is the package that cargo would
+/// set.
 fn task(folder: &Folder, from: &Path, package: Option<&Path>) -> Output {
     let mut task = Command::new(program("xtask"));
     task.arg("doc").current_dir(from).env("CARGO", folder.join("cargo")).env_remove("CARGO_MANIFEST_DIR");
@@ -39,6 +40,6 @@ fn outside_of_a_tree_a_task_says_so() {
     let folder = copy();
     let output = task(&folder, folder.path(), None);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("is in no clone of spray"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("is not in a clone of spray"), "{}", text(&output.stderr));
     assert!(output.stdout.is_empty());
 }

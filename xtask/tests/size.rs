@@ -1,31 +1,24 @@
-//! The size of the project: lines of Rust without tests by crate, and words of Markdown, at most as `size.toml` states.
+//! The size of the project is within `size.toml`: lines of Rust by crate, words of Markdown, packages.
 //!
-//! Every line counts, comments and blank ones included. Not counted: items under `#[cfg(test)]`, `tests.rs`, and the folders `tests`, `benches` and
-//! `examples` of a crate. Whoever raises a number states the reason in the commit message; a number that is too high by more than
-//! [`SLACK`] is lowered.
+//! Every line counts, including comments and blank lines, except items under `#[cfg(test)]`, `tests.rs`,
+//! and the folders `tests`, `benches` and `examples` of a crate. Raising a number takes a reason in the
+//! commit message; a number that is too high by more than [`SLACK`] must be lowered.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
+
+mod files;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use files::files;
 use spray_test_support::root;
-use walkdir::WalkDir;
 
-/// Largest difference by which a number in `size.toml` may exceed the count, in lines, packages or tens of words.
+/// Maximum excess of a number in `size.toml`, in lines, packages or tens of words.
 const SLACK: i64 = 150;
 
-/// Files with this extension that belong to the project, without those that a build makes.
-fn files(extension: &str) -> Vec<PathBuf> {
-    let made = |name: &str| name == "target" || name == "node_modules" || (name.starts_with('.') && name != ".github");
-    let entries = WalkDir::new(root()).into_iter();
-    let entries = entries.filter_entry(|entry| entry.depth() == 0 || !entry.file_name().to_str().is_none_or(made));
-    let files = entries.map(|entry| entry.unwrap().into_path());
-    files.filter(|file| file.extension().is_some_and(|of| of == extension)).collect()
-}
-
-/// The number of lines of a formatted file that are not under `#[cfg(test)]`. Such an item ends with its first line, or with the
-/// next closing bracket that is as far to the right as its attribute.
+/// Returns the number of lines of a formatted file that are not under `#[cfg(test)]`. Such an item ends
+/// with its first line, or with the next closing bracket at the indentation of its attribute.
 fn lines_without_tests(text: &str) -> usize {
     let (mut count, mut lines) = (0, text.lines());
     while let Some(line) = lines.next() {
@@ -51,7 +44,7 @@ fn lines_without_tests(text: &str) -> usize {
     count
 }
 
-/// The crate of a file, by its folder, and whether the file is not one of its tests.
+/// Returns the folder of a file's crate; `None` for tests.
 fn crate_of(file: &Path) -> Option<String> {
     let folder = file.ancestors().skip(1).find(|folder| folder.join("Cargo.toml").exists())?;
     let inner = file.strip_prefix(folder).unwrap();
@@ -62,7 +55,7 @@ fn crate_of(file: &Path) -> Option<String> {
     (!is_test && name != "tests").then_some(name)
 }
 
-/// Compares what is counted with the section of `size.toml`, and returns what differs.
+/// Compares counts with a section of `size.toml`, and returns the differences.
 fn differences(section: &str, counts: &BTreeMap<String, i64>, unit: i64) -> Vec<String> {
     let text = fs::read_to_string(root().join("xtask/tests/size.toml")).unwrap();
     let table: toml::Table = text.parse().unwrap();

@@ -1,4 +1,4 @@
-//! What people deploy knows nothing of the laboratory that proves it.
+//! The NIC does not depend on the laboratory, not even in its words.
 
 use spray_test_support::root;
 use walkdir::WalkDir;

@@ -1,4 +1,3 @@
-//! The kernel's UDP and TCP.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -11,15 +10,15 @@ use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, s
 use crate::net::both;
 use crate::{Outcome, REQUEST_BYTES, Terms};
 
-/// Datagrams per system call; beyond 64 nothing is gained.
+/// Datagrams per system call; larger batches gain nothing.
 const BATCH: usize = 64;
 const SOCKET_BUFFER: usize = 8 << 20;
-/// Bytes of a stream per system call.
+/// Bytes per system call on a stream.
 pub const CHUNK: usize = 256 << 10;
-/// The longest that any call blocks, and how long a receiver waits for stragglers.
+/// Timeout of blocking calls, and the time that a receiver waits for late datagrams.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Datagrams of the payload; with `segments` the kernel cuts them from long ones and joins them to such.
+/// Measures UDP; with `segments` with GSO and GRO.
 pub fn udp([near, far]: [UdpSocket; 2], terms: Terms, segments: bool) -> io::Result<Outcome> {
     near.connect(far.local_addr()?)?;
     far.connect(near.local_addr()?)?;
@@ -65,9 +64,9 @@ fn send_datagrams(socket: &UdpSocket, bytes: usize, duration: Duration, stop: &A
     Ok(())
 }
 
-/// Takes what is there of datagrams of this length, at least one.
+/// Receives datagrams of this length, waiting for at least one.
 fn receive_datagrams(socket: &UdpSocket, bytes: usize, arrivals: &mut Arrivals) -> io::Result<()> {
-    // Kept from call to call: it is large.
+    // Reused between calls, because it is large.
     let buffers = &mut arrivals.buffers;
     buffers.resize(BATCH * (bytes + 1), 0);
     let mut slices: Vec<[IoSliceMut<'_>; 1]> =
@@ -79,7 +78,6 @@ fn receive_datagrams(socket: &UdpSocket, bytes: usize, arrivals: &mut Arrivals) 
     Ok(())
 }
 
-/// A stream.
 pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outcome> {
     for stream in [&near, &far] {
         stream.set_nodelay(true)?;
@@ -110,7 +108,7 @@ pub fn tcp([mut near, mut far]: [TcpStream; 2], terms: Terms) -> io::Result<Outc
     Ok(arrivals.outcome())
 }
 
-/// One asks for `duration`, the other answers; a message that is lost counts with the time that it cost.
+/// Sends requests for `duration`. A lost message counts with the time it cost.
 fn exchange<T: Sync>(
     duration: Duration,
     [asking, answering]: [&T; 2],
@@ -145,7 +143,6 @@ fn exchange<T: Sync>(
     Ok(Outcome { round_trips, ..Outcome::default() })
 }
 
-/// What has come so far.
 #[derive(Default)]
 pub struct Arrivals {
     bytes: u64,
@@ -166,11 +163,11 @@ impl Arrivals {
     }
 }
 
-/// Takes what arrives until the sender has ended and nothing more comes.
+/// Receives until the sender has ended and nothing more arrives.
 fn receive(stop: &AtomicBool, mut take: impl FnMut(&mut Arrivals) -> io::Result<()>) -> io::Result<Arrivals> {
     let mut arrivals = Arrivals::default();
     loop {
-        // Read before the wait: frames that were sent until then arrive during it.
+        // Read before the wait: frames sent before the flag was set arrive during it.
         let last = stop.load(Ordering::Acquire);
         match take(&mut arrivals) {
             Ok(()) => {}
@@ -181,7 +178,7 @@ fn receive(stop: &AtomicBool, mut take: impl FnMut(&mut Arrivals) -> io::Result<
     }
 }
 
-/// Not now, but later: full buffers, timeouts, signals.
+/// Returns whether the error is temporary: full buffers, timeouts, signals.
 fn is_busy(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
         || error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32)

@@ -1,5 +1,6 @@
-//! What the kernel's UDP and TCP and QUIC libraries carry over a veth pair, and how long round trips of 64 bytes take: as root
-//! `cargo run --release -- [SECONDS [ROUNDS [PAYLOAD_BYTES]]]`. Set it beside `spray bench veth`, run just before and after.
+//! Throughput and round-trip times of the kernel's UDP and TCP and of QUIC libraries over veth:
+//! `cargo run --release -- [SECONDS [ROUNDS [PAYLOAD_BYTES]]]` as root. Compare with `spray bench
+//! veth`.
 #![expect(clippy::disallowed_methods, reason = "measurements")]
 
 mod kernel;
@@ -11,7 +12,6 @@ use std::time::Duration;
 
 use net::Pair;
 
-/// Name and how it is run.
 const WAYS: [(&str, Way); 6] = [
     ("kernel UDP, sendmmsg/recvmmsg", Way::Udp { segments: false }),
     ("kernel UDP with GSO and GRO", Way::Udp { segments: true }),
@@ -28,25 +28,21 @@ enum Way {
     Quic(quic::Library),
 }
 
-/// What is done for how long, with packets of how many bytes of payload.
 #[derive(Clone, Copy)]
 pub struct Terms {
     pub duration: Duration,
     pub payload_bytes: usize,
-    /// Round trips of [`REQUEST_BYTES`] in place of as much as goes.
+    /// Measure round trips of [`REQUEST_BYTES`] instead of throughput.
     pub asks: bool,
 }
 
-/// Bytes of a request, and of its answer.
 pub const REQUEST_BYTES: usize = 64;
 
-/// What came of it.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Bytes that the receiver took, and the time from its first ones to its last.
+    /// Received bytes, and the time from the first to the last.
     pub bytes: u64,
     pub took: Duration,
-    /// How long each round trip took.
     pub round_trips: Vec<Duration>,
 }
 

@@ -1,4 +1,3 @@
-//! Two network namespaces joined by a veth pair, and threads in them.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +12,7 @@ use nix::unistd::Pid;
 
 const MTU: u16 = 3_498;
 
-/// Two namespaces, of which each has one end of the pair. Dropping it removes them.
+/// Two namespaces with one end of the pair each. Dropping it removes them.
 pub struct Pair([String; 2]);
 
 impl Pair {
@@ -29,12 +28,12 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Whether the kernel hands the interface long segments.
+    /// Sets whether the kernel passes long segments to the interface.
     pub fn set_tso(&self, on: bool) -> io::Result<()> {
         shell(&format!("ip -n {} link set eth0 gso_max_segs {}", self.0[0], if on { 65_535 } else { 1 }))
     }
 
-    /// Runs `work` in a side's namespace, on a separate thread; sockets that it opens stay there.
+    /// Runs `work` on a thread in a side's namespace; sockets that it opens stay there.
     fn within<T: Send>(&self, side: usize, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let namespace = File::open(format!("/run/netns/{}", self.0[side]))?;
         thread::scope(|scope| {
@@ -46,12 +45,10 @@ impl Pair {
         })
     }
 
-    /// A UDP socket on either side.
     pub fn udp(&self) -> io::Result<[UdpSocket; 2]> {
         Ok([self.within(0, || UdpSocket::bind("10.0.0.1:0"))?, self.within(1, || UdpSocket::bind("10.0.0.2:0"))?])
     }
 
-    /// Both ends of a TCP connection.
     pub fn tcp(&self) -> io::Result<[TcpStream; 2]> {
         let listener = self.within(1, || TcpListener::bind("10.0.0.2:0"))?;
         let to = listener.local_addr()?;
@@ -62,7 +59,7 @@ impl Pair {
 impl Drop for Pair {
     fn drop(&mut self) {
         for name in &self.0 {
-            // Where it was not made there is nothing to remove.
+            // Fails harmlessly if the namespace was not created.
             let _ = shell(&format!("ip netns delete {name} 2> /dev/null"));
         }
     }
@@ -77,7 +74,7 @@ fn shell(commands: &str) -> io::Result<()> {
     }
 }
 
-/// Runs both at once, on a CPU each, until both are through. Either sets the flag when it ends.
+/// Runs both on separate CPUs until both have ended. Either sets the flag at its end.
 pub fn both<A: Send, B: Send>(
     first: impl FnOnce(&AtomicBool) -> io::Result<A> + Send,
     second: impl FnOnce(&AtomicBool) -> io::Result<B> + Send,
@@ -93,7 +90,7 @@ pub fn both<A: Send, B: Send>(
 fn on_cpu<T>(cpu: usize, stop: &AtomicBool, work: impl FnOnce(&AtomicBool) -> io::Result<T>) -> io::Result<T> {
     let mut set = CpuSet::new();
     set.set(cpu)?;
-    // A machine with one CPU has no other.
+    // Ignored on a machine with one CPU.
     let _ = sched_setaffinity(Pid::from_raw(0), &set);
     let outcome = work(stop);
     stop.store(true, Ordering::Release);
@@ -104,7 +101,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// How long all CPUs together have been busy since the machine started: user, nice, system, irq and softirq, in hundredths of a second.
+/// Returns the busy time of all CPUs since boot in 10 ms steps: user, nice, system, irq, softirq.
 pub fn busy() -> io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/stat")?;
     let columns: Vec<u64> = text.lines().next().unwrap_or_default().split_whitespace().flat_map(str::parse).collect();

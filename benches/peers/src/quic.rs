@@ -1,4 +1,4 @@
-//! QUIC by two libraries, each end on a separate thread and runtime.
+//! QUIC with two libraries, each end on a separate thread and runtime.
 
 use std::io;
 use std::net::UdpSocket;
@@ -23,22 +23,18 @@ pub enum Library {
     S2n,
 }
 
-/// What QUIC needs besides payload in a packet, at most.
 const OVERHEAD_BYTES: u16 = 60;
-/// Headers of IPv4 and UDP, which `s2n-quic` counts.
+/// Headers of IPv4 and UDP, which s2n-quic includes in the MTU.
 const HEADER_BYTES: u16 = 28;
-/// The name in the certificate.
 const SERVER: &str = "peers";
-/// What may be under way: never what limits.
+/// Flow control window, large enough not to limit.
 const WINDOW_BYTES: u32 = 16 << 20;
-/// How often the receiving end looks whether the sending one has ended.
+/// Interval at which the receiving end checks whether the sending one has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A stream of either library, and what keeps its connection open.
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 type Opened = (Box<dyn Duplex>, Box<dyn std::any::Any>);
-/// Self-signed; the client trusts it alone.
 type Certificate = rcgen::CertifiedKey<rcgen::KeyPair>;
 
 pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::Result<Outcome> {
@@ -80,7 +76,6 @@ pub fn run(library: Library, [near, far]: [UdpSocket; 2], terms: Terms) -> io::R
     Ok(Outcome { round_trips, ..arrivals.outcome() })
 }
 
-/// Runs on this thread; the kernel is asked for no more threads.
 fn block_on<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
@@ -111,12 +106,12 @@ async fn ask(stream: &mut Box<dyn Duplex>, until: Instant) -> io::Result<Vec<Dur
     Ok(took)
 }
 
-/// Does what the stream's first byte says, until the sending end has gone.
+/// Serves the kind of measurement in the stream's first byte, until the sending end has gone.
 async fn serve(accept: impl Future<Output = io::Result<Opened>>, arrivals: &mut Arrivals) -> io::Result<()> {
     let (mut stream, _guard) = accept.await?;
     if stream.read_u8().await? == 0 {
         let mut chunk = vec![0; CHUNK];
-        // A stream ends by an error when the sending end leaves.
+        // A stream ends with an error when the sending end leaves.
         while let Ok(bytes @ 1..) = stream.read(&mut chunk).await {
             arrivals.add(bytes as u64);
         }

@@ -1,6 +1,4 @@
-//! Bare frames over two devices: what AF_XDP and the path carry when nothing is acknowledged, checked or copied.
-//!
-//! The upper bound for a transport over the same devices.
+//! Bare frames over two devices: the upper bound for a transport over the same devices.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,34 +10,30 @@ use spray_nic::driver::DriverOptions;
 
 use super::measure::{Arrivals, Latency, REQUEST_BYTES, Throughput, both, latency, now, record};
 
-/// Frames per turn of either loop: what endpoints use too.
+/// Frames per turn of either loop, as in endpoints.
 const BATCH: usize = 64;
-/// How long the receiver waits for stragglers.
+/// Time that the receiver waits for late frames.
 const GRACE: Duration = Duration::from_millis(20);
-/// How long an end of a conversation waits for the other.
+/// Time that a request or answer is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// A full window in which nothing arrives for this long has been lost.
+/// A full window without progress for this time is considered lost.
 const STALL: Duration = Duration::from_millis(2);
 
-/// What to send, and how.
+/// The frames and the pace of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct BareConfig<'a> {
-    /// The whole frame from its Ethernet header on, no longer than the sender's
-    /// [`max_frame`](spray_nic::device::Device::max_frame). Over a switch it has to be one that the switch forwards.
+    /// The whole frame, no longer than [`max_frame`](Device::max_frame) of the sender.
     pub template: &'a [u8],
-    /// How long to send.
+    /// The time to send for.
     pub duration: Duration,
-    /// Most frames sent and not yet received, at least 1: veth's ring holds 256 and drops what comes on top.
+    /// Maximum number of frames in flight, at least 1. The ring of veth holds 256.
     pub window: u32,
-    /// How the sending and the receiving thread run.
+    /// Scheduling of the sending and the receiving thread.
     pub threads: [DriverOptions; 2],
 }
 
-/// Sends copies of the template from `sender` to `receiver` for the configured time, and counts those of its length that arrive.
-///
-/// # Errors
-///
-/// When a device fails, or the template is longer than the sender takes ([`io::ErrorKind::InvalidInput`]).
+/// Sends copies of the template, and counts the frames of its length that arrive. Fails when a
+/// device fails, or the template is too long ([`io::ErrorKind::InvalidInput`]).
 pub fn run<D: Device + Send>(sender: &mut D, receiver: &mut D, config: &BareConfig<'_>) -> io::Result<Throughput> {
     let bytes = config.template.len();
     if bytes > sender.info().max_frame {
@@ -87,7 +81,6 @@ impl<'a, D: Device> Source<'a, D> {
         Ok(self.sent)
     }
 
-    /// What comes in here is neighbour traffic.
     fn discard_arrivals(&mut self) -> io::Result<()> {
         self.device.receive(&mut self.arrivals, BATCH)?;
         for arrival in self.arrivals.drain(..) {
@@ -97,10 +90,9 @@ impl<'a, D: Device> Source<'a, D> {
     }
 }
 
-/// How many frames may be on their way.
 struct Window {
     limit: u64,
-    /// Frames given up for lost.
+    /// Frames considered lost.
     lost: u64,
     received: u64,
     progress_at: Option<Instant>,
@@ -145,8 +137,8 @@ fn receive<R: Device>(device: &mut R, bytes: usize, stop: &AtomicBool, received:
     }
 }
 
-/// Sends requests for `duration`, which are answered at once, and returns the round-trip times. `frames` are the frames of each direction, of
-/// one length; their last bytes are a message. A lost request counts with the time until the next one was sent.
+/// Sends requests for `duration`, which are answered at once, and returns the round-trip times. The
+/// message is at the end of the `frames` of each direction. A lost one costs its timeout.
 pub(super) fn exchange<D: Device + Send>(
     [asking, answering]: [&mut D; 2],
     frames: [Vec<u8>; 2],
@@ -159,7 +151,6 @@ pub(super) fn exchange<D: Device + Send>(
     answered.and(took)
 }
 
-/// An end of a conversation.
 struct Talker<'a, D> {
     device: &'a mut D,
     frame: Vec<u8>,
@@ -167,7 +158,7 @@ struct Talker<'a, D> {
 }
 
 impl<'a, D: Device> Talker<'a, D> {
-    /// `frame` is what goes to the other end, which sends frames of the same length.
+    /// `frame` is the template of sent frames. Received ones have the same length.
     fn new(device: &'a mut D, frame: Vec<u8>) -> Self {
         Self { device, frame, arrivals: Vec::with_capacity(BATCH) }
     }
@@ -181,7 +172,7 @@ impl<'a, D: Device> Talker<'a, D> {
             }
             message[..8].copy_from_slice(&number.to_le_bytes());
             self.say(&message)?;
-            // A late answer is that of an earlier request.
+            // A late answer belongs to an earlier request.
             while self.hear(&mut message)? && message[..8] != number.to_le_bytes() {}
             record(&mut took, asked.elapsed());
         }
@@ -203,7 +194,7 @@ impl<'a, D: Device> Talker<'a, D> {
         if let Some(last) = self.frame.last_chunk_mut() {
             *last = *message;
         }
-        // Without a frame it is as good as lost.
+        // Without a free frame the message counts as lost.
         if let Some(id) = self.device.allocate() {
             self.device.frame_mut(&id)[..bytes].copy_from_slice(&self.frame);
             if let Err(id) = self.device.transmit(id, bytes as u32) {
@@ -213,7 +204,7 @@ impl<'a, D: Device> Talker<'a, D> {
         self.device.flush()
     }
 
-    /// Waits for a message; false when none has come for [`PATIENCE`].
+    /// Waits for a message; returns false if none arrives within [`PATIENCE`].
     fn hear(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
         let begun = now();
         while begun.elapsed() < PATIENCE {
@@ -225,7 +216,7 @@ impl<'a, D: Device> Talker<'a, D> {
         Ok(false)
     }
 
-    /// Takes what has arrived; whether a message is among it.
+    /// Receives what has arrived; returns whether it includes a message.
     fn take(&mut self, message: &mut [u8; REQUEST_BYTES]) -> io::Result<bool> {
         self.device.receive(&mut self.arrivals, BATCH)?;
         let mut has_heard = false;

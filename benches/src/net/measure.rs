@@ -1,6 +1,4 @@
-//! Measurements of two threads, one that sends and one that receives, each for a given time.
-//!
-//! They read the machine's clock: rates are of the machine, not of a scenario.
+//! Measurements with a sending and a receiving thread on the machine's clock.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,35 +10,34 @@ use spray_nic::driver::{DriverOptions, Idle};
 use spray_switch::RunError;
 use spray_testbed::StopOnDrop;
 
-/// How long round trips took, in nanoseconds.
+/// Round-trip times in nanoseconds.
 pub type Latency = Histogram<u64>;
 
-/// Bytes of a request, and of its answer.
 pub(super) const REQUEST_BYTES: usize = 64;
-/// Round trips up to this are told apart, to one percent.
+/// Longest distinguishable round trip.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What one run sent and received.
+/// The packets of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throughput {
-    /// Packets or frames that the sender handed over.
+    /// Packets or frames that the sender passed on.
     pub sent: u64,
-    /// How many of them the receiver took.
+    /// Packets or frames that the receiver took.
     pub received: u64,
-    /// Bytes of each, as the run was configured: a message, or the whole frame.
+    /// Bytes of each, as configured: a message, or the whole frame.
     pub bytes: usize,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub receiving: Duration,
 }
 
 impl Throughput {
-    /// Packets received per second, between the first arrival and the last.
+    /// Returns the packets received per second, between the first arrival and the last.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
         if self.receiving.is_zero() { 0.0 } else { self.received as f64 / self.receiving.as_secs_f64() }
     }
 
-    /// Received Gb/s, counting `bytes` of each packet.
+    /// Returns the received Gb/s, counting `bytes` of each packet.
     #[must_use]
     pub fn received_gbps(&self) -> f64 {
         self.received_pps() * self.bytes as f64 * 8e-9
@@ -52,7 +49,6 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// No round trips yet.
 pub(super) fn latency() -> Latency {
     Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2)
         .expect("the bounds are far enough apart, 2 digits are allowed")
@@ -62,19 +58,17 @@ pub(super) fn record(latency: &mut Latency, took: Duration) {
     latency.saturating_record(took.as_nanos() as u64);
 }
 
-/// Scheduling of the sending and the receiving thread of every measurement: SCHED_IDLE, since they spin, and each pinned to a separate CPU
-/// if there are two, since migrations halve the figures.
+/// Scheduling of both threads: SCHED_IDLE, because they spin, and pinned, because migrations halve
+/// the figures.
 pub(super) fn threads() -> [DriverOptions; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     [0, 1].map(|side| DriverOptions { idle_priority: true, cpu: (cpus > 1).then_some(side), idle: Idle::Spin })
 }
 
-/// Converts an I/O error into that of a run which failed while `doing` something.
 pub(super) fn failed(doing: &'static str) -> impl Fn(io::Error) -> RunError {
     move |error| RunError::io(doing, error)
 }
 
-/// First and last arrival, and how many there were.
 #[derive(Default)]
 pub(super) struct Arrivals {
     pub(super) count: u64,
@@ -97,10 +91,7 @@ impl Arrivals {
     }
 }
 
-/// Runs both at once, each in a thread of its own, until both are through. Either sets the flag when it ends.
-///
-/// # Errors
-/// When a thread cannot be started or set up.
+/// Runs both on separate threads until both have ended. Either sets the flag at its end.
 pub(super) fn both<A: Send, B: Send>(
     threads: [DriverOptions; 2],
     first: impl FnOnce(&AtomicBool) -> A + Send,
@@ -121,7 +112,6 @@ pub(super) fn both<A: Send, B: Send>(
     })
 }
 
-/// Waits for a scoped thread; its panic goes on here.
 fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

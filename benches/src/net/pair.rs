@@ -1,4 +1,4 @@
-//! Two namespaces joined by one veth pair, without switches or programs: for `spray send` and `spray recv`.
+//! Two namespaces joined by a veth pair, without switches or programs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,25 +8,22 @@ use spray_switch::program::{AttachMode, SteerProgram};
 use spray_switch::sites::{NEW_INTERFACES, quiet};
 use spray_switch::{RunError, prefix};
 
-/// Two namespaces with an interface each, [`Pair::INTERFACE`]. Dropping it removes them.
+/// Two namespaces with the interface [`Pair::INTERFACE`] each. Dropping it removes them.
 #[derive(Debug)]
 pub struct Pair {
     sides: [Namespace; 2],
 }
 
 impl Pair {
-    /// The name of either side's interface.
+    /// Name of either interface.
     pub const INTERFACE: &str = "eth0";
 
-    /// Makes the namespaces and joins them. Needs root.
-    ///
-    /// # Errors
-    /// [`RunError`]; what had been made by then is removed.
+    /// Creates the namespaces. Needs root. On an error what was created is removed.
     pub fn new() -> Result<Self, RunError> {
         Self::with_queues(1)
     }
 
-    /// As [`new`](Self::new), with interfaces of so many queues.
+    /// As [`new`](Self::new), with `queues` queues per interface.
     pub fn with_queues(queues: u32) -> Result<Self, RunError> {
         let prefix = prefix();
         let make = |side: usize| {
@@ -52,7 +49,7 @@ impl Pair {
         Ok(Self { sides })
     }
 
-    /// The address of a side, 0 or 1.
+    /// Returns the address of a side, 0 or 1.
     pub fn address(side: usize, v6: bool) -> IpAddr {
         match v6 {
             false => Ipv4Addr::new(10, 0, 0, side as u8 + 1).into(),
@@ -64,7 +61,7 @@ impl Pair {
         [0x02, 0x53, 0x50, 0, 0, side as u8 + 1]
     }
 
-    /// Loads the steering program and puts it on a side's interface; dropping it takes it off. Also says how it sits there.
+    /// Attaches the steering program to a side's interface until it is dropped.
     pub(super) fn steer(&self, side: usize) -> Result<(SteerProgram, AttachMode), RunError> {
         let index =
             links::in_namespace(&self.sides[side], async |handle| links::index(&handle, Self::INTERFACE).await)?;
@@ -74,7 +71,7 @@ impl Pair {
         Ok((program, mode))
     }
 
-    /// Runs `work` on this thread inside a side's namespace; a process that it starts stays there.
+    /// Runs `work` on this thread in a side's namespace, which processes that it starts inherit.
     pub fn run_in<T>(&self, side: usize, work: impl FnOnce() -> T) -> Result<T, RunError> {
         self.sides[side].run(work)
     }

@@ -1,4 +1,4 @@
-//! What the hosts' threads do with their endpoints.
+//! The endpoints on the threads of a measurement.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,10 @@ use spray_nic::{EndpointEvent, Peer, Time};
 use super::measure::{Arrivals, Latency, REQUEST_BYTES, latency, now, record};
 use spray_testbed::{HostEndpoint, RTO_PS};
 
-/// The messages that make load, and how many of them wait.
 pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 const QUEUED_MESSAGES: usize = 8;
 
-/// Sends messages, a few waiting at any time, for `duration`; then waits for what is under way.
+/// Sends messages for `duration`; then waits for their delivery.
 pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -> (XskDevice, u64) {
     let until = Time::from_ns(duration.as_nanos() as u64);
     let Ok(connection) = endpoint.connect(Time::ZERO, peer, None) else {
@@ -45,7 +44,7 @@ pub(super) fn send(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -
     (endpoint.into_device().into_inner(), queued as u64)
 }
 
-/// Receives messages until told to stop.
+/// Receives messages until `stop`.
 pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevice, Arrivals) {
     let mut arrivals = Arrivals::default();
     spin(&mut endpoint, |endpoint, _| {
@@ -59,7 +58,7 @@ pub(super) fn receive(mut endpoint: HostEndpoint, stop: &AtomicBool) -> (XskDevi
     (endpoint.into_device().into_inner(), arrivals)
 }
 
-/// Sends small messages to the peer for `duration`, each after the previous answer, and returns the round-trip times.
+/// Sends small messages, each after the previous answer, and returns the round-trip times.
 pub(super) fn ask(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) -> (XskDevice, Latency) {
     let mut took = latency();
     let until = Time::from_ns(duration.as_nanos() as u64);
@@ -84,14 +83,14 @@ pub(super) fn ask(mut endpoint: HostEndpoint, peer: Peer, duration: Duration) ->
     (endpoint.into_device().into_inner(), took)
 }
 
-/// Sends every small message back, over a connection of its own, until told to stop.
+/// Returns every small message, over a second connection, until `stop`.
 pub(super) fn answer(mut endpoint: HostEndpoint, peer: Peer, stop: &AtomicBool) -> XskDevice {
     let Ok(answers) = endpoint.connect(Time::ZERO, peer, None) else { return endpoint.into_device().into_inner() };
     spin(&mut endpoint, |endpoint, _| {
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Received { data, .. } if data.len() == REQUEST_BYTES => {
-                    // A connection that has failed says so to the asking side by silence.
+                    // If the connection has failed, the missing answer shows it to the other side.
                     let _ = endpoint.send(answers, data);
                 }
                 _ => {}
@@ -102,7 +101,6 @@ pub(super) fn answer(mut endpoint: HostEndpoint, peer: Peer, stop: &AtomicBool) 
     endpoint.into_device().into_inner()
 }
 
-/// Polls one endpoint until `between` breaks off.
 fn spin(endpoint: &mut HostEndpoint, mut between: impl FnMut(&mut HostEndpoint, Time) -> ControlFlow<()>) {
     run(std::slice::from_mut(endpoint), &mut MonotonicClock::new(), Idle::Spin, |endpoints, now| {
         between(&mut endpoints[0], now)

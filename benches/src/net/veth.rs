@@ -1,7 +1,5 @@
-//! What the transport carries over veth and a switch, and what bare frames carry there: `spray bench veth`.
-//!
-//! All in real time: frames bear no virtual time and the switch's queues are faster than the machine, so that only the cost
-//! of each way is measured. Every measurement has one sending and one receiving thread.
+//! Throughput of the transport and of bare frames over veth and a switch: `spray bench veth`. In
+//! real time, with switch queues faster than the machine, so that only CPU cost is measured.
 
 use std::time::Duration;
 
@@ -20,25 +18,25 @@ use super::measure::{Latency, REQUEST_BYTES, Throughput, both, failed, threads};
 use super::pair::Pair;
 use super::transport;
 
-/// Two hosts under two leaves with four spines between them, all in one chassis: three switch hops a frame.
+/// Two hosts under two leaves with four spines, in one chassis: three switch hops per frame.
 const FABRIC: LeafSpine = LeafSpine::uniform([2, 4, 1], RATE_BPS, 1_000_000);
-/// Frames on their way at a time: veth's ring holds 256 and drops what comes on top.
+/// Maximum number of packets in flight: the ring of veth holds 256 and drops further ones.
 const WINDOW_PACKETS: u32 = 192;
-/// Frames of either socket: a window and its ACKs fit, and all of them stay in the CPU's cache.
+/// Frames per socket: enough for a window and its ACKs, and few enough for the CPU's cache.
 const FRAMES: u32 = 512;
-/// One doorbell for several frames, as a NIC's interrupt for several; a small part of the time that a full window takes.
+/// Time to collect frames for one doorbell, as interrupt coalescing; far below that of a window.
 const COALESCE_PS: u64 = 20_000_000;
 
-/// How a connection of ours is set.
+/// Settings of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Packets an ACK.
+    /// Packets per ACK.
     pub ack_every: u32,
-    /// Frames wait up to 20 us for others, as interrupts of a NIC do.
+    /// Whether frames wait up to 20 us for others, as with interrupt coalescing.
     pub coalesces: bool,
 }
 
-/// A fabric of two hosts for measurements.
+/// A fabric with two hosts.
 #[derive(Debug)]
 pub struct VethBench {
     rig: Rig,
@@ -47,10 +45,8 @@ pub struct VethBench {
 }
 
 impl VethBench {
-    /// Sets everything up for packets of `payload_bytes`. Needs root.
-    ///
-    /// # Errors
-    /// [`RunError`]; what had been made by then is removed.
+    /// Sets up the fabric for packets of `payload_bytes`. Needs root. On an error what was
+    /// created is removed.
     pub fn new(payload_bytes: u32) -> Result<Self, RunError> {
         let packet_bytes = payload_bytes + data_header_bytes();
         let network = FABRIC.network();
@@ -68,7 +64,7 @@ impl VethBench {
         Ok(Self { rig, fabric, payload_bytes })
     }
 
-    /// Messages over one connection with REPS, received whole: payload only.
+    /// Measures messages over one REPS connection. Only the payload of complete messages counts.
     pub fn transport(&mut self, transport: Transport, duration: Duration) -> Result<Throughput, RunError> {
         let [sender, receiver] = self.endpoints(transport)?;
         let peer = self.peer(1);
@@ -78,14 +74,14 @@ impl VethBench {
         self.rig.devices = vec![Some(sender), Some(receiver)];
         Ok(Throughput {
             sent,
-            // The first one only started the clock.
+            // The first message only started the clock.
             received: arrivals.count.saturating_sub(1),
             bytes: transport::MESSAGE_BYTES,
             receiving: arrivals.time(),
         })
     }
 
-    /// Round trips of small messages over two connections with REPS, one each way.
+    /// Measures round trips of small messages over two REPS connections, one per direction.
     pub fn transport_latency(&mut self, transport: Transport, duration: Duration) -> Result<Latency, RunError> {
         let [asking, answering] = self.endpoints(transport)?;
         let peers = [1, 0].map(|host| self.peer(host));
@@ -96,7 +92,7 @@ impl VethBench {
         Ok(took)
     }
 
-    /// Frames of the transport's size over the same path, by the same sockets, without a transport.
+    /// Measures frames of the transport's size over the same path and sockets.
     pub fn bare(&mut self, duration: Duration) -> Result<Throughput, RunError> {
         let [template, _] = self.frames(self.payload_bytes as u16);
         let [sender, receiver] = self.idle_devices()?;
@@ -104,19 +100,18 @@ impl VethBench {
         bare::run(sender, receiver, &config).map_err(failed("sending bare frames"))
     }
 
-    /// Round trips of small messages by such frames.
+    /// Measures round trips of small messages in bare frames.
     pub fn bare_latency(&mut self, duration: Duration) -> Result<Latency, RunError> {
         let frames = self.frames(REQUEST_BYTES as u16);
         bare::exchange(self.idle_devices()?, frames, duration, threads()).map_err(failed("exchanging bare frames"))
     }
 
-    /// A frame each way.
     fn frames(&self, payload_bytes: u16) -> [Vec<u8>; 2] {
         let hosts = &self.fabric.hosts;
         [(0, 1), (1, 0)].map(|(from, to)| data_frame(&hosts[from], &hosts[to], payload_bytes))
     }
 
-    /// Both hosts' devices, after what an earlier measurement left has gone.
+    /// Returns the devices after draining frames of earlier measurements.
     fn idle_devices(&mut self) -> Result<[&mut XskDevice; 2], RunError> {
         self.rig.drain()?;
         match self.rig.devices.as_mut_slice() {
@@ -125,7 +120,6 @@ impl VethBench {
         }
     }
 
-    /// Both hosts' endpoints, after what an earlier measurement left has gone.
     fn endpoints(&mut self, transport: Transport) -> Result<[HostEndpoint; 2], RunError> {
         self.rig.drain()?;
         Ok([self.endpoint(0, transport)?, self.endpoint(1, transport)?])
@@ -152,7 +146,7 @@ impl VethBench {
     }
 }
 
-/// Tries an XDP program on a veth pair in namespaces of its own: whether the kernel has it run in the driver.
+/// Attaches an XDP program to a veth pair; returns whether it runs in native mode.
 pub fn probe_veth_xdp() -> Result<bool, RunError> {
     let (_program, mode) = Pair::new()?.steer(0)?;
     Ok(mode == AttachMode::Native)

@@ -12,94 +12,94 @@ use spray_benches::MAX_PAYLOAD_BYTES;
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
+use spray_tools::failure::{Failure, Outcome};
 use spray_tools::metrics::Publish;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
 use crate::lab::runs::Part;
-use crate::lab::settings::Overrides;
+use crate::lab::settings::{self, Overrides};
 pub use crate::lab::sim::args::{Results, Seeds, Sim};
 
-/// Commands that run scenarios and compare what comes out.
 #[derive(Debug, Subcommand)]
 pub enum Experiments {
     #[cfg(feature = "xdp")]
-    /// Runs the demo: ECMP, OPS and REPS on healthy, slow and dead uplinks
+    /// Run the demo: ECMP, OPS and REPS on healthy, slow and dead uplinks
     Demo(Demo),
-    /// Writes a scenario to begin with
+    /// Write a first scenario
     Init(Init),
-    /// Explains a scheme, a setting or a part of the model
+    /// Explain a scheme, a setting or a part of the model
     Explain(Explain),
-    /// Runs a scenario, in the simulator or with real packets
+    /// Run a scenario, in the simulator or with real packets
     ///
-    /// All its balancers, seeds and values of its axes; what is done in --out is not run again.
+    /// Runs all its balancers, seeds and values of its axes, except runs that are done in --out.
     #[command(visible_alias = "sweep")]
     Run(Sweep),
-    /// Simulates a topology and a matrix with the published settings
+    /// Simulate a topology and a traffic matrix with the published settings
     Sim(Box<Sim>),
-    /// Writes the life of chosen flows' packets: docs/captures.md
+    /// Record the life of the packets of selected flows: docs/captures.md
     Trace(Box<Trace>),
     #[cfg(feature = "xdp")]
-    /// Runs a scenario on both engines, and shows them side by side
+    /// Run a scenario on both engines, and show the results side by side
     Compare(Compare),
-    /// Runs a scenario with every balancer, in one table
+    /// Run a scenario with every balancer, and show one table
     CompareBalancers(Run),
-    /// Computes how fast a scenario could be at best, and how far each scheme of switches is from that on the simulator
+    /// Compute the best possible completion time of a scenario, and how far each switch scheme is
+    /// from it in the simulator
     Bound(Bound),
-    /// Runs the papers' figures, and compares their claims with our results
+    /// Run the papers' figures, and compare their claims with our results
     Figures(Figures),
 }
 
-/// Commands about a deployed fabric.
 #[cfg(feature = "xdp")]
 #[derive(Debug, Subcommand)]
 pub enum Deployment {
-    /// Keeps a scenario's fabric running, for any program: docs/deployment.md
+    /// Keep the fabric of a scenario running, for any program: docs/deployment.md
     Up(Up),
-    /// Runs a scenario's switches between NICs of this machine
+    /// Run the switches of a scenario between NICs of this machine
     ///
-    /// Without a scenario it says what is up.
+    /// Without a scenario, lists what is running.
     Switch(Switch),
-    /// Runs a shell, or a command, in a host of a deployed fabric
+    /// Run a shell or a command in a host of a deployed fabric
     Shell(Shell),
-    /// Lists a deployed fabric's links, or has some fail, slow down or recover
+    /// List the links of a deployed fabric, or change their state
     Link(Link),
-    /// Removes a deployed fabric
+    /// Remove a deployed fabric
     Down(Down),
 }
 
-/// Commands about this machine.
 #[derive(Debug, Subcommand)]
 pub enum Upkeep {
     #[cfg(feature = "xdp")]
-    /// Removes what killed runs left: namespaces, links and programs
+    /// Remove what killed runs left: namespaces, links and programs
     Clean,
-    /// Measures the transport or the simulator
+    /// Measure the transport or the simulator
     #[command(subcommand)]
     Bench(Bench),
 }
 
 #[derive(Debug, Args)]
 pub struct Init {
-    /// The file to make, of which none may exist; `-` is standard output
+    /// File to create; must not exist; `-` is standard output
     #[arg(value_name = "SCENARIO.toml", default_value = "scenario.toml")]
     pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// What to explain: a name such as `reps`, `conga` or `queue.mark_min`; `settings`, `results` (files, measures and columns) or `schema` (the JSON
-    /// Schema of scenarios); by default lists all names
+    /// Name to explain, such as `reps`, `conga` or `queue.mark_min`; or `settings`, `results`
+    /// (files, measures and columns) or `schema` (the JSON Schema of scenarios); by default lists
+    /// all names
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The scenario, as `spray init` makes one; `-` is standard input
+    /// Scenario file, as created by `spray init`; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// The engine that runs it
+    /// Engine that runs it
     #[arg(long, value_enum, default_value_t = Engine::Xdp)]
     pub engine: Engine,
     #[command(flatten)]
@@ -116,10 +116,11 @@ pub struct Run {
 pub struct Sweep {
     #[command(flatten)]
     pub run: Run,
-    /// Print the runs and which of them are done in --out, and run nothing
+    /// Print the runs and which of them are done in --out, without running any
     #[arg(long)]
     pub plan: bool,
-    /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
+    /// Run only the I-th of N parts of the runs, to share them among N machines; the same command
+    /// without --part collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "plan")]
     pub part: Option<Part>,
     #[command(flatten)]
@@ -128,52 +129,56 @@ pub struct Sweep {
 
 #[derive(Debug, Args)]
 pub struct Trace {
-    /// The scenario, as `spray init` makes one; `-` is standard input
+    /// Scenario file, as created by `spray init`; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
-    /// The engine that runs it
+    /// Engine that runs it
     #[arg(long, value_enum, default_value_t = Engine::Xdp)]
     pub engine: Engine,
     #[command(flatten)]
     pub overrides: Overrides,
     #[command(flatten)]
     pub seeds: Seeds,
-    /// The flows, by their numbers in the table `flows`: numbers, and ranges with both ends, as in 0..3,7
+    /// Flows, by their numbers in the table `flows`: numbers and inclusive ranges, as in 0..3,7
     #[arg(long, value_name = "A..B", default_value = "0", value_delimiter = ',', value_parser = flows)]
     pub flow: Vec<scenario::Seeds>,
-    /// The file to write: Parquet or lines of JSON; `-` is lines of JSON on standard output
+    /// Output file: Parquet or JSON lines; `-` writes JSON lines to standard output
     #[arg(long, value_name = "FILE.parquet|FILE.jsonl|-")]
     pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Figures {
-    /// Only this one, as in reps/7, or one in a file of the same form; may be repeated. Without it all of them
+    /// Figure to run, as in reps/7, or a file that describes one; may be repeated; by default all
     #[arg(long, value_name = "PAPER/NUMBER|FILE.toml")]
     pub figure: Vec<String>,
-    /// Smaller runs: all figures within ten minutes on two cores
+    /// Run a smaller version: all figures within ten minutes on two cores
     #[arg(long)]
     pub quick: bool,
-    /// Print their names and titles, and run nothing
+    /// List names and titles, without running any
     #[arg(long)]
     pub list: bool,
-    /// Folder for the results, where runs that are done are not made again; by default in ./results/, with the time in its name
+    /// Folder for the results; runs that are done there are not repeated; by default in ./results/,
+    /// with the time in its name
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Run only the I-th of N parts of the runs, so that N machines share them; the same command without it collects the results
+    /// Run only the I-th of N parts of the runs, to share them among N machines; the same command
+    /// without --part collects the results
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with_all = ["list", "markdown"])]
     pub part: Option<Part>,
-    /// Most runs at the same time; by default one for each core
+    /// Maximum number of concurrent runs; by default one per core
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Also write a document with the tables and statements: of the one figure that is named, or of all. A document of all keeps the figures that are not run; smaller runs replace none at full size
+    /// Also write a document with the tables and statements of the named figure, or of all. A
+    /// document of all keeps the figures that are not run; smaller runs do not replace results at
+    /// full size
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct Bound {
-    /// The scenario, as `spray init` makes one; `-` is standard input
+    /// Scenario file, as created by `spray init`; `-` is standard input
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     #[command(flatten)]
@@ -184,8 +189,17 @@ pub struct Bound {
     pub results: Results,
 }
 
+impl Run {
+    /// Reads the scenario with its overrides. Refuses `--threads` with the xdp engine.
+    pub fn document(&self) -> Outcome<scenario::Document> {
+        if self.engine == Engine::Xdp && self.seeds.threads.is_some() {
+            return Err(Failure::refused("`--threads` requires `--engine sim`: the xdp engine runs one at a time"));
+        }
+        settings::load(&self.overrides, &self.scenario)
+    }
+}
+
 impl Engine {
-    /// Its name, as results have it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Xdp => "xdp",
@@ -194,45 +208,46 @@ impl Engine {
     }
 }
 
-/// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
     /// Network namespaces and the XDP switch: real packets
     Xdp,
-    /// The simulator: the same endpoints and switches under virtual time
+    /// The simulator: the same endpoints and switches in virtual time
     Sim,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     #[cfg(feature = "xdp")]
-    /// One REPS connection over veth through the switch, against bare AF_XDP frames
+    /// Compare one REPS connection over veth through the switch with bare AF_XDP frames
     Veth(BenchVeth),
-    /// The simulator: packet-hops a second and memory, for fabrics of growing size
+    /// Measure the simulator: packet-hops per second and memory, for fabrics of growing size
     Sim(BenchSim),
     #[cfg(target_os = "linux")]
-    /// Both ends of a connection over devices in memory: the cost of a packet, in parts, beside the targets
+    /// Measure the cost of a packet at both ends of a connection over in-memory devices
     Transport(BenchTransport),
     #[cfg(feature = "xdp")]
-    /// The switch program: nanoseconds a switch by each scheme and hash, over a program that only redirects
+    /// Measure the switch program: nanoseconds per switch of each scheme and hash, relative to a
+    /// bare redirect
     Switch(BenchSwitch),
 }
 
 #[derive(Debug, Args)]
 pub struct BenchSim {
-    /// Largest fabric: 128, 1024, 8192 or 65536 hosts; the largest needs some 5 GB
+    /// Largest fabric: 128, 1024, 8192 or 65536 hosts; the largest needs about 5 GB
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..=65536))]
     pub hosts: u32,
-    /// The balancer
+    /// Load balancer
     #[arg(long, value_name = "NAME", default_value_t = BalancerKind::Reps, value_parser = balancer)]
     pub balancer: BalancerKind,
-    /// Number of threads, beside one
+    /// Number of threads of the multi-threaded measurement
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
-    /// Another simulator, timed beside this one: a command with `{topology}` for a .topo file and `{matrix}` for a .cm file
+    /// Command of another simulator to time in comparison, with `{topology}` for a .topo file and
+    /// `{matrix}` for a .cm file
     #[arg(long, value_name = "COMMAND")]
     pub reference: Option<String>,
-    /// Number of measurements of each fabric; those of more than 1024 hosts are run once
+    /// Number of measurements per fabric; fabrics of more than 1024 hosts are measured once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
 }
@@ -240,19 +255,19 @@ pub struct BenchSim {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Args)]
 pub struct BenchTransport {
-    /// Payload of a packet
+    /// Payload of a packet, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 3400, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAYLOAD_BYTES)))]
     pub payload: u32,
-    /// Connections that send in turns
+    /// Number of connections, which send in turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub connections: u32,
-    /// Packets for one ACK
+    /// Number of packets per ACK
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub ack_every: u32,
-    /// Packets of each measurement
+    /// Number of packets per measurement
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub packets: u64,
-    /// Number of measurements of each figure
+    /// Number of measurements per figure
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
 }

@@ -1,4 +1,4 @@
-//! `spray bench`: how fast things are, as ratios measured side by side in one run.
+//! `spray bench`: performance, as ratios measured side by side in one run.
 
 mod median;
 mod sim;
@@ -15,10 +15,6 @@ use spray_tools::failure::Outcome;
 
 use crate::lab::args::Bench;
 
-/// Measures what the arguments name.
-///
-/// # Errors
-/// 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
 pub fn bench(arguments: &Bench) -> Outcome {
     match arguments {
         #[cfg(feature = "xdp")]

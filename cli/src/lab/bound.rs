@@ -1,4 +1,4 @@
-//! `spray bound`: the best that a scenario allows, and how far schemes are from it.
+//! `spray bound`: lower bound of a scenario's completion time, and the excess of switch schemes.
 
 use serde::Serialize;
 use serde_json::json;
@@ -16,21 +16,17 @@ use crate::lab::fit;
 use crate::lab::folder;
 use crate::lab::settings;
 
-/// The settings that choose what switches do.
 const SCHEMES: [&str; 4] = ["switch.scheme", "switch.tor", "switch.agg", "switch.core"];
 
-/// Prints the bound, then the completion times of the scenario's balancers over switches with each scheme, or with those that the
+/// Prints the bound, then the completion times with each switch scheme, or with those that the
 /// scenario or the command line names.
-///
-/// # Errors
-/// 2 when the scenario does not allow it; 1 when a run failed, 130 after Ctrl-C.
 pub fn bound(arguments: &args::Bound) -> Outcome {
     let mut document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
     let names: Vec<&str> = Scheme::anywhere().map(Scheme::name).collect();
     let all = (SCHEMES[0], json!(names).to_string());
     let all = (!SCHEMES.iter().any(|path| document.is_assigned(path))).then_some(all);
-    // The bound is the time of the last acknowledgement.
+    // The bound ends with the last acknowledgement.
     for (path, value) in [("simulation.fct_end", "acked".to_string())].into_iter().chain(all) {
         document.assign(path, &value, "spray bound").map_err(Failure::refused)?;
     }
@@ -63,20 +59,19 @@ pub fn bound(arguments: &args::Bound) -> Outcome {
     }))
 }
 
-/// The runs of a balancer over switches with a scheme.
 #[derive(Serialize)]
 struct Row {
     switch: String,
     balancer: &'static str,
-    /// From the first start to the last acknowledgement, over the seeds.
+    /// Makespan up to the last acknowledgement, over the seeds.
     completion_us: Spread,
-    /// By how much that is above the bound of the same seed.
+    /// Excess over the bound of the same seed.
     above_percent: Spread,
     flows_incomplete: u64,
 }
 
 impl Row {
-    /// The means over `runs`, one a seed; `bounds_us` has the bound of each seed. They are lower bounds where flows are incomplete.
+    /// `bounds_us` has the bound of each seed. Means are lower bounds if flows are incomplete.
     fn new(runs: &[Ended], bounds_us: &[f64], campaign: &Campaign) -> Outcome<Self> {
         let (mut completion_us, mut above_percent, mut flows_incomplete) = (Vec::new(), Vec::new(), 0);
         for ((_, run), bound_us) in runs.iter().zip(bounds_us) {
@@ -111,11 +106,11 @@ impl Row {
 fn about(bound: &Bound) -> String {
     let basis = match bound.basis {
         Basis::Permutation => "a permutation, data and ACKs sharing the links (OFAN appendix B)",
-        Basis::Transmission => "the slowest flow\'s bytes at that rate, and the way there and back",
+        Basis::Transmission => "the bytes of the slowest flow at that rate, plus the round trip",
     };
     format!(
-        "every flow can have {:.3} Gb/s at once, headers included; no more over {}\n\
-         the last ACK comes after {:.3} us at the earliest: {basis}\n",
+        "every flow can have at most {:.3} Gb/s at the same time, headers included; bottleneck: {}\n\
+         the last ACK arrives after {:.3} us at the earliest: {basis}\n",
         bound.rate_bps / 1e9,
         bound.bottleneck,
         bound.completion_ps as f64 / 1e6,

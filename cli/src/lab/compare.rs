@@ -1,4 +1,4 @@
-//! `spray compare`: one scenario on packets and on the simulator.
+//! `spray compare`: one scenario with real packets and in the simulator.
 
 use spray_experiments::results::{self, Summary};
 use spray_experiments::scenario::Scenario;
@@ -13,9 +13,6 @@ use crate::lab::settings;
 use crate::lab::sim::args::Seeds;
 
 /// Runs the scenario on both engines with the same seed and prints every figure side by side.
-///
-/// # Errors
-/// 2 when the machine or the scenario does not allow it, 1 when a run does not complete, 130 after Ctrl-C.
 pub fn compare(arguments: &args::Compare) -> Outcome {
     let document = settings::load(&arguments.overrides, &arguments.scenario)?;
     let scenario = Scenario::read(&document).map_err(Failure::refused)?;
@@ -26,7 +23,7 @@ pub fn compare(arguments: &args::Compare) -> Outcome {
         let ended = Campaign::new(engine, vec![scenario.clone()], &seeds).results(&folder.join(out))?;
         ended.into_iter().map(|(_, run)| run.map(|run| run.summary).map_err(Failure::failed)).collect()
     };
-    // First what the machine may refuse.
+    // Runs the engine first that the machine may not support.
     let emulated = on(Engine::Xdp, "xdp")?;
     let simulated = on(Engine::Sim, "sim")?;
     let all = [emulated.clone(), simulated.clone()].concat();

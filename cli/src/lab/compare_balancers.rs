@@ -1,85 +1,60 @@
 //! `spray compare-balancers`: every balancer under one scenario, on either engine.
 
-use std::path::PathBuf;
-
 use spray_core::path::BalancerKind;
 use spray_experiments::results::Matrix;
 use spray_experiments::scenario::Scenario;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
-use crate::lab::args::{self, Engine};
+use crate::lab::args;
 use crate::lab::campaign::{self, Campaign, Ended};
 use crate::lab::fit;
 use crate::lab::folder;
-use crate::lab::settings;
 
-/// Runs the scenario with all balancers, or with those asked for, and prints a table that compares them. The table shows runs
-/// that failed; the other runs go on.
-///
-/// # Errors
-/// 2 when the machine or the scenario does not allow it, 1 when a run failed or did not complete, 130 after Ctrl-C.
+/// Runs the scenario with all balancers, or with those requested. A failed run is shown in the
+/// table; the others continue.
 pub fn compare_balancers(arguments: &args::Run) -> Outcome {
-    let document = settings::load(&arguments.overrides, &arguments.scenario)?;
+    let document = arguments.document()?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
     if !document.is_assigned("transport.balancer") {
         scenario.transport.balancer = BalancerKind::ALL.to_vec();
-    }
-    if arguments.engine == Engine::Xdp && arguments.seeds.threads.is_some() {
-        return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
     }
     let seeds = arguments.seeds.list_or(&scenario.seeds);
     let extras = arguments.results.extras();
     let campaign = Campaign { seeds, extras, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
     let campaign = campaign.publishing(&arguments.publish)?;
     let out = folder::location(arguments.results.out.as_deref(), "compare-balancers");
-    Comparison { campaign, out }.run()
+    let ended = campaign.results(&out)?;
+    let (own, earlier) = campaign.write_all(&out, &ended)?;
+    let overview = campaign.overview(&out);
+    campaign::report(&out, overview.as_deref(), &own, &campaign.failures(&ended))?;
+    let runs = ended.len();
+    let row = |(job, run): Ended| {
+        (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
+    };
+    let rows: Vec<_> = ended.into_iter().map(row).collect();
+    let bad_runs = rows.iter().cloned().collect::<Matrix>().bad_runs();
+    let earlier = earlier.into_iter().map(|summary| (summary.balancer.clone(), Ok(summary)));
+    let matrix: Matrix = rows.into_iter().chain(earlier).collect();
+    let title = title(&campaign);
+    matrix.write(&out, &title).map_err(Failure::failed)?;
+    fit::tables(&format!("{title}\n\n{}", matrix.text()));
+    say!("results   {}", out.display());
+    say!("table     {} (also .csv, .txt)", out.join("compare-balancers.md").display());
+    overview.iter().for_each(|page| say!("overview  {}", page.display()));
+    match bad_runs {
+        0 => Ok(()),
+        bad => Err(Failure::failed(format!("{bad} of {runs} runs failed or did not complete"))),
+    }
 }
 
-struct Comparison {
-    /// One scenario.
-    campaign: Campaign,
-    out: PathBuf,
-}
-
-impl Comparison {
-    fn run(&self) -> Outcome {
-        let ended = self.campaign.results(&self.out)?;
-        let (own, earlier) = self.campaign.write_all(&self.out, &ended)?;
-        let overview = self.campaign.overview(&self.out);
-        campaign::report(&self.out, overview.as_deref(), &own, &self.campaign.failures(&ended))?;
-        let runs = ended.len();
-        let row = |(job, run): Ended| {
-            (job.balancer.to_string(), run.map(|run| run.summary).map_err(|why| format!("seed {}: {why}", job.seed)))
-        };
-        let rows: Vec<_> = ended.into_iter().map(row).collect();
-        let bad_runs = rows.iter().cloned().collect::<Matrix>().bad_runs();
-        let earlier = earlier.into_iter().map(|summary| (summary.balancer.clone(), Ok(summary)));
-        let matrix: Matrix = rows.into_iter().chain(earlier).collect();
-        let title = self.title();
-        matrix.write(&self.out, &title).map_err(Failure::failed)?;
-        fit::tables(&format!("{title}\n\n{}", matrix.text()));
-        self.say_where();
-        match bad_runs {
-            0 => Ok(()),
-            bad => Err(Failure::failed(format!("{bad} of {runs} runs failed or did not complete"))),
-        }
-    }
-
-    fn title(&self) -> String {
-        let scenario = &self.campaign.scenarios[0];
-        let Scenario { name, condition, transport, .. } = scenario;
-        let (seeds, flows) = (&self.campaign.seeds, scenario.flows(self.campaign.seeds[0]).len());
-        let seeds = match seeds.as_slice() {
-            [seed] => format!("seed {seed}"),
-            seeds => format!("means over {} seeds", seeds.len()),
-        };
-        format!("{name}, {condition}: {flows} flows, {}, {seeds}; * is the best that completed", transport.cc)
-    }
-
-    fn say_where(&self) {
-        say!("results   {}", self.out.display());
-        say!("table     {} (also .csv, .txt)", self.out.join("compare-balancers.md").display());
-        self.campaign.overview(&self.out).iter().for_each(|page| say!("overview  {}", page.display()));
-    }
+fn title(campaign: &Campaign) -> String {
+    let scenario = &campaign.scenarios[0];
+    let Scenario { name, condition, transport, .. } = scenario;
+    let flows = scenario.flows(campaign.seeds[0]).len();
+    let seeds = match campaign.seeds.as_slice() {
+        [seed] => format!("seed {seed}"),
+        seeds => format!("means over {} seeds", seeds.len()),
+    };
+    format!("{name}, {condition}: {flows} flows, {}, {seeds}; * is the best that completed", transport.cc)
 }

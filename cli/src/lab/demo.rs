@@ -10,17 +10,13 @@ use crate::lab::campaign::Campaign;
 use crate::lab::settings::Overrides;
 use crate::lab::sim::args::Seeds;
 
-/// The demo's conditions, all on the same fabric.
 const SCENARIOS: [(&str, &str); 3] = [
     ("demo-healthy.toml", include_str!("../../../tests/scenarios/demo-healthy.toml")),
     ("demo-slow-uplink.toml", include_str!("../../../tests/scenarios/demo-slow-uplink.toml")),
     ("demo-silent-drop.toml", include_str!("../../../tests/scenarios/demo-silent-drop.toml")),
 ];
 
-/// Every balancer under every condition.
-///
-/// # Errors
-/// As [`Campaign::run`]; 2 when the payload file cannot be read.
+/// Runs every balancer under every condition.
 pub fn demo(arguments: &args::Demo) -> Outcome {
     let mut overrides = arguments.overrides.clone();
     if let Some(file) = &arguments.file {
@@ -36,7 +32,6 @@ pub fn demo(arguments: &args::Demo) -> Outcome {
     Campaign { name: "demo".into(), ..campaign }.run(arguments.common.out.as_deref())
 }
 
-/// The demo's conditions with `overrides`.
 fn scenarios(overrides: &Overrides) -> Outcome<Vec<Scenario>> {
     let read = |(file, text): &(&str, &str)| {
         let mut document = Document::parse(Path::new(file), text).map_err(Failure::refused)?;

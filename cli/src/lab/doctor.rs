@@ -1,9 +1,9 @@
-//! What the laboratory adds to `spray doctor`.
+//! Checks that the laboratory adds to `spray doctor`.
 
 use spray_experiments::switch::program::{Checked, VERIFIER_LIMIT, check_programs};
 use spray_tools::doctor::Check;
 
-/// Whether the kernel takes every XDP program that this binary carries, and one on a veth.
+/// Checks whether the kernel accepts every XDP program of this binary, and native XDP on a veth.
 pub fn programs() -> [Check; 2] {
     [judge(&check_programs()), veth_xdp()]
 }
@@ -19,7 +19,7 @@ fn judge(checked: &[Checked]) -> Check {
             log if !log.is_empty() => Check::fail(
                 PROGRAMS,
                 format!("`{program}`: {first}\n{log}"),
-                "the lines above are the kernel's last words: report them with the output of `uname -r`",
+                "the verifier log ends as above: report it with the output of `uname -r`",
             ),
             _ => Check::fail(
                 PROGRAMS,
@@ -31,10 +31,10 @@ fn judge(checked: &[Checked]) -> Check {
     let figure = |checked: &Checked| format!("{} {}", checked.program, checked.verified.as_ref().unwrap_or(&0));
     let figures: Vec<String> = checked.iter().map(figure).collect();
     let figures = figures.join(", ");
-    Check::ok(PROGRAMS, format!("the kernel takes all, instructions verified of {VERIFIER_LIMIT}: {figures}"))
+    Check::ok(PROGRAMS, format!("the kernel accepts all; verified instructions, of {VERIFIER_LIMIT}: {figures}"))
 }
 
-/// The end of what the verifier says, where it names what it minds; without the loader's own lines around it.
+/// Returns the end of the verifier log, which names the error, without the loader's lines.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 8;
     let is_the_loaders = |line: &str| line.starts_with("libbpf: ") || line.starts_with("-- ");
@@ -43,14 +43,13 @@ fn last_lines(log: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
-/// Attaches the steering program to a veth in a namespace of its own.
 fn veth_xdp() -> Check {
     match spray_benches::net::probe_veth_xdp() {
-        Ok(true) => Check::ok("XDP on veth", "native, in network namespaces of our own"),
+        Ok(true) => Check::ok("XDP on veth", "native, in temporary network namespaces"),
         Ok(false) => Check::warn(
             "XDP on veth",
-            "only the slow generic way",
-            "use a kernel whose veth has native XDP (from 4.19 on)",
+            "generic mode only, which is slow",
+            "use a kernel whose veth supports native XDP (4.19 or later)",
         ),
         Err(error) => Check::fail(
             "XDP on veth",
@@ -60,7 +59,6 @@ fn veth_xdp() -> Check {
     }
 }
 
-/// Whether earlier runs left something behind.
 pub fn leftovers() -> Check {
     match spray_experiments::switch::leftovers() {
         left if left.is_empty() => Check::ok("leftovers", "none"),
@@ -97,7 +95,7 @@ mod tests {
         assert_eq!(check.status, Status::Fail);
         assert!(check.found.starts_with("`switch`: ") && check.found.ends_with("line 18\nline 19"), "{}", check.found);
         assert_eq!(check.found.lines().count(), 9);
-        // Without root the loader says much, and the kernel nothing.
+        // Without root the loader logs much, and the kernel nothing.
         let log = "libbpf: prog 'steer': BPF program load failed: -EPERM\n\n-- END PROG LOAD LOG --\n";
         let refused = Checked { program: "steer", verified: Err(ProgramError::Fabric(format!("refused\n{log}"))) };
         let check = judge(&[refused]);

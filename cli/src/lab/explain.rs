@@ -18,10 +18,6 @@ use crate::lab::args;
 
 static SPECS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs/specs");
 
-/// Prints all that has the name, or all names.
-///
-/// # Errors
-/// 2 for a name that nothing has.
 pub fn explain(arguments: &args::Explain) -> Outcome {
     let meanings = Meanings::of::<Settings>();
     let name = match arguments.name.as_deref() {
@@ -45,7 +41,7 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
     if found.is_empty() {
         let all = names(&meanings);
         let near = did_you_mean(name, &all.iter().map(String::as_str).collect::<Vec<_>>());
-        return Err(Failure::refused(format!("nothing is called `{name}`{near}; `spray explain` lists all names")));
+        return Err(Failure::refused(format!("unknown name `{name}`{near}; `spray explain` lists all names")));
     }
     say::object(&found.iter().map(Explained::object).collect::<Vec<_>>())?;
     for (index, one) in found.iter().enumerate() {
@@ -60,17 +56,16 @@ pub fn explain(arguments: &args::Explain) -> Outcome {
 
 const SETTINGS: &str = "# Settings of a scenario
 
-`--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default, the value follows from the rest, as the last column says.
+`--set transport.reps.buffer=4` sets any of these on the command line. Where `\"auto\"` is the default, the value is derived, as the last column describes.
 ";
 
-/// Prints a document in Markdown.
 fn document(text: &str) -> Outcome {
     say::object(&json!({ "text": text }))?;
     say!("{}", text.trim_end());
     Ok(())
 }
 
-/// Prints the JSON Schema of scenarios, with which editors complete and check them.
+/// Prints the JSON Schema of scenarios, for completion and checks in editors.
 fn schema() -> Outcome {
     let schema = file_schema::<Settings>();
     say::object(&schema)?;
@@ -78,18 +73,17 @@ fn schema() -> Outcome {
     Ok(())
 }
 
-/// A thing with a name.
 #[derive(Default)]
 struct Explained {
     name: String,
-    /// What it is, with an article.
+    /// The kind of entry, with an article.
     kind: &'static str,
     about: String,
-    /// How it is asked for, and what it costs: names and values.
+    /// Names and values, such as how to select it.
     facts: Vec<(&'static str, String)>,
-    /// Its settings, by the table that they stand in.
+    /// Settings by table.
     settings: Vec<(String, Vec<Setting>)>,
-    /// The file of its specification, without the suffix.
+    /// File name of the specification, without extension.
     spec: Option<&'static str>,
 }
 
@@ -125,7 +119,7 @@ impl Explained {
     }
 }
 
-/// Long lists of words are shown in full where the setting itself is explained.
+/// Truncates a list of allowed values. The entry of the setting shows it in full.
 fn shortened(allowed: &str) -> String {
     const MOST: usize = 40;
     match allowed.char_indices().nth(MOST) {
@@ -134,13 +128,12 @@ fn shortened(allowed: &str) -> String {
     }
 }
 
-/// A table with its settings.
 fn in_table(table: String, meanings: &Meanings) -> (String, Vec<Setting>) {
     let settings = meanings.settings(&table);
     (table, settings)
 }
 
-/// Balancers, congestion controls and schemes of switches with this name.
+/// Returns balancers, congestion controls and switch schemes with this name.
 fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let host = |name: &str, kind, about: &str, state_bytes: usize, own: &[&str], option: &str| {
         let field = option.trim_start_matches('-');
@@ -165,7 +158,7 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let has_name = |scheme: &Scheme| scheme.name() == name || scheme.alias() == Some(name);
     let switch = Scheme::ALL.into_iter().find(has_name).map(|scheme| Explained {
         name: scheme.name().into(),
-        kind: "a scheme of switches",
+        kind: "a switch scheme",
         about: scheme.about().into(),
         facts: vec![("use", format!("--switch {scheme}, or scheme = \"{scheme}\" in [switch] of a scenario"))],
         settings: Vec::new(),
@@ -174,7 +167,6 @@ fn schemes(name: &str, meanings: &Meanings) -> Vec<Explained> {
     [balancer, cc, switch].into_iter().flatten().collect()
 }
 
-/// A setting or a table of settings.
 fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     let Setting { name: _, unit, default, allowed, meaning } = meanings.setting(path)?;
     let facts = [("unit", unit.to_string()), ("default", default), ("allowed", allowed)];
@@ -188,7 +180,7 @@ fn setting(path: &str, meanings: &Meanings) -> Option<Explained> {
     })
 }
 
-/// Kinds and other words of settings with this name, such as `poisson` and `flap`.
+/// Returns values of settings with this name, such as `poisson` and `flap`.
 fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
     let word = |own: Word| {
         let (table, field) = own.path.rsplit_once('.').unwrap_or(("", &own.path));
@@ -206,7 +198,7 @@ fn words(name: &str, meanings: &Meanings) -> Vec<Explained> {
 
 static README: &str = include_str!("../../../README.md");
 
-/// The glossary: README has it, in a table. A line begins with the word or words, in brackets a short form.
+/// Returns the glossary in the README: terms, with short forms in brackets, and explanations.
 fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let section = README.split("## Glossary").nth(1).unwrap_or_default();
     let rows = section
@@ -216,7 +208,7 @@ fn glossary_rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     rows.filter(|(word, _)| !word.is_empty())
 }
 
-/// The words that a line of the glossary is about: `entropy value (EV)` and `leaf, spine` are two each.
+/// Splits a title: `entropy value (EV)` and `leaf, spine` have two terms each.
 fn glossary_words(title: &'static str) -> impl Iterator<Item = &'static str> {
     title.split([',', '(', ')']).map(str::trim).filter(|word| !word.is_empty())
 }
@@ -239,37 +231,26 @@ fn specification(name: &str) -> Option<Explained> {
 }
 
 fn list(meanings: &Meanings) -> Outcome {
-    let balancers = BalancerKind::ALL.map(|kind| (kind.name(), kind.about()));
-    let ccs = CcKind::ALL.map(|kind| (kind.name(), kind.about()));
-    let switches = Scheme::ALL.map(|scheme| (scheme.name(), scheme.about()));
-    let specs: Vec<(&str, &str)> = spec_names().into_iter().map(|name| (name, spec_title(name))).collect();
-    let about =
-        meanings.top().into_iter().map(|name| (name, meanings.get(name).unwrap_or_default())).collect::<Vec<_>>();
-    let settings: Vec<(&str, &str)> = about.iter().map(|(name, about)| (*name, about.as_str())).collect();
-    let kinds: Vec<Word> = meanings.words().into_iter().filter(|own| own.is_kind).collect();
-    let kinds: Vec<(&str, &str)> = kinds.iter().map(|own| (own.word.as_str(), own.meaning.as_str())).collect();
-    let glossary: Vec<(&str, &str)> = glossary_rows().collect();
-    let groups: [(&str, &[(&str, &str)]); 7] = [
-        ("balancers", &balancers),
-        ("congestion controls", &ccs),
-        ("schemes of switches", &switches),
-        ("settings", &settings),
-        ("kinds of topologies, workloads, failures", &kinds),
-        ("glossary", &glossary),
-        ("specifications", &specs),
+    let pair = |name: &str, about: &str| [name.to_string(), about.to_string()];
+    let top = meanings.top().into_iter().map(|name| pair(name, &meanings.get(name).unwrap_or_default()));
+    let kinds = meanings.words().into_iter().filter(|own| own.is_kind).map(|own| [own.word, own.meaning]);
+    let groups: [(&str, Vec<[String; 2]>); 7] = [
+        ("balancers", BalancerKind::ALL.map(|kind| pair(kind.name(), kind.about())).into()),
+        ("congestion controls", CcKind::ALL.map(|kind| pair(kind.name(), kind.about())).into()),
+        ("schemes of switches", Scheme::ALL.map(|scheme| pair(scheme.name(), scheme.about())).into()),
+        ("settings", top.collect()),
+        ("kinds of topologies, workloads, failures", kinds.collect()),
+        ("glossary", glossary_rows().map(|(word, about)| pair(word, about)).collect()),
+        ("specifications", spec_names().into_iter().map(|name| pair(name, spec_title(name))).collect()),
     ];
+    let mut all = serde_json::Map::new();
     for (title, names) in groups {
         let rows: Vec<Vec<String>> =
-            names.iter().map(|(name, about)| vec![format!("  {name}"), (*about).to_string()]).collect();
+            names.iter().map(|[name, about]| vec![format!("  {name}"), about.clone()]).collect();
         say!("{}", align(&[title, ""], 2, &rows));
+        let names = names.iter().map(|[name, about]| json!({ "name": name, "about": about }));
+        all.insert(title.replace(", ", "_").replace(' ', "_"), names.collect());
     }
-    let object = |names: &[(&str, &str)]| -> Vec<Value> {
-        names.iter().map(|(name, about)| json!({ "name": name, "about": about })).collect()
-    };
-    let all: serde_json::Map<String, Value> = groups
-        .iter()
-        .map(|(title, names)| (title.replace(", ", "_").replace(' ', "_"), object(names).into()))
-        .collect();
     say::object(&all)
 }
 
@@ -285,7 +266,6 @@ fn names(meanings: &Meanings) -> Vec<String> {
     schemes.map(String::from).chain(settings).chain(words).collect()
 }
 
-/// The names of all specifications, in their order.
 fn spec_names() -> Vec<&'static str> {
     let mut names: Vec<_> = SPECS.files().filter_map(|file| file.path().file_stem()?.to_str()).collect();
     names.sort_unstable();

@@ -1,27 +1,23 @@
-//! Tables that are wider than the terminal: they are shown in blocks below each other.
-//!
-//! Each block begins with the table's first columns, those of words, and has as many others as fit. What is no terminal gets lines as long as
-//! they are.
+//! Splits wide tables into blocks with the leading text columns, and the others that fit.
 
 use std::io::stdout;
 
 use spray_tools::say::{manner, print};
 use terminal_size::{Width, terminal_size_of};
 
-/// Prints a result with tables for people, which fit the terminal; nothing where JSON was asked for.
+/// Prints text with tables; nothing with `--json`.
 pub fn tables(text: &str) {
     if !manner().json {
         print(to_terminal(text));
     }
 }
 
-/// `text` with its tables in blocks that fit the terminal, if standard output is one.
 fn to_terminal(text: &str) -> String {
     let width = terminal_size_of(stdout()).map(|(Width(columns), _)| usize::from(columns));
     width.filter(|width| *width > 0).map_or_else(|| text.into(), |width| to_width(text, width))
 }
 
-/// `text` with its tables in blocks of at most so many characters a line. A table has a line of dashes below its header.
+/// Splits tables to `width` characters. A line of dashes follows the header of a table.
 fn to_width(text: &str, width: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -40,7 +36,7 @@ fn to_width(text: &str, width: usize) -> String {
     out.join("\n")
 }
 
-/// Where columns begin and end, by a line of dashes; none by any other line.
+/// Parses a line of dashes as begin and end of columns; empty for any other line.
 fn columns(rule: &str) -> Vec<[usize; 2]> {
     if !rule.starts_with('-') || !rule.chars().all(|c| c == '-' || c == ' ') {
         return Vec::new();
@@ -54,7 +50,6 @@ fn columns(rule: &str) -> Vec<[usize; 2]> {
     rule.split("  ").map(column).collect()
 }
 
-/// Whether there is nothing between the columns.
 fn is_row(line: &str, columns: &[[usize; 2]]) -> bool {
     let chars: Vec<char> = line.chars().collect();
     let is_blank = |[_, end]: &[usize; 2]| chars.iter().skip(*end).take(2).all(|c| *c == ' ');
@@ -68,11 +63,10 @@ fn cell(line: &str, [begin, end]: [usize; 2]) -> String {
 }
 
 fn blocks(rows: &[&str], columns: &[[usize; 2]], width: usize) -> Vec<String> {
-    // Words stand at the left of their column, in all rows.
     let is_words = |column: &&[usize; 2]| rows.iter().all(|row| !cell(row, **column).starts_with(' '));
     let words = columns.iter().take(columns.len() - 1).take_while(is_words).count();
     let taken = |columns: &[[usize; 2]]| columns.iter().map(|[begin, end]| end - begin + 2).sum::<usize>();
-    // Words that leave no room for anything else are not repeated.
+    // Text columns that leave no room for others are not repeated.
     let words = (0..=words).rev().find(|words| taken(&columns[..*words]) <= width / 2).unwrap_or(0);
     let (first, mut rest) = columns.split_at(words);
     let mut out = Vec::new();

@@ -1,5 +1,3 @@
-//! The folder of results.
-
 #[cfg(feature = "xdp")]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,29 +11,27 @@ use spray_tools::failure::Outcome;
 
 pub use crate::folder::make;
 
-/// The folder that the user asked for, otherwise one in `results/` with `name` and the time in its name.
 pub fn location(asked: Option<&Path>, name: &str) -> PathBuf {
     asked.map_or_else(|| Path::new("results").join(format!("{name}-{}", stamp())), Path::to_path_buf)
 }
 
-/// A results folder that this process writes into; others that want to are refused until it ends, however it ends.
+/// A lock on a results folder until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Held {
-    /// The folder itself is locked, which leaves nothing in it.
+    /// A lock on the folder itself, which needs no file in it.
     #[cfg(feature = "xdp")]
     _lock: nix::fcntl::Flock<fs::File>,
 }
 
-/// How a command writes into a results folder.
+/// The part of a results folder that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// All of it.
     All,
-    /// A part of its runs, beside processes that make the others.
+    /// Some of the runs, concurrently with processes that write the others.
     Part,
 }
 
-/// Makes the results folder, and holds it. Who holds all of it removes what killed runs have left: folders whose names end in `.part`.
+/// Creates and locks the results folder. With `Writes::All` also removes leftovers of killed runs.
 #[cfg(feature = "xdp")]
 pub fn hold(folder: &Path, writes: Writes) -> Outcome<Held> {
     use nix::errno::Errno;
@@ -60,13 +56,13 @@ pub fn hold(folder: &Path, writes: Writes) -> Outcome<Held> {
     Ok(Held { _lock: lock })
 }
 
-/// Without the features that the kernel's locks take, a folder is made and not held.
+/// Creates the folder without a lock, which needs the feature `xdp`.
 #[cfg(not(feature = "xdp"))]
 pub fn hold(folder: &Path, _: Writes) -> Outcome<Held> {
     make(folder).map(|()| Held {})
 }
 
-/// Who has locked it, in words. The kernel lists locks as `1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF`: process and file.
+/// Finds the owner in lines such as `1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF`: PID and inode.
 #[cfg(feature = "xdp")]
 fn holder(file: &fs::File) -> String {
     use std::os::unix::fs::MetadataExt;
@@ -83,7 +79,6 @@ fn holder(file: &fs::File) -> String {
     format!("process {pid} (`{}`)", String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " "))
 }
 
-/// Removes what runs that were killed had begun to write.
 #[cfg(feature = "xdp")]
 fn remove_parts(folder: &Path) {
     let is_part = |path: &Path| path.to_string_lossy().ends_with(PART) && path.join("scenario.toml").is_file();
@@ -91,14 +86,14 @@ fn remove_parts(folder: &Path) {
     entries.filter(|path| is_part(path)).for_each(|path| drop(fs::remove_dir_all(path)));
 }
 
-/// The time as `2026-11-20T08:10:36Z`.
-#[expect(clippy::disallowed_methods, reason = "results tell people when they were made")]
+/// Returns the time as `2026-11-20T08:10:36Z`.
+#[expect(clippy::disallowed_methods, reason = "the date of the results")]
 pub fn date() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// The time as `20261120-081036-217`, UTC: with milliseconds, so that two runs that begin within a second have different folders.
-#[expect(clippy::disallowed_methods, reason = "results tell people when they were made")]
+/// Returns the time as `20261120-081036-217`, UTC, unique within a second.
+#[expect(clippy::disallowed_methods, reason = "the date of the results")]
 fn stamp() -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
     now.replace(['-', ':', 'Z'], "").replace(['T', '.'], "-")

@@ -1,4 +1,4 @@
-//! `spray init`: a scenario to begin with.
+//! `spray init`: writes a first scenario.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,9 +13,6 @@ use crate::lab::args;
 const SCENARIO: &str = include_str!("init.toml");
 
 /// Writes the scenario to a new file, or to standard output.
-///
-/// # Errors
-/// 2 when the file exists or cannot be made.
 pub fn init(arguments: &args::Init) -> Outcome {
     let file = &arguments.file;
     if file == Path::new("-") {
@@ -25,7 +22,7 @@ pub fn init(arguments: &args::Init) -> Outcome {
     let shown = file.display();
     let made = OpenOptions::new().write(true).create_new(true).open(file);
     let mut made = made.map_err(|error| {
-        Failure::refused(format!("cannot make {shown}: {error}; allowed: a name that no file has yet"))
+        Failure::refused(format!("cannot create {shown}: {error}; allowed: the name of a new file"))
     })?;
     let written = made.write_all(SCENARIO.as_bytes());
     written.map_err(|error| Failure::failed(format!("cannot write {shown}: {error}")))?;

@@ -1,26 +1,19 @@
-//! `spray run`, also `spray sweep`: a scenario file on either engine, with all its balancers, seeds and values of its axes.
+//! `spray run`, also `spray sweep`: a scenario file with all its balancers, seeds and axes.
 
 use serde_json::json;
 use spray_experiments::scenario::Scenario;
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::say;
 
-use crate::lab::args::{self, Engine};
+use crate::lab::args;
 use crate::lab::campaign::Campaign;
 use crate::lab::folder;
-use crate::lab::settings;
 
-/// Runs a scenario file with the command line's changes.
-///
-/// # Errors
-/// As [`Campaign::run`]; 2 for mistakes in the file. The message names line, column and what is allowed there.
+/// Fails as [`Campaign::run`], and with 2 for mistakes in the file.
 pub fn run(arguments: &args::Sweep) -> Outcome {
     let args::Sweep { run, plan, part, captures } = arguments;
-    let document = settings::load(&run.overrides, &run.scenario)?;
+    let document = run.document()?;
     let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
-    if run.engine == Engine::Xdp && run.seeds.threads.is_some() {
-        return Err(Failure::refused("`--threads` goes with `--engine sim`: the xdp engine runs one at a time"));
-    }
     let captures = Some(captures.clone());
     let extras = run.results.extras();
     let campaign =
@@ -33,7 +26,6 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     }
 }
 
-/// Prints a line per run: its number in the plan, whether it is done, its folder.
 fn print_plan(campaign: &Campaign, out: &std::path::Path) -> Outcome {
     let plan = campaign.plan(out)?;
     for (index, planned) in plan.iter().enumerate() {

@@ -1,7 +1,6 @@
-//! Makes the runs of a command that are not done yet, on several threads, with one line of progress. Results stay: the same command goes on
-//! where it was stopped, and several machines can each make a part.
+//! Executes the open runs of a command on several threads. Completed runs are kept, so that the
+//! command can be resumed, and parts can run on several machines.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -14,47 +13,42 @@ use spray_tools::{info, say};
 
 use crate::lab::show::Show;
 
-/// Runs that a command makes.
 pub struct Runs<'a> {
-    /// The folder that keeps what is done.
     pub out: &'a Path,
-    /// The numbers of those that are open.
+    /// Indices of the runs that are not done.
     open: Vec<usize>,
     all: usize,
-    /// Whether each needs the whole machine, and is ended by the stop flag.
+    /// Whether each run needs the whole machine and polls the stop flag.
     exclusive: bool,
-    /// Shows how far they are.
     pub show: Show,
-    /// Set when the user wants to stop.
     pub stop: Stop,
 }
 
 impl<'a> Runs<'a> {
-    /// Runs with the numbers in `open`, of `all`. The results of the others are in `out` already.
+    /// The results of runs outside of `open` are in `out`.
     pub fn new(out: &'a Path, all: usize, open: Vec<usize>, exclusive: bool) -> Outcome<Self> {
         let show = Show::new(all, all - open.len(), exclusive);
         Ok(Self { out, show, open, all, exclusive, stop: Stop::on_signals()? })
     }
 
-    /// Says how many are done already, if any are.
-    pub fn say_done(out: &Path, all: usize, open: &[usize]) {
+    pub fn print_done(out: &Path, all: usize, open: &[usize]) {
         if open.len() < all {
             info!("spray: {} of {all} runs are done already in {}", all - open.len(), out.display());
         }
     }
 
-    /// Calls `run` with the number of each that is open, `threads` at a time. An error ends what has not begun.
+    /// Calls `run` with the index of each open run. After an error no further run begins.
     pub fn each(&self, threads: usize, run: impl Fn(usize) -> Outcome + Sync) -> Outcome {
         let threads = if self.exclusive { 1 } else { threads };
         let all = || over_cores(self.open.len(), threads, |index| run(self.open[index])).map(drop);
         let outcome = if self.exclusive { all() } else { self.watched(all) };
         match outcome {
-            Err(failure) if failure.is_interrupted() => Err(Failure::interrupted_with(self.kept())),
+            Err(failure) if failure.is_interrupted() => Err(Failure::interrupted_with(self.resume_hint())),
             outcome => outcome,
         }
     }
 
-    /// Does the `work`, and ends the process when the user wants to stop: runs that are written stay.
+    /// Executes `work`, and ends the process when the user interrupts it. Written runs are kept.
     fn watched(&self, work: impl FnOnce() -> Outcome) -> Outcome {
         const EVERY: Duration = Duration::from_millis(50);
         let (end, ended) = mpsc::channel::<()>();
@@ -62,7 +56,7 @@ impl<'a> Runs<'a> {
             let watch = move || {
                 while let Err(mpsc::RecvTimeoutError::Timeout) = ended.recv_timeout(EVERY) {
                     if self.stop.is_set() {
-                        Failure::interrupted_with(self.kept()).exit();
+                        Failure::interrupted_with(self.resume_hint()).exit();
                     }
                 }
             };
@@ -75,27 +69,31 @@ impl<'a> Runs<'a> {
         })
     }
 
-    fn kept(&self) -> Kept<'a> {
-        Kept { done: self.show.done(), all: self.all, out: self.out, exclusive: self.exclusive }
+    fn resume_hint(&self) -> String {
+        let cleaned = if self.exclusive { "no namespace, link or program was left behind; " } else { "" };
+        format!(
+            "{cleaned}{} of {} runs are done and stay in {}; to continue:\n  {}",
+            self.show.done(),
+            self.all,
+            self.out.display(),
+            command_line(self.out)
+        )
     }
 }
 
-/// A part of the runs of a command: its number, from 1, and how many parts there are.
+/// A part of the runs of a command: `number`, from 1, of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which part.
     pub number: usize,
-    /// Of how many.
     pub of: usize,
 }
 
 impl Part {
-    /// Its share of `all` runs: every `of`-th.
     pub fn share<T>(self, all: Vec<T>) -> Vec<T> {
         all.into_iter().skip(self.number - 1).step_by(self.of).collect()
     }
 
-    /// Says how many of its `runs` are done, of `all` that there are.
+    /// Reports that `done` of the `runs` in this part are done, of `all` in total.
     pub fn say(self, out: &Path, done: usize, runs: usize, all: usize) -> Outcome {
         let Self { number, of } = self;
         say!("part {number} of {of}: {done} of its {runs} runs are done, of {all} in all");
@@ -115,30 +113,11 @@ impl std::str::FromStr for Part {
     }
 }
 
-/// What an interrupted command leaves; as text it says how to go on.
-struct Kept<'a> {
-    done: usize,
-    all: usize,
-    out: &'a Path,
-    exclusive: bool,
-}
-
-impl fmt::Display for Kept<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { done, all, out, exclusive } = self;
-        if *exclusive {
-            write!(f, "no namespace, link or program was left behind; ")?;
-        }
-        write!(f, "{done} of {all} runs are done and stay in {}; to go on:\n  {}", out.display(), command_line(out))
-    }
-}
-
-/// The command line of this process.
 pub fn command() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The command line of this process as a shell takes it, with `out` as the folder of results.
+/// Quotes the command line for a shell, with `--out` added if missing.
 fn command_line(out: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let word = |text: &str| match text.chars().all(plain) && !text.is_empty() {

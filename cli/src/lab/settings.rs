@@ -1,4 +1,4 @@
-//! Flags that are short for settings of a scenario. Every command with a scenario has all of them.
+//! Flags that are short forms of scenario settings.
 
 use std::path::Path;
 
@@ -9,10 +9,8 @@ use spray_settings::{MAX_SETTINGS_BYTES, Meanings, read_text};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::settings::{Expand, FILE, Flags, ShortForm, Switch, Value, quoted};
 
-/// The changes that a command line makes in a scenario.
 pub type Overrides = spray_tools::settings::Overrides<OfScenario>;
 
-/// The settings of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct OfScenario;
 
@@ -39,35 +37,35 @@ impl Flags for OfScenario {
         (
             "switch",
             "NAME|TIER=NAME",
-            "How switches choose among ports of equal cost, all or those of a tier: tor (or leaf), agg (or spine), core; may be repeated",
+            "Load balancing of switches among equal-cost ports, for all tiers or one: tor (or leaf), agg (or spine), core; may be repeated",
             switch,
         ),
         (
             "topology",
             "F.topo|COUNTS",
-            "The fabric: a `.topo` file, or counts: leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS, \
-             dragonfly:GROUPSxROUTERSxHOSTSxCABLES, each with @GBPS after it for another rate than 400",
+            "Fabric: a `.topo` file, or counts: leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS, \
+            dragonfly:GROUPSxROUTERSxHOSTSxCABLES, each followed by @GBPS for a rate other than 400",
             topology,
         ),
         (
             "matrix",
             "F.cm|PATTERN",
-            "The flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
+            "Flows: a `.cm` file, or permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
              tornado:BYTES, incast:SENDERS:BYTES",
             matrix,
         ),
         (
             "link-rate",
             "LINK=SHARE",
-            "Reduces links to a share of their rate, as in `leaf0->spine0=50%`; `leaf0-spine0` is both directions, `leaf*->spine0` those of \
-             all leaves, `spine0` all of a switch; may be repeated",
+            "Reduce links to a share of their rate, as in `leaf0->spine0=50%`; `leaf0-spine0` means both directions, `leaf*->spine0` the \
+            links of all leaves, `spine0` all links of a switch; may be repeated",
             link_rate,
         ),
         (
             "fail",
             "LINK@FROM..TO",
-            "Lets links drop every frame silently between two times in us, as in `leaf0-spine1@100..200` or `spine*@100..`; without the \
-             second time for good; may be repeated",
+            "Drop every frame on links silently between two times in us, as in `leaf0-spine1@100..200`, or permanently, as in \
+            `spine*@100..`; may be repeated",
             fail,
         ),
     ];
@@ -77,7 +75,7 @@ impl Flags for OfScenario {
     }
 }
 
-/// The overrides of `--topology` with the value `of` and `--matrix` with the value `flows`.
+/// Returns the overrides of `--topology` and `--matrix`.
 pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
     let mut overrides = Overrides::default();
     for (name, text, expand) in [("topology", of, topology as Expand), ("matrix", flows, matrix)] {
@@ -86,7 +84,6 @@ pub fn fabric(of: &str, flows: &str) -> Outcome<Overrides> {
     Ok(overrides)
 }
 
-/// Reads the file and makes the changes of the command line.
 pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
     let mut document = match file {
         file if file == Path::new("-") => from_stdin(file)?,
@@ -96,7 +93,7 @@ pub fn load(overrides: &Overrides, file: &Path) -> Outcome<Document> {
     Ok(document)
 }
 
-/// A scenario from standard input, called `-`. Relative paths in it start at the working directory.
+/// Relative paths in the scenario start at the working directory.
 fn from_stdin(file: &Path) -> Outcome<Document> {
     let text = read_text(std::io::stdin(), MAX_SETTINGS_BYTES);
     let text = text.map_err(|error| {
@@ -106,7 +103,7 @@ fn from_stdin(file: &Path) -> Outcome<Document> {
 }
 
 const TOPOLOGIES: &str = "a .topo file, leaf-spine:LEAVESxSPINESxHOSTS, fat-tree:PODSxTORSxAGGSxCORESxHOSTS or \
-                          dragonfly:GROUPSxROUTERSxHOSTSxCABLES, with @GBPS after the counts for another rate than 400";
+           dragonfly:GROUPSxROUTERSxHOSTSxCABLES, with @GBPS after the counts for a rate other than 400";
 const PATTERNS: &str = "a .cm file, permutation:BYTES, cross-leaf-permutation:BYTES, cross-pod-permutation:BYTES, all-to-all:BYTES, \
                         tornado:BYTES or \
                         incast:SENDERS:BYTES, with bytes as in 8388608, 8MiB or 2kB";
@@ -162,7 +159,7 @@ fn switch(text: &str) -> Result<Vec<(&'static str, String)>, String> {
         Some(("agg" | "spine", scheme)) => ("switch.agg", scheme),
         Some(("core", scheme)) => ("switch.core", scheme),
         Some((tier, _)) => {
-            return Err(format!("there is no tier `{tier}`; allowed: tor (or leaf), agg (or spine), core"));
+            return Err(format!("unknown tier `{tier}`; allowed: tor (or leaf), agg (or spine), core"));
         }
     };
     Ok(vec![(path, quoted(scheme))])
@@ -175,7 +172,6 @@ fn link_rate(text: &str) -> Result<Vec<(&'static str, String)>, String> {
     Ok(vec![("link_event.+", format!("{{{}, action = \"rate\", factor = {}}}", named(link), quoted(share)))])
 }
 
-/// The setting for a name of links, or of a node.
 fn named(name: &str) -> String {
     let field = if LinkPattern::new(name).is_node() { "node" } else { "link" };
     format!("{field} = {}", quoted(name))

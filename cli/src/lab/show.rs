@@ -1,4 +1,4 @@
-//! The progress of runs.
+//! Progress of runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,15 +8,14 @@ use spray_experiments::engine;
 use spray_tools::info;
 use spray_tools::progress::{Progress, now};
 
-/// Shows progress. If runs go one at a time, it shows how far each is; otherwise it shows each that has ended.
+/// Shows the progress within a run if runs go one at a time, otherwise the completed runs.
 pub struct Show {
     progress: Mutex<Progress>,
     begun: Instant,
-    /// Runs that have ended now, well or not.
     ended: AtomicUsize,
-    /// Runs whose results are written.
+    /// Runs with written results, including those of earlier commands.
     done: AtomicUsize,
-    /// Runs that were done before.
+    /// Runs of earlier commands.
     before: usize,
     jobs: usize,
     live: bool,
@@ -28,17 +27,15 @@ impl Show {
         Self { progress: Mutex::new(Progress::on_stderr()), begun: now(), ended, done, before, jobs, live }
     }
 
-    /// The results of a run are written.
     pub fn count(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many are.
     pub fn done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// `, about 2m left`, if the other runs take as long as those that have ended; empty before the first end and after the last.
+    /// Returns `, about 2m left`, extrapolated from ended runs; empty without ended or open ones.
     fn left(&self) -> String {
         let ended = self.ended.load(Ordering::Relaxed);
         let open = self.jobs.saturating_sub(self.before + ended);
@@ -49,7 +46,7 @@ impl Show {
         format!(", about {} left", humantime::format_duration(Duration::from_secs(seconds.ceil() as u64)))
     }
 
-    /// A run begins; returns what it is called from now on, as in `[3/9] silent uplink, reps`.
+    /// Begins a run; returns its label, as in `[3/9] silent uplink, reps`.
     pub fn begin(&self, number: usize, title: &str) -> String {
         let label = format!("[{}/{}] {title}", number + 1, self.jobs);
         if self.live {
@@ -58,8 +55,8 @@ impl Show {
         label
     }
 
-    /// An engine reports progress of the run called `label`, or progress that belongs to no run.
-    pub fn news(&self, label: &str, news: &engine::Progress) {
+    /// `label` is empty for progress of no run.
+    pub fn on_progress(&self, label: &str, news: &engine::Progress) {
         use engine::Progress as News;
         let colon = if label.is_empty() { "" } else { ": " };
         self.with(|progress| match news {
@@ -78,13 +75,12 @@ impl Show {
         });
     }
 
-    /// A run has ended, with `told` to say of it.
-    pub fn end(&self, title: &str, told: &str) {
+    pub fn end(&self, title: &str, summary: &str) {
         let count = self.before + self.ended.fetch_add(1, Ordering::Relaxed) + 1;
         if self.live {
             return;
         }
-        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {told}{}", self.jobs, self.left())));
+        self.with(|progress| progress.update(|| format!("[{count}/{}] {title}: {summary}{}", self.jobs, self.left())));
     }
 
     fn with(&self, tell: impl FnOnce(&mut Progress)) {

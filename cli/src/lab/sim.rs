@@ -11,10 +11,6 @@ use crate::lab::args::Engine;
 use crate::lab::campaign::Campaign;
 use crate::lab::settings::Overrides;
 
-/// Runs what the arguments describe.
-///
-/// # Errors
-/// 2 for bad input, 1 when a run does not complete.
 pub fn sim(arguments: &Sim) -> Outcome {
     let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
     let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds).publishing(&arguments.publish)?;
@@ -22,7 +18,7 @@ pub fn sim(arguments: &Sim) -> Outcome {
     Campaign { captures, extras: arguments.results.extras(), ..campaign }.run(arguments.results.out.as_deref())
 }
 
-/// The settings of the published simulations with `overrides`, which name the fabric and the flows.
+/// `overrides` must set fabric and flows.
 pub fn published(overrides: &Overrides) -> Outcome<Scenario> {
     Scenario::read(&published_document(overrides)?).map_err(Failure::refused)
 }

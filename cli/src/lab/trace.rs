@@ -1,4 +1,4 @@
-//! `spray trace`: the life of chosen flows' packets in one run.
+//! `spray trace`: the packets of selected flows in one run.
 
 use std::fs;
 use std::path::Path;
@@ -19,18 +19,13 @@ use crate::lab::campaign::{Campaign, Job, ended};
 use crate::lab::engines;
 use crate::lab::settings;
 
-/// The forms of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Parquet,
     Json,
 }
 
-/// Runs the scenario once and writes what became of the flows' packets.
-///
-/// # Errors
-/// 2 for bad input, more than one run, and what the machine does not allow; 1 when the run fails or the file cannot be written; 130 after
-/// Ctrl-C.
+/// Runs the scenario once and writes what happened to the packets of the flows.
 pub fn trace(arguments: &args::Trace) -> Outcome {
     let args::Trace { scenario, engine, overrides, seeds, flow, out } = arguments;
     let form = form(out)?;
@@ -39,7 +34,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     let [Job { balancer, seed, .. }] = campaign.jobs()[..] else {
         let runs = campaign.jobs().len();
         let rule = "choose one with --balancer, --seed and --set";
-        return Err(Failure::refused(format!("{} has {runs} runs, and a trace is of one; {rule}", scenario.display())));
+        return Err(Failure::refused(format!("{} has {runs} runs, a trace needs one; {rule}", scenario.display())));
     };
     let scenario = &campaign.scenarios[0];
     let chosen = Seeds::all(flow);
@@ -55,7 +50,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
         _ => {}
     };
     let machine = engines::engine(*engine, campaign.threads)?;
-    // The simulator has nothing to remove, and ends with the process.
+    // The simulator has nothing to clean up, and ends with the process.
     let stop = if machine.is_exclusive() { Some(Stop::on_signals()?) } else { None };
     let never = AtomicBool::new(false);
     let prepared = machine.prepare(scenario, &mut tell).map_err(ended)?;
@@ -65,7 +60,7 @@ pub fn trace(arguments: &args::Trace) -> Outcome {
     let (_, (rows, left_out)) = watch.lock().finish().map_err(Failure::failed)?;
     write(out, form, &rows)?;
     if left_out > 0 {
-        note!("spray: the trace has the first {} rows; {left_out} more were left out: choose fewer flows", rows.len());
+        note!("spray: the trace has the first {} rows; {left_out} were left out: select fewer flows", rows.len());
     }
     let summary = run.summary();
     incomplete_notes(std::slice::from_ref(&summary)).iter().for_each(|line| note!("spray: {line}"));
@@ -89,7 +84,7 @@ fn form(out: &Path) -> Outcome<Form> {
     };
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(Failure::refused(format!("--out {shown}: there is no folder {}; make it first", folder.display())));
+        return Err(Failure::refused(format!("--out {shown}: no folder {}; create it first", folder.display())));
     }
     Ok(form)
 }

@@ -1,4 +1,4 @@
-//! Bad input ends with exit code 2 and one message that says what, where and what to do.
+//! Bad input ends with exit code 2 and one message with the problem, its position and the remedy.
 
 use spray_test_support::{Folder, text};
 

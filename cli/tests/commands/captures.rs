@@ -24,7 +24,8 @@ impl Run {
         Self { folder, scenario }
     }
 
-    /// Runs it, with or without a capture; returns what it said, its summary and the folder of the one capture.
+    /// Runs it, with or without a capture; returns its output, its summary and the folder of the
+    /// capture.
     fn run(&self, out: &str, rest: &[&str]) -> (String, serde_json::Value) {
         let out = self.folder.join(out);
         let output = spray(&[&["run", &self.scenario, "--engine", "sim", "--out", &out], rest].concat());
@@ -42,7 +43,7 @@ fn only_folder(dir: &Path) -> PathBuf {
     folder
 }
 
-/// What is asked of each frame.
+/// The columns that are compared.
 const FIELDS: [&str; 7] = [
     "frame.comment",
     "frame.time_epoch",
@@ -53,7 +54,7 @@ const FIELDS: [&str; 7] = [
     "spraynic.flags.retransmit",
 ];
 
-/// How often each cause stands in the comments, with that of marks and trims.
+/// Number of occurrences of each cause in the comments, and of marks and trims.
 fn causes(rows: &[Vec<String>]) -> BTreeMap<&str, u64> {
     let mut causes = BTreeMap::new();
     for part in rows.iter().flat_map(|row| row[0].split("; ")).filter(|part| !part.ends_with(" waited")) {
@@ -189,6 +190,6 @@ fn a_trace_is_of_one_run_its_flows_and_a_file() {
     refuse(&["--out", &out, "--balancer", "ops", "--balancer", "reps"], &["has 2 runs", "--balancer"]);
     refuse(&["--out", &out, "--seeds", "1..3"], &["has 3 runs", "--seed"]);
     refuse(&["--out", "t.csv"], &["--out t.csv: allowed: FILE.parquet, FILE.jsonl, or -"]);
-    refuse(&["--out", "/nowhere/t.jsonl"], &["there is no folder /nowhere"]);
+    refuse(&["--out", "/nowhere/t.jsonl"], &["no folder /nowhere"]);
     assert!(!Path::new(&out).exists());
 }

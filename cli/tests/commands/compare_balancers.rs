@@ -121,7 +121,7 @@ fn earlier_runs_are_compared_and_not_judged() {
 #[test]
 fn parameters_and_congestion_control_reach_the_runs() {
     let mean_us = |rest: &[&str]| {
-        // A folder of its own for each: none takes results of other settings.
+        // A separate folder for each, because a folder refuses results of other settings.
         let comparison = Comparison::new(&scenario(""));
         let output = comparison.run(&[&["--balancer", "ops"], rest].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));

@@ -111,7 +111,7 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     assert!(folder.path().join("run/runs.csv").is_file(), "the runs were made all the same");
 }
 
-/// Those of paths on this machine, of which the kernel answers.
+/// Addresses on this machine, for which the kernel answers.
 #[cfg(feature = "xdp")]
 #[test]
 fn paths_have_the_fields_that_the_page_lists() {
@@ -186,7 +186,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
         ("arcane", ["reps: a balancer", "REPS-1"]),
         ("eqds", ["eqds: a congestion control", "pull_bytes"]),
         ("nscc-eqds", ["in [transport.nscc]", "in [transport.eqds]"]),
-        ("conga", ["conga: a scheme of switches", "--switch conga"]),
+        ("conga", ["conga: a switch scheme", "--switch conga"]),
         ("queue.mark_min", ["a setting", "default: \"20 %\""]),
         ("topology", ["leaves", "whole, 1 to 1024"]),
         ("wire", ["a specification", "# "]),

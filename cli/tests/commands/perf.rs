@@ -9,7 +9,7 @@ use spray_test_support::text;
 use super::output::{documented, fields};
 use super::{refused, spray};
 
-/// A server that no test outlives, at an address of its own.
+/// A server that ends with its test, with a separate address.
 struct Server {
     process: Child,
     address: String,

@@ -61,7 +61,7 @@ fn a_scenario_of_the_testbed_runs_on_the_simulator() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(folder.path().join("report.html").is_file());
     if cfg!(feature = "xdp") {
-        refused(&["run", &scenario, "--threads", "2"], &["goes with `--engine sim`"]);
+        refused(&["run", &scenario, "--threads", "2"], &["requires `--engine sim`"]);
     }
 }
 
@@ -119,7 +119,7 @@ fn a_scenario_with_long_queues_is_for_the_simulator() {
     }
 }
 
-/// Five switches in a circle, whose hosts send to the next but one.
+/// Five switches in a ring; hosts send to the switch after the next.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
 fn a_deadlock_of_a_lossless_network_is_told() {

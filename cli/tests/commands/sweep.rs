@@ -81,7 +81,7 @@ fn every_combination_is_run_once_and_collected() {
     let json: serde_json::Value = serde_json::from_str(&sweep.folder.read("out/sweep.json")).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 4 + 2 + 2);
     // Other settings, under other names and under the same.
-    let refusal = ["has results of other settings than this command gives", "allowed: another folder with --out"];
+    let refusal = ["has results of other settings, see its scenario.toml", "allowed: another folder with --out"];
     refused(&sweep.arguments(&out, &["--set", "transport.evs=64", "--seeds", "9"]), &refusal);
     let refusal = ["which would be overwritten; allowed: another folder with --out", "the results of other settings"];
     refused(&sweep.arguments(&out, &["--set", "transport.evs=64"]), &refusal);
@@ -117,7 +117,7 @@ fn a_run_can_be_made_again_from_its_own_folder() {
     let [first, second] =
         ["flows", "ports", "events", "goodput", "queues"].iter().fold(["", ""].map(String::from), |[a, b], table| {
             let read = |out: &str, run: &str| std::fs::read_to_string(format!("{out}/{run}/{table}.csv")).unwrap();
-            // The axis is none of the single run: its column is left out.
+            // A single run has no axis, so its column is omitted.
             let first = read(&out, run).replace(",transport.payload_bytes,", ",").replace(",2,3000,", ",2,");
             [a + &first, b + &read(&again, "leaf0-spine1-at-50-rate-reps-seed2")]
         });
@@ -151,10 +151,13 @@ fn a_signal_keeps_what_is_done_and_tells_how_to_go_on() {
         assert!(done().count() > before, "{said}");
         if signal != "KILL" {
             assert_eq!(output.status.code(), Some(130), "{said}");
-            assert!(said.contains(" of 36 runs are done and stay in ") && said.contains("; to go on:\n  "), "{said}");
+            assert!(
+                said.contains(" of 36 runs are done and stay in ") && said.contains("; to continue:\n  "),
+                "{said}"
+            );
             assert!(said.contains("--set workload.bytes=16MiB --seeds 1..9"), "{said}");
         }
-        // Whatever is there under its own name is whole.
+        // Every file without the suffix of incomplete ones is complete.
         for run in std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()) {
             let is_part = run.to_string_lossy().ends_with(".part");
             assert!(

@@ -1,4 +1,4 @@
-//! The target that `SPRAY_FUZZ_TARGET` names, or else the name of this program, under libFuzzer.
+//! Runs the target in `SPRAY_FUZZ_TARGET` or in the program's name, under libFuzzer.
 #![no_main]
 
 use std::sync::OnceLock;

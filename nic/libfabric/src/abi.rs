@@ -1,7 +1,5 @@
-//! The part of libfabric's C interface that a provider of messages needs, as of version 1.17. Names are those of its headers, which say more.
-//!
-//! Written by hand, so that building takes no package of libfabric's; a test compares sizes and offsets with the headers where they are
-//! installed.
+//! The part of libfabric's C interface that this provider needs, as of version 1.17. Written by
+//! hand, so that the build needs no libfabric package; a test compares it with the headers.
 
 #![allow(non_camel_case_types, reason = "the names of libfabric's headers")]
 #![allow(missing_docs, reason = "libfabric's manual pages describe each structure and field")]
@@ -17,7 +15,7 @@ pub use attributes::*;
 pub use objects::*;
 pub use transfers::*;
 
-/// A peer, by its place in an address vector.
+/// A peer, by its index in an address vector.
 pub type fi_addr_t = u64;
 pub const FI_ADDR_NOTAVAIL: fi_addr_t = u64::MAX;
 
@@ -47,13 +45,13 @@ pub const FI_LOCAL_COMM: u64 = 1 << 51;
 pub const FI_REMOTE_COMM: u64 = 1 << 52;
 pub const FI_SOURCE: u64 = 1 << 57;
 pub const FI_DIRECTED_RECV: u64 = 1 << 59;
-/// Of `fi_ep_bind`.
+/// For `fi_ep_bind`.
 pub const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
-/// Of `fi_trecvmsg`.
+/// For `fi_trecvmsg`.
 pub const FI_CLAIM: u64 = 1 << 59;
-/// Of `fi_trecvmsg`.
+/// For `fi_trecvmsg`.
 pub const FI_DISCARD: u64 = 1 << 58;
-/// Of `fi_av_insert`.
+/// For `fi_av_insert`.
 pub const FI_SYNC_ERR: u64 = 1 << 58;
 
 pub const FI_FORMAT_UNSPEC: u32 = 0;
@@ -81,7 +79,7 @@ pub const FI_ORDER_SAS: u64 = 1 << 8;
 pub const FI_ORDER_RMA_WAR: u64 = 1 << 34;
 pub const FI_EP_UNSPEC: u32 = 0;
 pub const FI_EP_RDM: u32 = 3;
-/// A protocol that libfabric has no number for.
+/// A protocol without a number in libfabric.
 pub const FI_PROTO_SPRAY: u32 = 1 << 31 | 61_440;
 pub const FI_TAG_GENERIC: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
@@ -94,7 +92,7 @@ pub const FI_CLASS_EQ: usize = 13;
 pub const FI_CLASS_CQ: usize = 14;
 pub const FI_CLASS_CNTR: usize = 15;
 
-/// Of `fi_setopt`: the level, and the least room of a receive for several messages.
+/// Arguments of `fi_setopt`: the level, and the minimum free space of a multi-receive buffer.
 pub const FI_OPT_ENDPOINT: i32 = 0;
 pub const FI_OPT_MIN_MULTI_RECV: i32 = 0;
 
@@ -111,7 +109,7 @@ pub const FI_CQ_FORMAT_MSG: u32 = 2;
 pub const FI_CQ_FORMAT_DATA: u32 = 3;
 pub const FI_CQ_FORMAT_TAGGED: u32 = 4;
 
-/// Error numbers that the operating system does not have.
+/// libfabric's error numbers beyond those of the operating system.
 pub const FI_EOTHER: i32 = 256;
 pub const FI_ETOOSMALL: i32 = 257;
 pub const FI_EOPBADSTATE: i32 = 258;

@@ -1,4 +1,4 @@
-//! Addresses as C has them.
+//! Conversion of C socket addresses.
 #![expect(unsafe_code, reason = "the application hands over addresses")]
 
 use std::ffi::c_void;
@@ -7,7 +7,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 use crate::abi::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 use crate::error::Errno;
 
-/// An address, as `sockaddr_in` or `sockaddr_in6`.
 #[derive(Clone, Copy)]
 pub union Sockaddr {
     v4: libc::sockaddr_in,
@@ -15,8 +14,6 @@ pub union Sockaddr {
 }
 
 impl Sockaddr {
-    /// Those of an address.
-    #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         match address {
             SocketAddr::V4(v4) => Self {
@@ -40,14 +37,11 @@ impl Sockaddr {
     }
 }
 
-/// Bytes of a `sockaddr` of that IP version.
-#[must_use]
+/// Size of a `sockaddr` of the IP version.
 pub fn bytes(is_v6: bool) -> usize {
     if is_v6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() }
 }
 
-/// libfabric's name for the format.
-#[must_use]
 pub fn format(is_v6: bool) -> u32 {
     if is_v6 { FI_SOCKADDR_IN6 } else { FI_SOCKADDR_IN }
 }
@@ -55,7 +49,7 @@ pub fn format(is_v6: bool) -> u32 {
 /// Reads an address.
 ///
 /// # Safety
-/// Unless null, there is a `sockaddr` that is as long as its family needs.
+/// Unless null, `from` points to a `sockaddr` of the length of its family.
 pub unsafe fn read(from: *const c_void) -> Result<SocketAddr, Errno> {
     if from.is_null() {
         return Err(Errno::INVALID);
@@ -64,13 +58,13 @@ pub unsafe fn read(from: *const c_void) -> Result<SocketAddr, Errno> {
     let family = unsafe { from.cast::<u16>().read_unaligned() };
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: of this family, it is a `sockaddr_in`.
+            // SAFETY: a `sockaddr` of this family is a `sockaddr_in`.
             let v4 = unsafe { from.cast::<libc::sockaddr_in>().read_unaligned() };
             let address = Ipv4Addr::from_bits(u32::from_be(v4.sin_addr.s_addr));
             Ok((address, u16::from_be(v4.sin_port)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: of this family, it is a `sockaddr_in6`.
+            // SAFETY: a `sockaddr` of this family is a `sockaddr_in6`.
             let v6 = unsafe { from.cast::<libc::sockaddr_in6>().read_unaligned() };
             let (address, port) = (Ipv6Addr::from(v6.sin6_addr.s6_addr), u16::from_be(v6.sin6_port));
             Ok(SocketAddrV6::new(address, port, v6.sin6_flowinfo, v6.sin6_scope_id).into())
@@ -79,19 +73,18 @@ pub unsafe fn read(from: *const c_void) -> Result<SocketAddr, Errno> {
     }
 }
 
-/// Writes as much of an address as there is room for, and how long it is.
-///
-/// # Errors
-/// `FI_ETOOSMALL` when there is not room for all.
+/// Writes the part of an address that fits, and its full length into `room`. Fails with
+/// `FI_ETOOSMALL` if not all of it fits.
 ///
 /// # Safety
-/// `room` is read and written, and as many bytes as it says are written to `to`, unless these are none.
+/// `room`, unless null, is valid for reads and writes, and `to`, unless null, for writes of `*room`
+/// bytes.
 pub unsafe fn write(address: SocketAddr, to: *mut c_void, room: *mut usize) -> Result<(), Errno> {
     if room.is_null() {
         return Err(Errno::INVALID);
     }
     let (from, needed) = (Sockaddr::new(address), bytes(address.is_ipv6()));
-    // SAFETY: no more bytes are written than there is room for, by the contract of this function, nor read than `from` has.
+    // SAFETY: writes at most `*room` bytes, as the caller promises, and reads at most `size_of::<Sockaddr>()`.
     unsafe {
         let fits = room.replace(needed);
         if !to.is_null() {
@@ -101,10 +94,7 @@ pub unsafe fn write(address: SocketAddr, to: *mut c_void, room: *mut usize) -> R
     }
 }
 
-/// Looks a host and a port up; without a host, it is any.
-///
-/// # Errors
-/// When there is none.
+/// Resolves a host and a port. Without a host, returns the unspecified address.
 pub fn look_up(node: Option<&str>, service: Option<&str>) -> Result<SocketAddr, Errno> {
     let port = service.map_or(Ok(spray_nic::Ports::DEFAULT.first()), str::parse).map_err(|_| Errno::NO_DATA)?;
     let Some(node) = node else { return Ok((Ipv4Addr::UNSPECIFIED, port).into()) };

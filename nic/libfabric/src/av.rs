@@ -1,4 +1,4 @@
-//! Address vectors, as the application knows them. Maps and tables are the same: numbers from 0 on.
+//! Address vectors (`fid_av`). Maps and tables work alike: addresses are indices from 0 on.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -10,7 +10,6 @@ use crate::error::Errno;
 use crate::peers::Peers;
 use crate::{address, object};
 
-/// An address vector.
 #[repr(C)]
 pub(crate) struct Av {
     head: fid_av,
@@ -29,16 +28,15 @@ static OPS: fi_ops_av = fi_ops_av {
     av_set: missing,
 };
 
-/// `fi_av_open`.
 pub(crate) unsafe extern "C" fn open(
     _domain: *mut fid_domain,
     attr: *mut fi_av_attr,
     to: *mut *mut fid_av,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the application passes attributes, or null, and a place for the result; an `Av` begins with its head.
+    // SAFETY: the application passes attributes or null, and a place for the result; an `Av` begins with its head.
     call_int(|| unsafe {
-        // Nothing is shared between processes, nor told by events, and there is one receive context.
+        // Shared vectors, events and several receive contexts are not supported.
         if attr.as_ref().is_some_and(|attr| !attr.name.is_null() || attr.flags != 0 || attr.rx_ctx_bits != 0) {
             return Err(Errno::MISSING);
         }
@@ -61,8 +59,8 @@ unsafe extern "C" fn insert(
         }
         let (mut at, mut inserted) = (addresses.cast::<u8>(), 0);
         for number in 0..count {
-            // SAFETY: the application passes its vector, and `count` addresses of the domain's IP version one behind the other, and
-            // places for as many numbers, or null; with `FI_SYNC_ERR`, also for as many errors.
+            // SAFETY: the application passes its vector, `count` consecutive addresses of the domain's IP version, and null or
+            // space for `count` numbers; with `FI_SYNC_ERR`, also for `count` errors.
             unsafe {
                 let read = address::read(at.cast());
                 at = at.wrapping_add(address::bytes(read.is_ok_and(|address| address.is_ipv6())));
@@ -93,7 +91,7 @@ unsafe extern "C" fn insertsvc(
         if flags & !FI_MORE != 0 {
             return Err(Errno::BAD_FLAGS);
         }
-        // SAFETY: the application passes its vector, strings, and a place for a number, or null.
+        // SAFETY: the application passes its vector, strings, and null or space for a number.
         unsafe {
             let node = call::text(node)?.ok_or(Errno::INVALID)?;
             let found = address::look_up(Some(node), call::text(service)?)?;
@@ -122,11 +120,11 @@ unsafe extern "C" fn remove(av: *mut fid_av, numbers: *mut fi_addr_t, count: usi
 }
 
 unsafe extern "C" fn lookup(av: *mut fid_av, number: fi_addr_t, to: *mut c_void, room: *mut usize) -> c_int {
-    // SAFETY: the application passes its vector, and room for as many bytes as it says.
+    // SAFETY: the application passes its vector, and space for `*room` bytes.
     call_int(|| unsafe {
         let peer = call::object::<Av>(av)?.peers.get(number).ok_or(Errno::INVALID)?;
         match address::write(peer, to, room) {
-            // Here, a cut address is no error.
+            // For this call a truncated address is not an error.
             Ok(()) | Err(Errno(FI_ETOOSMALL)) => Ok(0),
             Err(error) => Err(error),
         }
@@ -139,7 +137,7 @@ unsafe extern "C" fn straddr(
     to: *mut c_char,
     room: *mut usize,
 ) -> *const c_char {
-    // SAFETY: the application passes an address, and room for as many bytes as it says.
+    // SAFETY: the application passes an address, and space for `*room` bytes.
     unsafe {
         if let (Ok(address), false) = (address::read(from), room.is_null()) {
             let text = CString::new(address.to_string()).unwrap_or_default();

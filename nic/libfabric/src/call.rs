@@ -1,4 +1,4 @@
-//! Calls that come from C.
+//! Helpers for calls from C.
 #![expect(unsafe_code, reason = "the application hands over addresses")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::abi::{FI_EOTHER, iovec};
 use crate::error::Errno;
 
-/// Runs what a call asks for. No panic leaves it: who calls knows none.
+/// Returns the value or the negated error. A panic becomes `FI_EOTHER`: it must not unwind into C.
 pub fn call<T: Into<i64>>(work: impl FnOnce() -> Result<T, Errno>) -> isize {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => value.into() as isize,
@@ -21,28 +21,30 @@ pub fn call_int<T: Into<i64>>(work: impl FnOnce() -> Result<T, Errno>) -> c_int 
     call(work) as c_int
 }
 
-/// The value at an address, which may be null.
+/// Returns the value at an address, or an error if it is null.
 ///
 /// # Safety
-/// Unless null, it is that of a `T`, which is not changed and does not end for as long as the application's call takes.
+/// Unless null, the address is that of a `T`, which is neither changed nor freed during the
+/// application's call.
 pub unsafe fn at<'a, T>(address: *const T) -> Result<&'a T, Errno> {
     // SAFETY: as the caller promises.
     unsafe { address.as_ref() }.ok_or(Errno::INVALID)
 }
 
-/// The object that begins with what the application has the address of.
+/// Returns the object with the given head.
 ///
 /// # Safety
-/// Unless null, `open` has made that address of a `T`, and the application has not closed it.
+/// Unless null, the address was returned by `open` for a `T`, and the application has not closed
+/// it.
 pub unsafe fn object<'a, T>(address: *mut impl Sized) -> Result<&'a T, Errno> {
-    // SAFETY: as the caller promises; an object is only ever read once it is opened.
+    // SAFETY: as the caller promises; an opened object is only read.
     unsafe { at(address.cast_const().cast()) }
 }
 
-/// Hands an object to the application, which knows its beginning.
+/// Moves an object to the heap and returns the address of its head to the application.
 ///
 /// # Safety
-/// `T` begins with a `B`, and `to`, unless null, may be written to.
+/// `T` begins with a `B`, and `to`, unless null, is valid for writes.
 pub unsafe fn open<T, B>(object: T, to: *mut *mut B) -> Result<c_int, Errno> {
     if to.is_null() {
         return Err(Errno::INVALID);
@@ -55,19 +57,19 @@ pub unsafe fn open<T, B>(object: T, to: *mut *mut B) -> Result<c_int, Errno> {
 /// Takes an object back, to be dropped.
 ///
 /// # Safety
-/// As for [`object`]; the application does not use it again.
+/// As for [`object`], and the application does not use it again.
 pub unsafe fn close<T>(address: *mut impl Sized) -> Result<Box<T>, Errno> {
     if address.is_null() {
         return Err(Errno::INVALID);
     }
-    // SAFETY: `open` made the address out of a box of a `T`, and nobody uses it again, as the caller promises.
+    // SAFETY: `open` created the address from a box of a `T`, and it is not used again, as the caller promises.
     Ok(unsafe { Box::from_raw(address.cast()) })
 }
 
-/// The elements at an address; none where there are to be none.
+/// Returns the elements at an address; empty if `count` is 0.
 ///
 /// # Safety
-/// Unless null, there are `count` of them, which are not changed for as long as the application's call takes.
+/// Unless null, there are `count` elements, which do not change during the application's call.
 pub unsafe fn slice<'a, T>(address: *const T, count: usize) -> Result<&'a [T], Errno> {
     match (address.is_null(), count) {
         (_, 0) => Ok(&[]),
@@ -77,15 +79,15 @@ pub unsafe fn slice<'a, T>(address: *const T, count: usize) -> Result<&'a [T], E
     }
 }
 
-/// Memory that is in one piece.
 pub fn piece(at: *const c_void, bytes: usize) -> iovec {
     iovec { iov_base: at.cast_mut(), iov_len: bytes }
 }
 
-/// The text at an address; `None` at null.
+/// Returns the text at an address, or `None` if it is null.
 ///
 /// # Safety
-/// Unless null, a string ends there with a zero, and is not changed for as long as the application's call takes.
+/// Unless null, the address is that of a C string, which does not change during the application's
+/// call.
 pub unsafe fn text<'a>(address: *const c_char) -> Result<Option<&'a str>, Errno> {
     if address.is_null() {
         return Ok(None);
@@ -94,15 +96,15 @@ pub unsafe fn text<'a>(address: *const c_char) -> Result<Option<&'a str>, Errno>
     unsafe { CStr::from_ptr(address) }.to_str().map(Some).map_err(|_| Errno::INVALID)
 }
 
-/// Copies as much of a text as there is room for, with its end.
+/// Copies the part of a text that fits, with a terminating zero.
 ///
 /// # Safety
-/// Unless null, `room` bytes may be written at `to`.
+/// Unless null, `to` is valid for writes of `room` bytes.
 pub unsafe fn put_text(text: &CStr, to: *mut c_char, room: usize) {
     let bytes = text.to_bytes();
     let Some(most) = room.checked_sub(1).filter(|_| !to.is_null()) else { return };
     let copied = bytes.len().min(most);
-    // SAFETY: `copied` and one more are no more than `room`, which may be written, as the caller promises.
+    // SAFETY: `copied + 1` is at most `room`, which may be written, as the caller promises.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), to, copied);
         to.add(copied).write(0);

@@ -1,4 +1,4 @@
-//! Counters, as the application knows them.
+//! Counters (`fid_cntr`).
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
@@ -15,7 +15,6 @@ use crate::queue::Count;
 use crate::shared::Domain;
 use crate::{object, shared};
 
-/// A counter.
 #[repr(C)]
 pub(crate) struct Counter {
     head: fid_cntr,
@@ -26,14 +25,13 @@ pub(crate) struct Counter {
 static FID: fi_ops = object::plain_ops::<Counter>();
 static OPS: fi_ops_cntr = fi_ops_cntr { size: size_of::<fi_ops_cntr>(), read, readerr, add, set, wait, adderr, seterr };
 
-/// `fi_cntr_open`.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cntr_attr,
     to: *mut *mut fid_cntr,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the application passes its domain, attributes, or null, and a place for the result; a `Counter` begins with its head.
+    // SAFETY: the application passes its domain, attributes or null, and a place for the result; a `Counter` begins with its head.
     call_int(|| unsafe {
         if attr.as_ref().is_some_and(|attr| attr.events != 0 || !object::can_wait(attr.wait_obj)) {
             return Err(Errno::MISSING);
@@ -64,10 +62,10 @@ impl Counter {
     }
 }
 
-/// Does something with a counter.
+/// Calls `work` with a counter.
 ///
 /// # Safety
-/// `open` has made it, and the application has not closed it.
+/// `counter` was returned by `open`, and the application has not closed it.
 unsafe fn with(counter: *mut fid_cntr, work: impl FnOnce(&Counter)) -> c_int {
     // SAFETY: as the caller promises.
     call_int(|| unsafe { call::object::<Counter>(counter) }.map(work).map(|()| 0))
@@ -78,7 +76,7 @@ unsafe extern "C" fn read(counter: *mut fid_cntr) -> u64 {
     // SAFETY: the application passes its counter.
     unsafe {
         with(counter, |counter| {
-            // After a panic, the counter stays as it is.
+            // After a panic the counter keeps its value.
             let _ = counter.domain.progress();
             value = counter.count.done.load(Relaxed);
         })

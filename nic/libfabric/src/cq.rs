@@ -1,4 +1,4 @@
-//! Completion queues, as the application knows them. Reading one drives the domain's endpoint.
+//! Completion queues (`fid_cq`). Reading one drives the endpoint of the domain.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
@@ -15,7 +15,6 @@ use crate::queue::{Completion, Queue};
 use crate::shared::Domain;
 use crate::{object, shared};
 
-/// A completion queue.
 #[repr(C)]
 pub(crate) struct Cq {
     head: fid_cq,
@@ -36,14 +35,13 @@ static OPS: fi_ops_cq = fi_ops_cq {
     strerror: object::strerror,
 };
 
-/// `fi_cq_open`.
 pub(crate) unsafe extern "C" fn open(
     domain: *mut fid_domain,
     attr: *mut fi_cq_attr,
     to: *mut *mut fid_cq,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the application passes its domain, attributes, or null, and a place for the result; a `Cq` begins with its head.
+    // SAFETY: the application passes its domain, attributes or null, and a place for the result; a `Cq` begins with its head.
     call_int(|| unsafe {
         let (format, wait_obj, size) = attr.as_ref().map_or((0, 0, 0), |attr| (attr.format, attr.wait_obj, attr.size));
         let entry_bytes = match format {
@@ -67,12 +65,13 @@ impl Cq {
     /// Reads up to `most` completions.
     ///
     /// # Safety
-    /// There is room for so many of the queue's format at `to`, and at `sources`, unless null, for so many numbers.
+    /// `to` has space for `most` completions of the queue's format, and `sources`, unless null, for
+    /// `most` addresses.
     unsafe fn read(&self, to: *mut c_void, most: usize, sources: *mut fi_addr_t) -> Result<usize, Errno> {
         let to = to.cast::<u8>();
         let write = |at: usize, completion: &Completion| {
             let entry = (&raw const completion.entry).cast::<u8>();
-            // SAFETY: `at` is less than `most`, so that there is room as the caller promises; an entry is as long as the longest format.
+            // SAFETY: `at` is less than `most`, so there is space as the caller promises; an entry has the length of the longest format.
             unsafe {
                 std::ptr::copy_nonoverlapping(entry, to.add(at * self.entry_bytes), self.entry_bytes);
                 if !sources.is_null() {
@@ -93,7 +92,7 @@ impl Cq {
         Ok(count)
     }
 
-    /// As [`read`](Self::read), and waits for a completion.
+    /// As [`read`](Self::read), but waits for a completion.
     ///
     /// # Safety
     /// As for [`read`](Self::read).
@@ -122,12 +121,12 @@ impl Cq {
 }
 
 unsafe extern "C" fn read(cq: *mut fid_cq, to: *mut c_void, count: usize) -> isize {
-    // SAFETY: the application passes its queue, and room for so many completions.
+    // SAFETY: the application passes its queue, and space for `count` completions.
     call(|| unsafe { call::object::<Cq>(cq)?.read(to, count, std::ptr::null_mut()) }.map(|read| read as i64))
 }
 
 unsafe extern "C" fn readfrom(cq: *mut fid_cq, to: *mut c_void, count: usize, sources: *mut fi_addr_t) -> isize {
-    // SAFETY: the application passes its queue, and room for so many completions and numbers.
+    // SAFETY: the application passes its queue, and space for `count` completions and addresses.
     call(|| unsafe { call::object::<Cq>(cq)?.read(to, count, sources) }.map(|read| read as i64))
 }
 
@@ -138,7 +137,7 @@ unsafe extern "C" fn sread(
     _condition: *const c_void,
     timeout: c_int,
 ) -> isize {
-    // SAFETY: the application passes its queue, and room for so many completions.
+    // SAFETY: the application passes its queue, and space for `count` completions.
     call(|| unsafe { call::object::<Cq>(cq)?.wait(to, count, std::ptr::null_mut(), timeout) }.map(|read| read as i64))
 }
 
@@ -150,20 +149,20 @@ unsafe extern "C" fn sreadfrom(
     _condition: *const c_void,
     timeout: c_int,
 ) -> isize {
-    // SAFETY: the application passes its queue, and room for so many completions and numbers.
+    // SAFETY: the application passes its queue, and space for `count` completions and addresses.
     call(|| unsafe { call::object::<Cq>(cq)?.wait(to, count, sources, timeout) }.map(|read| read as i64))
 }
 
 unsafe extern "C" fn readerr(cq: *mut fid_cq, to: *mut fi_cq_err_entry, _flags: u64) -> isize {
     call(|| {
-        // SAFETY: the application passes its queue, and room for an entry.
+        // SAFETY: the application passes its queue, and space for an entry.
         let cq = unsafe { call::object::<Cq>(cq)? };
         if to.is_null() {
             return Err(Errno::INVALID);
         }
         let Completion { entry, errno, lost, .. } = cq.queue.read_failed().ok_or(Errno::AGAIN)?;
         let fi_cq_tagged_entry { op_context, flags, len, buf, data, tag } = entry;
-        // SAFETY: as above. Its last fields are the application's, for data that the provider has none of.
+        // SAFETY: as above. The error data belongs to the application; the provider has none.
         unsafe {
             let (err_data, err_data_size) = ((*to).err_data, 0);
             let prov_errno = errno;

@@ -1,4 +1,4 @@
-//! Domains, as the application knows them.
+//! Domains (`fid_domain`).
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
@@ -22,7 +22,6 @@ static OPS: fi_ops_domain = fi_ops_domain {
     rest: [missing; 6],
 };
 
-/// `fi_domain`.
 pub(crate) unsafe extern "C" fn open(
     _fabric: *mut fid_fabric,
     info: *mut fi_info,
@@ -30,7 +29,7 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     call_int(|| {
-        // SAFETY: the application passes a `fi_info` of `getinfo`, and a place for the result; an object begins with its head.
+        // SAFETY: the application passes a `fi_info` from `getinfo`, and a place for the result; an object begins with its head.
         unsafe {
             let info = call::at(info)?;
             let attr = call::at(info.domain_attr)?;

@@ -1,4 +1,4 @@
-//! Endpoints, as the application knows them.
+//! Endpoints (`fid_ep`).
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
@@ -19,16 +19,15 @@ use crate::queue::Count;
 use crate::settings::Settings;
 use crate::shared::Domain;
 use crate::side::Side;
-use crate::{address, object, open as interface, say, shared};
+use crate::{address, log, object, open as interface, shared};
 
-/// An endpoint.
 #[repr(C)]
 pub(crate) struct Ep {
     head: fid_ep,
     pub(crate) domain: Arc<Domain>,
     caps: u64,
     state: Mutex<State>,
-    /// Bytes that a receive for several messages has room for at least, as long as it waits.
+    /// Minimum free space of a multi-receive buffer in bytes; below it the buffer is released.
     least_room: AtomicUsize,
 }
 
@@ -39,7 +38,7 @@ struct State {
     sends: Side,
     receives: Side,
     remotes: Side,
-    /// Once it is enabled.
+    /// Set while the endpoint is enabled.
     progress: Option<Progress>,
 }
 
@@ -48,24 +47,23 @@ static OPS: fi_ops_ep = fi_ops_ep { size: size_of::<fi_ops_ep>(), cancel, getopt
 static CM: fi_ops_cm = fi_ops_cm { size: size_of::<fi_ops_cm>(), setname, getname, rest: [missing; 7] };
 static NOTHING: fi_ops_missing = fi_ops_missing { size: size_of::<fi_ops_missing>(), all: [missing; 16] };
 
-/// [`Ep::least_room`] by default.
+/// Default of [`Ep::least_room`].
 const LEAST_ROOM: usize = 64;
 
-/// The calls that send and receive.
+/// The calls that send and receive. A trait, because `messages` depends on this module.
 pub(crate) trait Calls {
     const MSG: &'static fi_ops_msg;
     const TAGGED: &'static fi_ops_tagged;
     const RMA: &'static fi_ops_rma;
 }
 
-/// `fi_endpoint`, of one with these calls.
 pub(crate) unsafe extern "C" fn open<C: Calls>(
     domain: *mut fid_domain,
     info: *mut fi_info,
     to: *mut *mut fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the application passes its domain, a `fi_info` of `getinfo`, and a place for the result; an `Ep` begins with its head.
+    // SAFETY: the application passes its domain, a `fi_info` from `getinfo`, and a place for the result; an `Ep` begins with its head.
     call_int(|| unsafe {
         let info = call::at(info)?;
         let side = |flags| Side { flags, ..Side::default() };
@@ -93,11 +91,11 @@ pub(crate) unsafe extern "C" fn open<C: Calls>(
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     call_int(|| {
-        // SAFETY: the application closes what `open` made.
+        // SAFETY: the application closes what `open` returned.
         let ep = unsafe { call::close::<Ep>(fid)? };
         if let Some(progress) = ep.state()?.progress.take() {
             drop(progress);
-            // Its place is free, and others see none, before it lingers.
+            // Frees the place of the engine before it lingers.
             let engine = ep.domain.engine()?.take();
             engine.into_iter().for_each(Engine::close);
         }
@@ -106,7 +104,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 }
 
 unsafe extern "C" fn bind(fid: *mut fid, bound: *mut fid, flags: u64) -> c_int {
-    // SAFETY: the application passes its endpoint, and another of its objects, which `fclass` says the kind of.
+    // SAFETY: the application passes its endpoint, and another of its objects, with its kind in `fclass`.
     call_int(|| unsafe {
         let ep = call::object::<Ep>(fid)?;
         let mut state = ep.state()?;
@@ -144,9 +142,8 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, _argument: *mut c_vo
 }
 
 impl State {
-    /// Has a counter count what flags name.
     fn count(&mut self, flags: u64, count: &Arc<Count>) -> Result<(), Errno> {
-        // What peers do to memory is counted by nobody.
+        // Accesses by peers are not counted.
         if flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) != 0 {
             return Err(Errno::MISSING);
         }
@@ -159,7 +156,6 @@ impl State {
         }
     }
 
-    /// Does something with the sides that flags name.
     fn each(&mut self, flags: u64, work: impl Fn(&mut Side)) -> Result<(), Errno> {
         if flags & !(FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_SEND | FI_RECV) == 0 {
             return Err(Errno::BAD_FLAGS);
@@ -173,7 +169,6 @@ impl State {
 }
 
 impl Ep {
-    /// Bytes that a receive for several messages has room for at least, as long as it waits.
     pub(crate) fn least_room(&self) -> usize {
         self.least_room.load(Ordering::Relaxed)
     }
@@ -186,30 +181,29 @@ impl Ep {
         if Arc::ptr_eq(&self.domain, other) { Ok(()) } else { Err(Errno::INVALID) }
     }
 
-    /// Takes the interface over.
     fn enable(&self) -> Result<(), Errno> {
         let mut state = self.state()?;
         if state.progress.is_some() {
             return Err(Errno::BAD_STATE);
         }
-        let tells = |side: &Side| side.queue.is_some() || side.count.is_some();
-        if !tells(&state.sends) || !tells(&state.receives) {
+        let is_bound = |side: &Side| side.queue.is_some() || side.count.is_some();
+        if !is_bound(&state.sends) || !is_bound(&state.receives) {
             return Err(Errno(FI_ENOCQ));
         }
         let bindings = Bindings {
             peers: Arc::clone(state.peers.as_ref().ok_or(Errno::BAD_STATE)?),
             sends: state.sends.clone(),
             receives: state.receives.clone(),
-            // Their completions go where those of sends go.
+            // Uses the completion queue of sends.
             remotes: Side { count: state.remotes.count.clone(), ..state.sends.clone() },
             regions: Arc::clone(&self.domain.regions),
-            tells_source: self.caps & FI_SOURCE != 0,
+            reports_source: self.caps & FI_SOURCE != 0,
             is_directed: self.caps & FI_DIRECTED_RECV != 0,
             context: self.head.fid.context.addr(),
         };
         let mut engine = self.domain.engine()?;
         if engine.is_some() {
-            say::warn(format!("{} has an endpoint already; it takes one", self.domain.interface));
+            log::warn(format!("{} has an endpoint already; it takes one", self.domain.interface));
             return Err(Errno(libc::EBUSY));
         }
         let opened = interface::open(&self.domain.interface, self.domain.address, &Settings::read()?, bindings)?;
@@ -221,7 +215,7 @@ impl Ep {
 }
 
 unsafe extern "C" fn getname(fid: *mut fid, to: *mut c_void, room: *mut usize) -> c_int {
-    // SAFETY: the application passes its endpoint, and room for as many bytes as it says.
+    // SAFETY: the application passes its endpoint, and space for `*room` bytes.
     call_int(|| unsafe {
         let ep = call::object::<Ep>(fid)?;
         let own = SocketAddr::new(ep.domain.address, ep.state()?.port);
@@ -229,7 +223,7 @@ unsafe extern "C" fn getname(fid: *mut fid, to: *mut c_void, room: *mut usize) -
     })
 }
 
-/// Only the port may be another.
+/// Only the port may differ.
 unsafe extern "C" fn setname(fid: *mut fid, from: *mut c_void, _len: usize) -> c_int {
     // SAFETY: the application passes its endpoint and an address.
     call_int(|| unsafe {
@@ -251,7 +245,7 @@ unsafe extern "C" fn cancel(fid: *mut fid, context: *mut c_void) -> isize {
     })
 }
 
-/// The option that there is: [`Ep::least_room`].
+/// Accepts only the option for [`Ep::least_room`].
 fn check_option(level: c_int, name: c_int, len: usize) -> Result<(), Errno> {
     match (level, name) {
         (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) if len >= size_of::<usize>() => Ok(()),
@@ -261,7 +255,7 @@ fn check_option(level: c_int, name: c_int, len: usize) -> Result<(), Errno> {
 }
 
 unsafe extern "C" fn getopt(fid: *mut fid, level: c_int, name: c_int, to: *mut c_void, room: *mut usize) -> c_int {
-    // SAFETY: the application passes its endpoint, and room for as many bytes as it says.
+    // SAFETY: the application passes its endpoint, and space for `*room` bytes.
     call_int(|| unsafe {
         let ep = call::object::<Ep>(fid)?;
         check_option(level, name, *call::at(room)?)?;
@@ -272,7 +266,7 @@ unsafe extern "C" fn getopt(fid: *mut fid, level: c_int, name: c_int, to: *mut c
 }
 
 unsafe extern "C" fn setopt(fid: *mut fid, level: c_int, name: c_int, from: *const c_void, len: usize) -> c_int {
-    // SAFETY: the application passes its endpoint, and as many bytes as it says.
+    // SAFETY: the application passes its endpoint, and `len` bytes.
     call_int(|| unsafe {
         let ep = call::object::<Ep>(fid)?;
         check_option(level, name, len)?;

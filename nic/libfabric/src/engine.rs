@@ -1,24 +1,25 @@
-//! An endpoint: what is sent and received through one interface. It knows nothing of libfabric's objects.
+//! The data path of an endpoint, independent of libfabric's objects.
 //!
 //! | file | content |
 //! |---|---|
-//! | `header` | what stands before each message |
-//! | `order` | messages of one peer, in order |
-//! | `matching` | which message goes into which receive |
-//! | `buffers` | the application's memory |
-//! | `sending`, `receiving` | connections of this side, and of others |
-//! | `bindings` | what the endpoint was bound to |
-//! | `remote`, `requests`, `memory` | reads and writes of peers' memory: as messages, those under way, what the engine does |
-//! | `ways` | where frames go |
+//! | `header` | header of each message |
+//! | `order` | reordering of the messages of a peer |
+//! | `matching` | matching of messages and receives |
+//! | `buffers` | memory of the application |
+//! | `sending`, `receiving` | outgoing and incoming connections |
+//! | `bindings` | objects bound to the endpoint |
+//! | `remote`, `requests`, `memory` | RMA: messages, pending operations, execution |
+//! | `next_hop` | next hops of peers |
 //!
-//! Each side sends by connections of its own, and receives by those of others: who sends something first needs no agreement then, and a
-//! connection's numbers are the order of one side's messages.
+//! Each side sends on connections that it opened: no agreement is needed before the first message,
+//! and the message numbers of a connection are the order of one side.
 
 mod bindings;
 pub mod buffers;
 pub mod header;
 pub mod matching;
 mod memory;
+pub mod next_hop;
 mod order;
 mod receiving;
 pub mod remote;
@@ -26,7 +27,6 @@ mod requests;
 pub mod sending;
 #[cfg(test)]
 mod tests;
-pub mod ways;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -43,11 +43,11 @@ pub use self::bindings::{Bindings, source};
 use self::buffers::Buffers;
 use self::header::Header;
 use self::matching::{Arrival, Receive};
+use self::next_hop::NextHops;
 use self::receiving::{Receiving, entry};
 pub use self::requests::Remote;
 use self::requests::Requests;
 use self::sending::{Borrowed, Message, Operation, Sending};
-use self::ways::Ways;
 use crate::abi::{
     FI_ETRUNC, FI_INJECT, FI_INJECT_COMPLETE, FI_MSG, FI_MULTI_RECV, FI_RECV, FI_SEND, FI_TAGGED, fi_addr_t,
     fi_cq_tagged_entry,
@@ -55,62 +55,57 @@ use crate::abi::{
 use crate::error::Errno;
 use crate::queue::Completion;
 
-/// Most receives that wait for messages.
+/// Maximum number of posted receives.
 pub const RECEIVES: usize = 4096;
-/// How long `close` waits for what is sent to be delivered.
+/// Time that `close` waits for sent messages to be delivered.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long `close` still answers a peer that has not heard that its last message arrived: three of the transport's shortest timeouts.
-const LAST_WORDS: Duration = Duration::from_millis(15);
+/// Time that `close` still acknowledges messages of peers: three of the transport's shortest
+/// timeouts.
+const CLOSE_LINGER: Duration = Duration::from_millis(15);
 
-/// A message to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
-    /// To whom.
     pub to: fi_addr_t,
-    /// Its bytes.
     pub buffers: Buffers,
-    /// What stands before them.
     pub header: Header,
-    /// Flags of the operation.
     pub flags: u64,
-    /// What the application calls the operation; `None` for one that is not told of if all goes well.
+    /// The context of the operation; `None` if its success is not reported.
     pub context: Option<usize>,
 }
 
-/// What becomes of a message that was looked at.
+/// What happens to a message after a peek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// It waits for a receive.
-    Waits,
-    /// It waits for the receive of the same context.
-    IsClaimed,
-    /// It is dropped.
-    IsDiscarded,
+pub enum AfterPeek {
+    Keep,
+    /// Reserve it for a receive with the same context.
+    Claim,
+    Discard,
 }
 
-/// An endpoint that is enabled.
+/// The engine of an enabled endpoint.
 #[derive(Debug)]
 pub struct Engine<D> {
     host: Host<D>,
-    ways: Ways,
+    next_hops: NextHops,
     bindings: Bindings,
     sending: Sending,
     receiving: Receiving,
     max_message: usize,
     attended_ns: u64,
-    /// Messages to itself that no receive has got.
+    /// Unreceived messages of the endpoint to itself.
     own_waiting: usize,
-    /// Messages that wait for the receive of one context. As long as they do, their senders have the less room.
+    /// Claimed messages by context. They count against the receive window of their senders.
     claimed: HashMap<usize, Arrival<Option<ConnectionId>>>,
     requests: Requests,
 }
 
 impl<D: Device> Engine<D> {
-    /// An endpoint for messages of up to `max_message` bytes; it is to take [`header::BYTES`] and [`remote::BYTES`] more.
-    pub fn new(host: Host<D>, ways: Ways, bindings: Bindings, max_message: usize) -> Self {
+    /// Creates an engine for messages of up to `max_message` bytes. `host` must accept
+    /// [`header::BYTES`] and [`remote::BYTES`] more.
+    pub fn new(host: Host<D>, next_hops: NextHops, bindings: Bindings, max_message: usize) -> Self {
         Self {
             host,
-            ways,
+            next_hops,
             bindings,
             sending: Sending::default(),
             receiving: Receiving::default(),
@@ -122,10 +117,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Begins to send a message.
-    ///
-    /// # Errors
-    /// [`Errno::AGAIN`] when too many are on their way; others for what can never be sent.
+    /// Starts to send a message. Fails with [`Errno::AGAIN`] when too many are in flight.
     pub fn send(&mut self, send: &Send) -> Result<(), Errno> {
         let side = &self.bindings.sends;
         let (to, own) = self.peer_of(send.to)?;
@@ -139,21 +131,20 @@ impl<D: Device> Engine<D> {
         if to == own {
             return self.send_to_self(send, own, operation);
         }
-        let was_idle = self.sending.send(&mut self.host.endpoint, &self.ways, to, message(send), operation)?;
-        if operation.is_done && operation.is_told {
+        let was_idle = self.sending.send(&mut self.host.endpoint, &self.next_hops, to, message(send), operation)?;
+        if operation.is_done && operation.is_reported {
             self.bindings.sends.done(operation.entry, true);
         }
-        // What goes alone goes at once; what goes with others goes with the next poll, so that the kernel is told of them together.
+        // A single message is sent immediately. Further ones wait for the next poll, to share a
+        // system call.
         if was_idle {
             self.progress(true);
         }
         Ok(())
     }
 
-    /// Begins to receive a message.
-    ///
-    /// # Errors
-    /// [`Errno::AGAIN`] when too many receives wait, or completions.
+    /// Posts a receive. Fails with [`Errno::AGAIN`] when too many receives or completions are
+    /// outstanding.
     pub fn receive(&mut self, receive: Receive) -> Result<(), Errno> {
         if self.receiving.matching.waiting() >= RECEIVES || self.bindings.receives.is_full() {
             return Err(Errno::AGAIN);
@@ -167,14 +158,15 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// The address of a peer, and this side's.
+    /// Returns the address of a peer, and the local one.
     fn peer_of(&self, number: fi_addr_t) -> Result<(IpAddr, IpAddr), Errno> {
         let peer = self.bindings.peers.get(number).ok_or(Errno::INVALID)?.ip();
         let own = self.host.endpoint.config().address;
         if peer.is_ipv4() == own.is_ipv4() { Ok((peer, own)) } else { Err(Errno(libc::EADDRNOTAVAIL)) }
     }
 
-    /// A message of the endpoint's own takes no network: it is copied, and waits for its receive as others do.
+    /// Delivers a message to this endpoint without the network. It is copied, and waits for a
+    /// receive like others.
     fn send_to_self(&mut self, send: &Send, own: IpAddr, operation: Operation) -> Result<(), Errno> {
         if self.own_waiting == sending::MOST {
             return Err(Errno::AGAIN);
@@ -185,33 +177,30 @@ impl<D: Device> Engine<D> {
             complete(&self.bindings, &receive, &arrival);
             self.consume(&arrival);
         }
-        self.bindings.sends.done(operation.entry, operation.is_told);
+        self.bindings.sends.done(operation.entry, operation.is_reported);
         Ok(())
     }
 
-    /// Tells of the message that a receive would get, or that there is none.
-    pub fn peek(&mut self, receive: &Receive, then: Then) {
+    /// Reports the message that a receive would get, or its absence.
+    pub fn peek(&mut self, receive: &Receive, then: AfterPeek) {
         self.progress(true);
         let bindings = &self.bindings;
         let Some(arrival) = self.receiving.matching.peek(receive) else {
             return bindings.receives.failed(unmatched(receive), Errno(libc::ENOMSG));
         };
-        bindings.receives.done(told(bindings, receive, arrival), true);
-        if then == Then::Waits {
+        bindings.receives.done(completion(bindings, receive, arrival), true);
+        if then == AfterPeek::Keep {
             return;
         }
         let taken = self.receiving.matching.take(receive);
         let dropped = match taken {
-            Some(arrival) if then == Then::IsClaimed => self.claimed.insert(receive.context, arrival),
+            Some(arrival) if then == AfterPeek::Claim => self.claimed.insert(receive.context, arrival),
             other => other,
         };
         dropped.into_iter().for_each(|arrival| self.consume(&arrival));
     }
 
-    /// Receives the message that was claimed by this context.
-    ///
-    /// # Errors
-    /// When there is none.
+    /// Receives the message that was claimed with this context.
     pub fn receive_claimed(&mut self, receive: &Receive) -> Result<(), Errno> {
         let arrival = self.claimed.remove(&receive.context).ok_or(Errno(libc::ENOMSG))?;
         complete(&self.bindings, receive, &arrival);
@@ -219,26 +208,23 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Drops the message that was claimed by this context.
-    ///
-    /// # Errors
-    /// When there is none.
+    /// Drops the message that was claimed with this context.
     pub fn discard_claimed(&mut self, receive: &Receive) -> Result<(), Errno> {
         let arrival = self.claimed.remove(&receive.context).ok_or(Errno(libc::ENOMSG))?;
-        self.bindings.receives.done(told(&self.bindings, receive, &arrival), receive.is_told);
+        self.bindings.receives.done(completion(&self.bindings, receive, &arrival), receive.is_reported);
         self.consume(&arrival);
         Ok(())
     }
 
-    /// Ends the oldest receive of that context. Returns whether there was one.
+    /// Cancels the oldest receive with this context. Returns whether there was one.
     pub fn cancel(&mut self, context: usize) -> bool {
         let Some(receive) = self.receiving.matching.cancel(context) else { return false };
         self.bindings.receives.failed(unmatched(&receive), Errno(libc::ECANCELED));
         true
     }
 
-    /// Handles what has arrived, and sends what may go. `attended`: the application itself has called. Returns after how many nanoseconds
-    /// at most it wants to be called again.
+    /// Handles received frames, and sends what is allowed. `attended` marks a call of the
+    /// application. Returns the time in nanoseconds after which to call again at the latest.
     pub fn progress(&mut self, attended: bool) -> u64 {
         if attended {
             self.attended_ns = monotonic_ns();
@@ -249,32 +235,32 @@ impl<D: Device> Engine<D> {
             self.on_event(event);
         }
         self.attend_requests();
-        // The answer to a question for the next hop ends no sleep.
-        if self.sending.is_asking() { due_ns.min(100_000) } else { due_ns }
+        // A resolved next hop does not wake a sleep, so the sleep is short.
+        if self.sending.is_resolving() { due_ns.min(100_000) } else { due_ns }
     }
 
-    /// When the application last called.
+    /// Returns the time of the application's last call.
     pub fn attended_ns(&self) -> u64 {
         self.attended_ns
     }
 
-    /// What is readable when frames have arrived.
+    /// Returns a descriptor that is readable when frames have arrived.
     pub fn wake_fd(&self) -> Option<RawFd> {
         self.host.endpoint.device().info().wake_fd
     }
 
-    /// Where receives find who they are for.
     pub fn bindings(&self) -> &Bindings {
         &self.bindings
     }
 
-    /// Ends the endpoint: waits until what was sent is delivered, and for peers to hear that what they sent is.
+    /// Closes the endpoint: waits until sent messages are delivered, and until peers have received
+    /// their acknowledgements.
     pub fn close(mut self) {
         self.sending.connections().for_each(|connection| self.host.endpoint.close(connection));
         let begun_ns = monotonic_ns();
         let elapsed = || Duration::from_nanos(monotonic_ns() - begun_ns);
-        let is_open = |engine: &Self| engine.sending.connections().next().is_some() || engine.sending.is_asking();
-        while is_open(&self) && elapsed() < LINGER || !self.receiving.is_empty() && elapsed() < LAST_WORDS {
+        let is_open = |engine: &Self| engine.sending.connections().next().is_some() || engine.sending.is_resolving();
+        while is_open(&self) && elapsed() < LINGER || !self.receiving.is_empty() && elapsed() < CLOSE_LINGER {
             let due_ns = self.progress(true).min(1_000_000);
             let mut fds: Vec<_> = self.wake_fd().map(spray_nic::sys::readable).into_iter().collect();
             spray_nic::sys::wait_readable(&mut fds, Duration::from_nanos(due_ns));
@@ -287,7 +273,7 @@ impl<D: Device> Engine<D> {
         let op_context = send.context.unwrap_or(self.bindings.context);
         Operation {
             entry: fi_cq_tagged_entry { op_context, flags: FI_SEND | kind, ..Default::default() },
-            is_told: send.context.is_some() && self.bindings.sends.tells(send.flags),
+            is_reported: send.context.is_some() && self.bindings.sends.reports(send.flags),
             is_done: send.flags & FI_INJECT_COMPLETE != 0 && send.context.is_some(),
             remote: None,
         }
@@ -339,7 +325,7 @@ impl<D: Device> Engine<D> {
     }
 }
 
-/// Copies where the application may have its memory back at once.
+/// Copies the message if the application may reuse its memory at once.
 fn message(send: &Send) -> Message {
     if send.context.is_some() && send.flags & (FI_INJECT | FI_INJECT_COMPLETE) == 0 {
         return Message::Borrowed(Box::new(Borrowed { header: send.header.write(), buffers: send.buffers }));
@@ -347,7 +333,7 @@ fn message(send: &Send) -> Message {
     Message::Copied(copy(send))
 }
 
-/// A message with its header.
+/// Copies a message with its header.
 fn copy(send: &Send) -> Bytes {
     let header = send.header.write();
     let mut bytes = BytesMut::with_capacity(header.len() + send.buffers.bytes());
@@ -357,27 +343,27 @@ fn copy(send: &Send) -> Bytes {
     bytes.freeze()
 }
 
-/// Puts a message where it belongs, and tells of it.
+/// Copies a message into a receive buffer, and reports the completion.
 fn complete(bindings: &Bindings, receive: &Receive, arrival: &Arrival<Option<ConnectionId>>) {
-    let mut completion = told(bindings, receive, arrival);
+    let mut completion = completion(bindings, receive, arrival);
     let written = receive.buffers.write(&arrival.message[header::BYTES..]);
     completion.lost = completion.entry.len - written;
     completion.entry.len = written;
     match completion.lost {
-        0 => bindings.receives.done(completion, receive.is_told),
+        0 => bindings.receives.done(completion, receive.is_reported),
         _ => bindings.receives.failed(completion, Errno(FI_ETRUNC)),
     }
 }
 
-fn told(bindings: &Bindings, receive: &Receive, arrival: &Arrival<Option<ConnectionId>>) -> Completion {
+fn completion(bindings: &Bindings, receive: &Receive, arrival: &Arrival<Option<ConnectionId>>) -> Completion {
     let mut completion = Completion::from(entry(receive, arrival));
-    if bindings.tells_source {
+    if bindings.reports_source {
         completion.source = bindings.peers.number(arrival.from);
     }
     completion
 }
 
-/// A receive that got no message.
+/// Returns the entry of a receive that got no message.
 fn unmatched(receive: &Receive) -> fi_cq_tagged_entry {
     let kind = receive.tag.map_or(FI_MSG, |_| FI_TAGGED);
     let tag = receive.tag.map_or(0, |(tag, _)| tag);

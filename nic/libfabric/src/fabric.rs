@@ -1,4 +1,4 @@
-//! Fabrics, and their event queues, in which nothing ever happens: connectionless endpoints have no events.
+//! Fabrics (`fid_fabric`), and event queues, which stay empty with connectionless endpoints.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
@@ -21,13 +21,12 @@ static EQ_FID: fi_ops = object::plain_ops::<fid_eq>();
 static EQ_OPS: fi_ops_eq =
     fi_ops_eq { size: size_of::<fi_ops_eq>(), read, readerr, write: missing, sread, strerror: object::strerror };
 
-/// `fi_fabric`.
 pub(crate) unsafe extern "C" fn open(
     attr: *mut fi_fabric_attr,
     to: *mut *mut fid_fabric,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: libfabric passes attributes and a place for the result; a fabric is its own beginning.
+    // SAFETY: libfabric passes attributes and a place for the result; a fabric is its own head.
     call_int(|| unsafe {
         let fid = object::fid(FI_CLASS_FABRIC, context, &FID);
         call::open(fid_fabric { fid, ops: &OPS, api_version: call::at(attr)?.api_version }, to)
@@ -40,7 +39,7 @@ unsafe extern "C" fn eq_open(
     to: *mut *mut fid_eq,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the application passes attributes, or null, and a place for the result; a queue is its own beginning.
+    // SAFETY: the application passes attributes or null, and a place for the result; a queue is its own head.
     call_int(|| unsafe {
         if attr.as_ref().is_some_and(|attr| !object::can_wait(attr.wait_obj)) {
             return Err(Errno::MISSING);

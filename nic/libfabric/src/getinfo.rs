@@ -1,4 +1,4 @@
-//! `fi_getinfo`: what the provider has of what an application asks for.
+//! `fi_getinfo`: matches the hints of an application with the capabilities of the provider.
 #![expect(unsafe_code, reason = "structures of C's are read, and made in C's memory")]
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -11,21 +11,19 @@ use crate::call::{self, call_int};
 use crate::engine::{RECEIVES, buffers, sending};
 use crate::error::Errno;
 use crate::interfaces::{self, Candidate, Wish};
-use crate::say;
+use crate::log;
 use crate::settings::Settings;
 
-/// The name of the one fabric that there is.
 pub const FABRIC: &str = "spray";
-/// Longest message of `fi_inject`.
+/// Maximum message length of `fi_inject`.
 pub const INJECT_BYTES: usize = 4096;
-/// What endpoints can do.
 const CAPS: u64 =
     FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_RMA | REMOTE | COMM | FI_SOURCE | FI_DIRECTED_RECV;
-/// What may be done to memory: to a peer's, and by peers.
+/// Access to memory of peers, and by peers.
 const REMOTE: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-/// With whom: other hosts, and itself.
+/// Communication with other hosts, and with the endpoint itself.
 const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
-/// Flags of operations that send, and of those on peers' memory. A send is told of once the peer's endpoint has the message, which is all that each kind of completion asks.
+/// Flags of sends and RMA. A send completes at the peer's endpoint, which satisfies every level.
 pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_INJECT
     | FI_INJECT_COMPLETE
@@ -33,15 +31,12 @@ pub const SEND_FLAGS: u64 = FI_COMPLETION
     | FI_DELIVERY_COMPLETE
     | FI_MORE
     | FI_REMOTE_CQ_DATA;
-/// Flags of operations that receive.
 pub const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV;
-/// Orders that there are not: a read may wait for its answer while what was sent after it is done. All others hold, those of atomics since there
-/// are none.
+/// Unsupported orders: later operations may be executed before a read. All others hold.
 const BEHIND_READS: u64 = FI_ORDER_WAR | FI_ORDER_SAR | FI_ORDER_RMA_WAR;
-/// The oldest version whose structures are as long as here.
+/// The oldest version with structures of this length.
 const OLDEST: u32 = fi_version(1, 5);
 
-/// An application's hints, of which each may be missing.
 struct Hints<'a> {
     info: &'a fi_info,
     tx: Option<&'a fi_tx_attr>,
@@ -51,26 +46,24 @@ struct Hints<'a> {
     fabric: Option<&'a fi_fabric_attr>,
 }
 
-/// What is given.
+/// The attributes of the returned `fi_info`.
 struct Granted {
     caps: u64,
     settings: Settings,
     source_port: u16,
     destination: Option<SocketAddr>,
-    /// Who makes progress, of control and of data.
+    /// Progress models of control and data.
     progress: [u32; 2],
     av_type: u32,
-    /// How regions are named: by the application's keys and from 0 on, unless it is an old one that asks for `FI_MR_BASIC`.
+    /// `FI_MR_BASIC` or `FI_MR_SCALABLE` if requested; else application keys and offsets.
     mr_mode: c_int,
-    /// What the application keeps to, which is no less than the provider needs.
+    /// Threading model of the application. The provider is thread-safe in any case.
     threading: u32,
     tx_flags: u64,
     rx_flags: u64,
-    /// Orders of operations with one peer.
     order: u64,
 }
 
-/// `fi_getinfo`, as libfabric calls it.
 pub(crate) unsafe extern "C" fn getinfo(
     version: u32,
     node: *const c_char,
@@ -83,7 +76,7 @@ pub(crate) unsafe extern "C" fn getinfo(
         if to.is_null() || version < OLDEST {
             return Err(Errno::NO_DATA);
         }
-        // SAFETY: libfabric passes strings, and hints as an application makes them, which last for this call.
+        // SAFETY: libfabric passes strings, and the application's hints, which are valid during this call.
         let (node, service, hints) = unsafe { (call::text(node)?, call::text(service)?, Hints::read(hints)) };
         let named = (node.or(service)).map(|_| address::look_up(node, service)).transpose()?;
         let (wish, granted) = grant(hints.as_ref(), named, flags & FI_SOURCE != 0)?;
@@ -101,7 +94,8 @@ pub(crate) unsafe extern "C" fn getinfo(
 
 impl<'a> Hints<'a> {
     /// # Safety
-    /// Unless null, there is a `fi_info` whose pointers are null or lead to what they should, for as long as the application's call takes.
+    /// Unless null, `info` is a `fi_info` with pointers that are null or valid during the
+    /// application's call.
     unsafe fn read(info: *const fi_info) -> Option<Self> {
         // SAFETY: as the caller promises.
         unsafe {
@@ -117,14 +111,14 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// What is asked for that the provider does not have; nothing where it has all.
+    /// Returns a hint that the provider does not support, if any.
     fn missing(&self, settings: &Settings) -> Option<String> {
         let mut wishes = self.info_wishes().into_iter().chain(self.attribute_wishes(settings));
         let (name, _, asked) = wishes.find(|(_, is_met, _)| !is_met)?;
         Some(format!("{name} {asked:#x}"))
     }
 
-    /// The name of each wish, whether it is met, and what is asked for.
+    /// Returns the name of each hint, whether it is supported, and its value.
     fn info_wishes(&self) -> Vec<(&'static str, bool, u64)> {
         let formats = [FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6];
         let format = self.info.addr_format;
@@ -170,16 +164,15 @@ impl<'a> Hints<'a> {
         wishes
     }
 
-    /// The orders that are asked for, of either direction.
     fn order(&self) -> u64 {
         self.tx.map_or(0, |tx| tx.msg_order) | self.rx.map_or(0, |rx| rx.msg_order)
     }
 
-    /// The interface and the IP version that are asked for, where the environment leaves them open.
+    /// Adds the requested interface and IP version to `wish`, with precedence for the environment.
     fn wish(&self, wish: Wish) -> Result<Wish, Errno> {
         let (domain, fabric) = (self.domain.map(|domain| domain.name), self.fabric.map(|fabric| fabric.name));
         let at = |name: Option<*mut c_char>| name.map_or(std::ptr::null(), <*mut c_char>::cast_const);
-        // SAFETY: names are strings, or null.
+        // SAFETY: names are strings or null.
         let (domain, fabric) = unsafe { (call::text(at(domain))?, call::text(at(fabric))?) };
         let is_other = wish.name.as_deref().is_some_and(|own| domain.is_some_and(|domain| domain != own));
         if is_other || fabric.is_some_and(|fabric| fabric != FABRIC) {
@@ -193,17 +186,15 @@ impl<'a> Hints<'a> {
         Ok(Wish { name: domain.map(str::to_owned).or(wish.name), is_v6, ..wish })
     }
 
-    /// The address at one of the hints' pointers.
     fn address(&self, at: *const c_void, len: usize) -> Result<Option<SocketAddr>, Errno> {
         if at.is_null() || len < address::bytes(false) {
             return Ok(None);
         }
-        // SAFETY: the application says that there is an address; each IP version's is as long as its family says.
+        // SAFETY: the application passes an address, with the length of its IP version.
         unsafe { address::read(at) }.map(Some)
     }
 }
 
-/// A wish for some of the bits that there are.
 fn within(name: &'static str, asked: u64, has: u64) -> (&'static str, bool, u64) {
     (name, asked & !has == 0, asked)
 }
@@ -212,11 +203,10 @@ fn at_most(name: &'static str, asked: usize, most: usize) -> (&'static str, bool
     (name, asked <= most, asked as u64)
 }
 
-/// What to look for, and what to give.
 fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) -> Result<(Wish, Granted), Errno> {
     let settings = Settings::read()?;
     if let Some(missing) = hints.and_then(|hints| hints.missing(&settings)) {
-        say::inform(format!("an application asks for what there is not: {missing}"));
+        log::info(format!("unsupported hints of the application: {missing}"));
         return Err(Errno::NO_DATA);
     }
     let (mut source, mut destination) = if is_source { (named, None) } else { (None, named) };
@@ -226,7 +216,7 @@ fn grant(hints: Option<&Hints<'_>>, named: Option<SocketAddr>, is_source: bool) 
         destination = destination.or(hints.address(hints.info.dest_addr, hints.info.dest_addrlen)?);
         wish = hints.wish(wish)?;
     }
-    // Without a host, an address says only which port it is.
+    // An address without a host only selects the port.
     wish.source = source.map(|source| source.ip()).filter(|source| !source.is_unspecified());
     destination = destination.filter(|destination| !destination.ip().is_unspecified());
     wish.destination = destination.map(|destination| destination.ip());
@@ -256,19 +246,19 @@ impl Granted {
     }
 }
 
-/// What is asked for, and what goes with it; all where nothing is.
+/// Completes the requested capabilities; returns all if none are requested.
 fn caps(asked: u64) -> u64 {
-    let (kinds, ways) = (FI_MSG | FI_RMA | FI_TAGGED, FI_SEND | FI_RECV);
+    let (kinds, directions) = (FI_MSG | FI_RMA | FI_TAGGED, FI_SEND | FI_RECV);
     let or = |all: u64| if asked & all == 0 { all } else { 0 };
     let remote = if (asked | or(kinds)) & FI_RMA != 0 { or(REMOTE) } else { 0 };
-    if asked == 0 { CAPS } else { asked | or(kinds) | or(ways) | remote | COMM }
+    if asked == 0 { CAPS } else { asked | or(kinds) | or(directions) | remote | COMM }
 }
 
-/// One of the answers. libfabric frees it, as what `calloc` and `strdup` made.
+/// Creates a `fi_info`. libfabric frees it, so it must come from `calloc` and `strdup`.
 fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi_info {
     let own = SocketAddr::new(candidate.address, granted.source_port);
     let peer = granted.destination;
-    // SAFETY: zeros are a value of it.
+    // SAFETY: all zeros are a valid value.
     let fabric = fi_fabric_attr { name: string(FABRIC), ..unsafe { std::mem::zeroed() } };
     place(fi_info {
         next,
@@ -283,7 +273,7 @@ fn info(granted: &Granted, candidate: &Candidate, next: *mut fi_info) -> *mut fi
         ep_attr: place(ep_attr(granted)),
         domain_attr: place(domain_attr(granted, &candidate.name)),
         fabric_attr: place(fabric),
-        // SAFETY: zeros are a value of it.
+        // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
     })
 }
@@ -297,7 +287,7 @@ fn tx_attr(granted: &Granted) -> fi_tx_attr {
         size: sending::MOST,
         iov_limit: buffers::MOST,
         rma_iov_limit: 1,
-        // SAFETY: zeros are a value of it.
+        // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
     }
 }
@@ -309,7 +299,7 @@ fn rx_attr(granted: &Granted) -> fi_rx_attr {
         msg_order: granted.order,
         size: RECEIVES,
         iov_limit: buffers::MOST,
-        // SAFETY: zeros are a value of it.
+        // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
     }
 }
@@ -325,7 +315,7 @@ fn ep_attr(granted: &Granted) -> fi_ep_attr {
         mem_tag_format: FI_TAG_GENERIC,
         tx_ctx_cnt: 1,
         rx_ctx_cnt: 1,
-        // SAFETY: zeros are a value of it.
+        // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
     }
 }
@@ -352,18 +342,18 @@ fn domain_attr(granted: &Granted, interface: &str) -> fi_domain_attr {
         mr_iov_limit: buffers::MOST,
         caps: COMM,
         mr_cnt: 65_536,
-        // SAFETY: zeros are a value of it.
+        // SAFETY: all zeros are a valid value.
         ..unsafe { std::mem::zeroed() }
     }
 }
 
-/// Bytes of zeros behind each structure: later versions have more fields, whose default is zero, and libfabric copies as many as its own has.
+/// libfabric copies the fields of its own version, which may have more, with default 0.
 const LATER_FIELDS: usize = 256;
 
-/// Puts a value into C's memory.
+/// Moves a value into memory from `calloc`.
 fn place<T>(value: T) -> *mut T {
     let layout = Layout::new::<T>();
-    // SAFETY: `calloc` takes any size; what it gives is null, or long enough and aligned for any type of C's.
+    // SAFETY: `calloc` takes any size; its result is null, or large enough and aligned for any C type.
     unsafe {
         let at = libc::calloc(1, layout.size() + LATER_FIELDS).cast::<T>();
         if at.is_null() {
@@ -374,7 +364,7 @@ fn place<T>(value: T) -> *mut T {
     }
 }
 
-/// Puts a text into C's memory; none where it has a zero within.
+/// Copies a text with `strdup`; returns null if it contains a zero.
 fn string(text: &str) -> *mut c_char {
     // SAFETY: a `CString` ends with a zero.
     CString::new(text).map_or(std::ptr::null_mut(), |text| unsafe { libc::strdup(text.as_ptr()) })

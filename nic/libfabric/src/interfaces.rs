@@ -1,4 +1,4 @@
-//! Interfaces that an endpoint may take over.
+//! Interfaces that an endpoint can use.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -8,32 +8,24 @@ use nix::sys::socket::SockaddrLike;
 
 use crate::error::Errno;
 
-/// An interface, with one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its name.
     pub name: String,
-    /// The address.
     pub address: IpAddr,
 }
 
-/// What an application asks for.
+/// Requirements of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// The interface's name.
     pub name: Option<String>,
-    /// The address; an unspecified one says the IP version.
+    /// The address; an unspecified one only selects the IP version.
     pub source: Option<IpAddr>,
-    /// To where it must lead.
+    /// An address that must be reachable.
     pub destination: Option<IpAddr>,
-    /// The IP version.
     pub is_v6: Option<bool>,
 }
 
-/// Interfaces that are as wished, the best first.
-///
-/// # Errors
-/// When the kernel does not tell which there are.
+/// Returns the matching interfaces, the best first. Fails when the kernel does not list interfaces.
 pub fn find(wish: &Wish) -> Result<Vec<Candidate>, Errno> {
     let mut all = list()?;
     let leads = wish.destination.and_then(source_towards);
@@ -49,7 +41,7 @@ impl Wish {
             true => source.is_ipv4() == address.is_ipv4(),
             false => source == address,
         });
-        // Who names an interface or an address may know better than the kernel's routes.
+        // A named interface or address takes precedence over the kernel's routes.
         let is_named = self.name.is_some() || self.source.is_some_and(|source| !source.is_unspecified());
         let leads = match self.destination {
             Some(to) => to.is_ipv4() == address.is_ipv4() && (is_named || leads == Some(address)),
@@ -60,7 +52,7 @@ impl Wish {
     }
 }
 
-/// Link-local addresses come last, as `Interface::own_address` has it.
+/// Sorts link-local addresses last, as `Interface::own_address`.
 fn rank(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 0,
@@ -85,7 +77,7 @@ fn list() -> Result<Vec<Candidate>, Errno> {
     Ok(found.filter_map(of).collect())
 }
 
-/// The address that the kernel's routes would send from. Nothing is sent.
+/// Returns the source address that the kernel's routes select. Sends nothing.
 fn source_towards(destination: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;

@@ -1,18 +1,18 @@
-//! A libfabric provider on AF_XDP: reliable datagram endpoints (`FI_EP_RDM`) that send messages over all paths of a network.
+//! A libfabric provider on AF_XDP: reliable datagram endpoints (`FI_EP_RDM`) over many paths.
 //!
-//! `docs/libfabric.md` of the project says how to use it. libfabric loads the library, calls [`fi_prov_ini`], and reaches everything else
-//! by the tables of functions in its objects.
+//! See `docs/libfabric.md`. libfabric loads the library, calls [`fi_prov_ini`], and reaches
+//! everything else through the operation tables of objects.
 //!
 //! | file | content |
 //! |---|---|
 //! | `abi` | libfabric's structures |
-//! | `call`, `object`, `address`, `error`, `say`, `loaded` | what calls from C, and to it, have in common |
-//! | `settings`, `interfaces`, `getinfo` | what there is, and what applications ask for |
-//! | `fabric`, `domain`, `endpoint`, `messages`, `rma`, `av`, `cq`, `counter`, `mr` | objects that applications hold, and their calls |
-//! | `shared` | what the objects of a domain share: an interface, and the endpoint that runs on it |
-//! | `open`, `progress` | an interface is taken over, and looked after |
-//! | `engine` | what an endpoint does; it has no C in it |
-//! | `peers`, `queue`, `side` | what the engine and the objects share: peers by number, completions, where they go |
+//! | `call`, `object`, `address`, `error`, `log`, `loaded` | helpers for calls from and to C |
+//! | `settings`, `interfaces`, `getinfo` | capabilities, and the hints of applications |
+//! | `fabric`, `domain`, `endpoint`, `messages`, `rma`, `av`, `cq`, `counter`, `mr` | objects |
+//! | `shared` | state of a domain: its interface, and the endpoint on it |
+//! | `open`, `progress` | opening an interface, and the progress thread |
+//! | `engine` | data path of an endpoint, without objects of C |
+//! | `peers`, `queue`, `side` | shared by engine and objects |
 #![deny(unsafe_code)]
 
 mod abi;
@@ -29,6 +29,7 @@ mod fabric;
 mod getinfo;
 mod interfaces;
 mod loaded;
+mod log;
 mod messages;
 mod mr;
 mod object;
@@ -37,7 +38,6 @@ mod peers;
 mod progress;
 mod queue;
 mod rma;
-mod say;
 mod settings;
 mod shared;
 mod side;
@@ -46,10 +46,9 @@ use std::cell::UnsafeCell;
 
 use self::abi::{fi_provider, fi_version};
 
-/// What libfabric writes into.
 struct Provider(UnsafeCell<fi_provider>);
 
-// SAFETY: this crate only takes its address. libfabric writes its own part once, under its own lock.
+// SAFETY: this crate only takes the address. libfabric writes its part once, under a lock.
 #[expect(unsafe_code, reason = "libfabric writes into a static")]
 unsafe impl Sync for Provider {}
 
@@ -65,14 +64,14 @@ static PROVIDER: Provider = Provider(UnsafeCell::new(fi_provider {
 
 extern "C" fn cleanup() {}
 
-/// The provider. libfabric calls this once it has loaded the library.
+/// Returns the provider. libfabric calls this after loading the library.
 #[expect(unsafe_code, reason = "libfabric looks for this name, and reads what is returned")]
-// SAFETY: libfabric gives every provider's library a function of this name.
+// SAFETY: libfabric reserves this name for the entry point of providers.
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut fi_provider {
     let provider = PROVIDER.0.get();
-    // SAFETY: nobody else knows of it yet.
+    // SAFETY: no other thread has the address yet.
     unsafe { (*provider).fi_version = loaded::version() };
-    say::begin(provider, &settings::VARIABLES);
+    log::begin(provider, &settings::VARIABLES);
     provider
 }

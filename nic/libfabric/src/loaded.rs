@@ -1,4 +1,4 @@
-//! The libfabric that has loaded the provider. The provider is not linked to it, so that it builds and is tested without.
+//! Symbols of the libfabric that loaded the provider, which is not linked to it.
 #![expect(unsafe_code, reason = "functions of libfabric's are looked up and called")]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -6,25 +6,22 @@ use std::ptr::null_mut;
 
 use crate::abi::fi_version;
 
-/// The oldest version that the provider's structures are of. Those of later versions begin alike.
+/// The oldest version with these structures; later versions only append fields.
 pub(crate) const OLDEST: u32 = fi_version(1, 17);
 
-/// Its version, which the provider takes as its own: libfabric refuses providers that are newer than itself, and applications those that are
-/// older than what they ask for.
+/// libfabric refuses providers newer than itself, and applications those older than they require.
 pub(crate) fn version() -> u32 {
     let Some(function) = find(c"fi_version") else { return OLDEST };
-    // SAFETY: this is the type that libfabric's `fabric.h` gives the function of this name.
+    // SAFETY: the type of this function in libfabric's `fabric.h`.
     let version = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> u32>(function)() };
     version.max(OLDEST)
 }
 
-/// What [`visit`] looks for, and where it is.
 struct Search<'a> {
     name: &'a CStr,
     found: *mut c_void,
 }
 
-/// A function of libfabric's.
 pub(crate) fn find(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name ends with a zero.
     let mut search = Search { name, found: unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } };
@@ -35,10 +32,10 @@ pub(crate) fn find(name: &CStr) -> Option<*mut c_void> {
     (!search.found.is_null()).then_some(search.found)
 }
 
-/// Looks into a libfabric that an application has loaded for itself alone. Returns 1 when there is no need to go on.
+/// Searches a library that was loaded with `RTLD_LOCAL`. Returns 1 to stop the iteration.
 unsafe extern "C" fn visit(library: *mut libc::dl_phdr_info, _bytes: usize, search: *mut c_void) -> c_int {
-    // SAFETY: `dl_iterate_phdr` passes a library, whose name ends with a zero, and what `find` gave it. A library that is open already is
-    // counted once more and once less.
+    // SAFETY: `dl_iterate_phdr` passes a library with a zero-terminated name, and the argument of `find`. `RTLD_NOLOAD` only
+    // increments the reference count, which `dlclose` decrements.
     unsafe {
         let (name, search) = ((*library).dlpi_name, &mut *search.cast::<Search<'_>>());
         if name.is_null() || !CStr::from_ptr(name).to_bytes().windows(9).any(|part| part == b"libfabric") {

@@ -1,4 +1,4 @@
-//! Calls that send and receive.
+//! Send and receive calls.
 #![expect(unsafe_code, reason = "the application hands over memory")]
 
 use std::ffi::c_void;
@@ -9,7 +9,7 @@ use crate::endpoint::{Calls, Ep};
 use crate::engine::buffers::Buffers;
 use crate::engine::header::Header;
 use crate::engine::matching::Receive;
-use crate::engine::{self, Send, Then};
+use crate::engine::{self, AfterPeek, Send};
 use crate::error::Errno;
 use crate::getinfo::{INJECT_BYTES, RECEIVE_FLAGS, SEND_FLAGS};
 use crate::rma;
@@ -39,13 +39,13 @@ static TAGGED: fi_ops_tagged = fi_ops_tagged {
     injectdata: tinjectdata,
 };
 
-/// Flags by which a message is looked at before it is received.
+/// Flags that examine a message before it is received.
 const PROBES: u64 = FI_PEEK | FI_CLAIM | FI_DISCARD;
 const PEEK_AND_CLAIM: u64 = FI_PEEK | FI_CLAIM;
 const PEEK_AND_DISCARD: u64 = FI_PEEK | FI_DISCARD;
 const CLAIMED_AND_DISCARD: u64 = FI_CLAIM | FI_DISCARD;
 
-/// The calls of this file, and of `rma`.
+/// The calls of this file and of `rma`.
 pub(crate) struct Messages;
 
 impl Calls for Messages {
@@ -54,7 +54,7 @@ impl Calls for Messages {
     const RMA: &'static fi_ops_rma = &rma::OPS;
 }
 
-/// A message to send, as the application describes it.
+/// Arguments of a send.
 struct Outgoing {
     iov: *const iovec,
     count: usize,
@@ -62,11 +62,11 @@ struct Outgoing {
     tag: Option<u64>,
     data: Option<u64>,
     context: Option<*mut c_void>,
-    /// `None`: those that the endpoint was opened with.
+    /// The flags; `None` selects the default of the endpoint.
     flags: Option<u64>,
 }
 
-/// A receive, as the application describes it.
+/// Arguments of a receive.
 struct Incoming {
     iov: *const iovec,
     count: usize,
@@ -89,15 +89,16 @@ impl Outgoing {
         Self { data: Some(data), ..self }
     }
 
-    /// Sets flags, which state whether it has data.
+    /// Sets flags, which determine whether it has data.
     fn with_flags(self, flags: u64, data: u64) -> Self {
         Self { data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(data), flags: Some(flags), ..self }
     }
 
-    /// Begins to send.
+    /// Starts the send.
     ///
     /// # Safety
-    /// The endpoint is open, and the message's memory stays as it is until the completion, as libfabric's `fi_msg` says.
+    /// The endpoint is open, and the message's memory does not change until the completion, as
+    /// required by `fi_msg(3)`.
     unsafe fn begin(self, ep: *mut fid_ep) -> isize {
         // SAFETY: as the caller promises.
         call(|| unsafe {
@@ -133,10 +134,11 @@ impl Incoming {
         Self { flags: Some(flags), ..self }
     }
 
-    /// Begins to receive.
+    /// Starts the receive.
     ///
     /// # Safety
-    /// The endpoint is open, and the memory is nobody else's until the completion, as libfabric's `fi_msg` says.
+    /// The endpoint is open, and the memory is not used until the completion, as required by
+    /// `fi_msg(3)`.
     unsafe fn begin(self, ep: *mut fid_ep) -> isize {
         // SAFETY: as the caller promises.
         call(|| unsafe {
@@ -149,16 +151,16 @@ impl Incoming {
                 if flags & !allowed != 0 {
                     return Err(Errno::BAD_FLAGS);
                 }
-                let (from, is_told) = (engine::source(bindings, self.from), bindings.receives.tells(flags));
+                let (from, is_reported) = (engine::source(bindings, self.from), bindings.receives.reports(flags));
                 let least = (flags & FI_MULTI_RECV != 0).then(|| ep.least_room());
                 let (tag, context) = (self.tag, self.context.addr());
-                let receive = Receive { buffers, from, tag, context, is_told, least, is_last: false };
+                let receive = Receive { buffers, from, tag, context, is_reported, least, is_last: false };
                 match flags & PROBES {
                     0 => engine.receive(receive)?,
                     FI_CLAIM => engine.receive_claimed(&receive)?,
-                    FI_PEEK => engine.peek(&receive, Then::Waits),
-                    PEEK_AND_CLAIM => engine.peek(&receive, Then::IsClaimed),
-                    PEEK_AND_DISCARD => engine.peek(&receive, Then::IsDiscarded),
+                    FI_PEEK => engine.peek(&receive, AfterPeek::Keep),
+                    PEEK_AND_CLAIM => engine.peek(&receive, AfterPeek::Claim),
+                    PEEK_AND_DISCARD => engine.peek(&receive, AfterPeek::Discard),
                     CLAIMED_AND_DISCARD => engine.discard_claimed(&receive)?,
                     _ => return Err(Errno::BAD_FLAGS),
                 }
@@ -168,14 +170,14 @@ impl Incoming {
     }
 }
 
-/// Calls of libfabric's, each with its twin for messages that have a tag: what follows the first semicolon comes to the twin alone.
+/// Pairs of untagged and tagged calls; arguments after the first semicolon are the tagged one's.
 macro_rules! calls {
     ($(
         $call:ident, $tagged:ident($($before:ident: $Before:ty),+; $($tag:ident),+; $($context:ident: $Context:ty)?)
             => $message:expr;
     )+) => {$(
         unsafe extern "C" fn $call(ep: *mut fid_ep, $($before: $Before,)+ $($context: $Context)?) -> isize {
-            // SAFETY: the application keeps to libfabric's rules for this call.
+            // SAFETY: the application follows libfabric's rules for this call.
             unsafe { $message.begin(ep) }
         }
 
@@ -208,11 +210,10 @@ calls! {
         => Outgoing::new(&piece(buf, len), 1, to, None).with_data(data);
 }
 
-/// Calls that describe a message by a structure.
 macro_rules! described {
     ($($call:ident($Message:ty) => |$message:ident, $flags:ident| $what:expr;)+) => {$(
         unsafe extern "C" fn $call(ep: *mut fid_ep, message: *const $Message, $flags: u64) -> isize {
-            // SAFETY: the application keeps to libfabric's rules for this call.
+            // SAFETY: the application follows libfabric's rules for this call.
             unsafe {
                 let Some($message) = message.as_ref() else { return -(libc::EINVAL as isize) };
                 $what.begin(ep)

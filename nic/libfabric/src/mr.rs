@@ -1,4 +1,4 @@
-//! Memory regions: what peers may read and write. This side's own operations need none.
+//! Memory regions (`fid_mr`), which peers may access. Local operations do not need them.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::{c_int, c_void};
@@ -15,17 +15,17 @@ use crate::shared::{Domain, domain_of};
 pub(crate) static OPS: fi_ops_mr = fi_ops_mr { size: size_of::<fi_ops_mr>(), reg, regv, regattr };
 static FID: fi_ops = object::ops(close, object::no_bind, control);
 
-/// A region.
 #[repr(C)]
 struct Mr {
     head: fid_mr,
     domain: Arc<Domain>,
-    /// Peers know it by its key.
-    is_lent: bool,
+    /// Whether the region is registered for access by peers.
+    is_registered: bool,
 }
 
 /// # Safety
-/// The domain is open, the memory is there until the region is closed, and `to`, unless null, may be written to.
+/// The domain is open, the memory is valid until the region is closed, and `to`, unless null, is
+/// valid for writes.
 unsafe fn open(
     domain: *mut fid,
     pieces: &[iovec],
@@ -34,35 +34,35 @@ unsafe fn open(
     to: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> Result<c_int, Errno> {
-    // SAFETY: as the caller promises; a region begins with its head.
+    // SAFETY: as the caller promises; an `Mr` begins with its head.
     unsafe {
         let domain = domain_of(domain.cast())?;
         let buffers = Buffers::new(pieces).ok_or(Errno::INVALID)?;
-        let key = if domain.gives_keys { domain.regions.free_key()? } else { requested_key };
+        let key = if domain.provides_keys { domain.regions.free_key()? } else { requested_key };
         let base = if domain.by_address { buffers.address() as u64 } else { 0 };
         let access = [FI_REMOTE_READ, FI_REMOTE_WRITE].map(|bit| access & bit != 0);
-        // Whatever is not for peers may have any key, another region's as well.
-        let is_lent = access.contains(&true);
-        if is_lent && !domain.regions.insert(key, Region { buffers, base, access }) {
+        // Regions without remote access are not registered, so their keys need not be unique.
+        let is_registered = access.contains(&true);
+        if is_registered && !domain.regions.insert(key, Region { buffers, base, access }) {
             return Err(Errno(FI_ENOKEY));
         }
         let head = fid_mr { fid: object::fid(FI_CLASS_MR, context, &FID), mem_desc: std::ptr::null_mut(), key };
-        call::open(Mr { head, domain, is_lent }, to)
+        call::open(Mr { head, domain, is_registered }, to)
     }
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     call_int(|| {
-        // SAFETY: the application closes what `open` made.
+        // SAFETY: the application closes what `open` returned.
         let mr = unsafe { call::close::<Mr>(fid) }?;
-        if mr.is_lent {
+        if mr.is_registered {
             mr.domain.regions.remove(mr.head.key);
         }
         Ok(0)
     })
 }
 
-/// A region is there from the beginning.
+/// Regions are enabled from the start.
 unsafe extern "C" fn control(_fid: *mut fid, command: c_int, _argument: *mut c_void) -> c_int {
     if command == FI_ENABLE { 0 } else { -libc::ENOSYS }
 }

@@ -1,42 +1,37 @@
-//! An interface is taken over.
-
 use std::net::IpAddr;
 
 use spray_nic::device::{OpenError, TakeOverError, XskInterface};
 use spray_nic::net::{Interface, NetError};
 use spray_nic::{EndpointConfig, Host, HostConfig};
 
-use crate::engine::ways::Ways;
+use crate::engine::next_hop::NextHops;
 use crate::engine::{Bindings, Engine, header, remote, sending};
 use crate::error::Errno;
-use crate::say;
+use crate::log;
 use crate::settings::Settings;
 
-/// Takes an interface over, for an endpoint on one of its addresses. What stands in the way is told.
-///
-/// # Errors
-/// Says about what it is.
+/// Opens an interface for an endpoint on one of its addresses. Logs errors.
 pub fn open(
     name: &str,
     address: IpAddr,
     settings: &Settings,
     bindings: Bindings,
 ) -> Result<Engine<XskInterface>, Errno> {
-    let told = |why: &dyn ToString, errno| {
-        say::warn(why.to_string());
+    let failed = |why: &dyn ToString, errno| {
+        log::warn(why.to_string());
         Errno(errno)
     };
-    let net = |error: NetError| told(&error, net_errno(&error));
+    let net = |error: NetError| failed(&error, net_errno(&error));
     let mut config = Interface::find(name).and_then(|interface| HostConfig::on(interface, address)).map_err(net)?;
     config.endpoint = configure(config.endpoint, settings)?;
-    let mut host = Host::open_with(config).map_err(|error| told(&error, take_over_errno(&error)))?;
-    host.start().map_err(|error| told(&error, libc::EAGAIN))?;
-    let ways = host.resolver().map(Ways::Kernel).ok_or(Errno::BAD_STATE)?;
-    say::inform(format!("{name} is taken over as {address}"));
-    Ok(Engine::new(host, ways, bindings, settings.max_message))
+    let mut host = Host::open_with(config).map_err(|error| failed(&error, take_over_errno(&error)))?;
+    host.start().map_err(|error| failed(&error, libc::EAGAIN))?;
+    let next_hops = host.resolver().map(NextHops::Kernel).ok_or(Errno::BAD_STATE)?;
+    log::info(format!("opened {name} as {address}"));
+    Ok(Engine::new(host, next_hops, bindings, settings.max_message))
 }
 
-/// Each peer may have a connection here and be had one to, and while one of them begins anew, two.
+/// Each peer may have two connections, one per direction, and twice as many while it reconnects.
 fn configure(config: EndpointConfig, settings: &Settings) -> Result<EndpointConfig, Errno> {
     let config = config.with_max_message((settings.max_message + header::BYTES + remote::BYTES) as u64);
     let config = settings.balancer.map_or(config.clone(), |balancer| config.with_balancer(balancer));

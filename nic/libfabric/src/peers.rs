@@ -1,4 +1,4 @@
-//! Address vectors: peers by number.
+//! Peers of an address vector.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -6,19 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{FI_ADDR_NOTAVAIL, fi_addr_t};
 
-/// An address vector.
 #[derive(Debug, Default)]
 pub struct Peers(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
     peers: Vec<Option<SocketAddr>>,
-    /// The first of each host: an endpoint is known by its address alone.
+    /// The first index of each host: an endpoint is identified by its address, without a port.
     numbers: HashMap<IpAddr, fi_addr_t>,
 }
 
 impl Peers {
-    /// Adds a peer.
     pub fn insert(&self, peer: SocketAddr) -> fi_addr_t {
         let mut table = self.lock();
         let number = table.peers.len() as fi_addr_t;
@@ -27,7 +25,7 @@ impl Peers {
         number
     }
 
-    /// Takes a peer away; its number is not used again. Returns whether there was one.
+    /// Removes a peer; its index is not reused. Returns whether there was one.
     pub fn remove(&self, number: fi_addr_t) -> bool {
         let mut table = self.lock();
         let Some(peer) = table.peers.get_mut(number as usize).and_then(Option::take) else { return false };
@@ -39,20 +37,17 @@ impl Peers {
         true
     }
 
-    /// The peer of a number.
-    #[must_use]
     pub fn get(&self, number: fi_addr_t) -> Option<SocketAddr> {
         *self.lock().peers.get(usize::try_from(number).ok()?)?
     }
 
-    /// The number of a host, or [`FI_ADDR_NOTAVAIL`].
-    #[must_use]
+    /// Returns the index of a host, or [`FI_ADDR_NOTAVAIL`].
     pub fn number(&self, host: IpAddr) -> fi_addr_t {
         self.lock().numbers.get(&host).copied().unwrap_or(FI_ADDR_NOTAVAIL)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // What may panic is of the arguments only.
+        // A panic cannot leave the table inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

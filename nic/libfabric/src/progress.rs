@@ -1,4 +1,4 @@
-//! Progress while the application does something else: a thread that looks after the endpoint then, so that peers are answered.
+//! Progress thread, which drives the endpoint while the application makes no calls.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,11 @@ use spray_nic::sys::{monotonic_ns, readable, wait_readable};
 
 use crate::shared::Domain;
 
-/// From when on the application counts as doing something else.
+/// Time without calls after which the thread takes over.
 const AWAY: Duration = Duration::from_millis(1);
-/// Longest sleep while nothing is due, and so the longest time that the thread takes to end.
+/// Maximum sleep without pending work, and so the maximum delay of the thread's end.
 const NAP: Duration = Duration::from_millis(10);
 
-/// The thread.
 #[derive(Debug)]
 pub(crate) struct Progress {
     stop: Arc<AtomicBool>,
@@ -23,10 +22,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts it.
-    ///
-    /// # Errors
-    /// When the system has no room for it.
     pub(crate) fn start(domain: &Arc<Domain>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (domain, stopped) = (Arc::downgrade(domain), Arc::clone(&stop));
@@ -38,7 +33,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A panic has already been reported.
+        // A panic has been reported already.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }

@@ -1,4 +1,4 @@
-//! What the application is told: completions and counters.
+//! Completions and counters.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,16 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{FI_ADDR_NOTAVAIL, fi_addr_t, fi_cq_tagged_entry};
 
-/// The end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the application gets.
     pub entry: fi_cq_tagged_entry,
-    /// The sender of the message, where that is asked for and known.
+    /// Sender of the message, if requested and known.
     pub source: fi_addr_t,
-    /// Why it failed; 0 when it did not.
+    /// The error, or 0.
     pub errno: i32,
-    /// Bytes that found no room.
+    /// Number of bytes that did not fit.
     pub lost: usize,
 }
 
@@ -25,7 +23,7 @@ impl From<fi_cq_tagged_entry> for Completion {
     }
 }
 
-/// Completions that the application has not read yet.
+/// Unread completions.
 #[derive(Debug)]
 pub struct Queue {
     waiting: Mutex<VecDeque<Completion>>,
@@ -34,24 +32,20 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue for so many.
-    #[must_use]
     pub fn new(size: usize) -> Self {
         Self { waiting: Mutex::default(), size, signalled: AtomicBool::new(false) }
     }
 
-    /// Whether no operation should be begun before some are read.
-    #[must_use]
+    /// Returns whether completions have to be read before new operations.
     pub fn is_full(&self) -> bool {
         self.lock().len() >= self.size
     }
 
-    /// Adds one.
     pub fn push(&self, completion: Completion) {
         self.lock().push_back(completion);
     }
 
-    /// Takes up to `most` of operations that went well. `Err`: the oldest has failed.
+    /// Removes up to `most` successful completions. Fails if the oldest is an error.
     pub fn read(&self, most: usize, mut each: impl FnMut(usize, &Completion)) -> Result<usize, Failed> {
         let mut waiting = self.lock();
         let mut read = 0;
@@ -69,49 +63,43 @@ impl Queue {
         Ok(read)
     }
 
-    /// Takes the oldest if it has failed.
     pub fn read_failed(&self) -> Option<Completion> {
         let mut waiting = self.lock();
         waiting.front().filter(|completion| completion.errno != 0)?;
         waiting.pop_front()
     }
 
-    /// Ends somebody's waiting for a completion.
+    /// Ends a blocked read.
     pub fn signal(&self) {
         self.signalled.store(true, Ordering::Release);
     }
 
-    /// Whether the waiting is to end; asked once.
+    /// Returns whether a blocked read has to end, and resets the signal.
     pub fn take_signal(&self) -> bool {
         self.signalled.swap(false, Ordering::AcqRel)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Completion>> {
-        // Whoever held it can have panicked only between whole completions.
+        // A panic can only happen between updates.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The oldest operation of a queue has failed.
+/// The oldest completion is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// A counter.
 #[derive(Debug, Default)]
 pub struct Count {
-    /// Operations that went well.
     pub done: AtomicU64,
-    /// Operations that failed.
     pub failed: AtomicU64,
 }
 
 impl Count {
-    /// Counts `operations` that went well.
     pub fn add_done(&self, operations: u64) {
         self.done.fetch_add(operations, Ordering::Relaxed);
     }
 
-    /// Counts `operations` that failed.
     pub fn add_failed(&self, operations: u64) {
         self.failed.fetch_add(operations, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Calls that read and write peers' memory.
+//! RMA calls.
 #![expect(unsafe_code, reason = "the application hands over memory")]
 
 use std::ffi::c_void;
@@ -28,8 +28,8 @@ pub(crate) static OPS: fi_ops_rma = fi_ops_rma {
 const READ: bool = true;
 const WRITE: bool = false;
 
-/// A read or write, as the application describes it.
-struct Wish {
+/// Arguments of a read or write.
+struct Access {
     iov: *const iovec,
     count: usize,
     to: fi_addr_t,
@@ -37,12 +37,11 @@ struct Wish {
     key: u64,
     data: Option<u64>,
     context: Option<*mut c_void>,
-    /// `None`: those that the endpoint was opened with.
+    /// The flags; `None` selects the default of the endpoint.
     flags: Option<u64>,
 }
 
-impl Wish {
-    /// Of this side's memory.
+impl Access {
     fn new(iov: *const iovec, count: usize, context: Option<*mut c_void>) -> Self {
         Self { iov, count, to: 0, offset: 0, key: 0, data: None, context, flags: None }
     }
@@ -51,16 +50,15 @@ impl Wish {
         Self { data: Some(data), ..self }
     }
 
-    /// The peer's memory.
     fn at(self, to: fi_addr_t, offset: u64, key: u64) -> Self {
         Self { to, offset, key, ..self }
     }
 
-    /// Begins it.
+    /// Starts the operation.
     ///
     /// # Safety
-    /// The endpoint is open, and the memory stays as it is, or is nobody else's where it is read into, until the completion, as libfabric's
-    /// `fi_rma` says.
+    /// The endpoint is open. Until the completion, memory that is written from does not change, and
+    /// memory that is read into is not used, as required by `fi_rma(3)`.
     unsafe fn begin<const IS_READ: bool>(self, ep: *mut fid_ep) -> isize {
         // SAFETY: as the caller promises.
         call(|| unsafe {
@@ -83,9 +81,8 @@ impl Wish {
     }
 }
 
-/// Calls of libfabric's: the peer's memory comes behind the first arguments.
 macro_rules! calls {
-    ($($call:ident($($before:ident: $Before:ty),+; $($context:ident: $Context:ty)?) => $wish:expr;)+) => {$(
+    ($($call:ident($($before:ident: $Before:ty),+; $($context:ident: $Context:ty)?) => $access:expr;)+) => {$(
         unsafe extern "C" fn $call<const IS_READ: bool>(
             ep: *mut fid_ep,
             $($before: $Before,)+
@@ -94,30 +91,30 @@ macro_rules! calls {
             key: u64,
             $($context: $Context)?
         ) -> isize {
-            // SAFETY: the application keeps to libfabric's rules for this call.
-            unsafe { $wish.at(to, offset, key).begin::<IS_READ>(ep) }
+        // SAFETY: the application follows libfabric's rules for this call.
+            unsafe { $access.at(to, offset, key).begin::<IS_READ>(ep) }
         }
     )+};
 }
 
 calls! {
     one(buf: *mut c_void, len: usize, _desc: *mut c_void; context: *mut c_void)
-        => Wish::new(&piece(buf, len), 1, Some(context));
+        => Access::new(&piece(buf, len), 1, Some(context));
     several(iov: *const iovec, _desc: *mut *mut c_void, count: usize; context: *mut c_void)
-        => Wish::new(iov, count, Some(context));
+        => Access::new(iov, count, Some(context));
     with_data(buf: *mut c_void, len: usize, _desc: *mut c_void, data: u64; context: *mut c_void)
-        => Wish::new(&piece(buf, len), 1, Some(context)).with_data(data);
-    inject(buf: *mut c_void, len: usize;) => Wish::new(&piece(buf, len), 1, None);
-    inject_with_data(buf: *mut c_void, len: usize, data: u64;) => Wish::new(&piece(buf, len), 1, None).with_data(data);
+        => Access::new(&piece(buf, len), 1, Some(context)).with_data(data);
+    inject(buf: *mut c_void, len: usize;) => Access::new(&piece(buf, len), 1, None);
+    inject_with_data(buf: *mut c_void, len: usize, data: u64;) => Access::new(&piece(buf, len), 1, None).with_data(data);
 }
 
 unsafe extern "C" fn described<const IS_READ: bool>(ep: *mut fid_ep, message: *const fi_msg_rma, flags: u64) -> isize {
-    // SAFETY: the application keeps to libfabric's rules for this call.
+    // SAFETY: the application follows libfabric's rules for this call.
     unsafe {
         let Some(message) = message.as_ref() else { return -(libc::EINVAL as isize) };
         let Ok([remote]) = call::slice(message.rma_iov, message.rma_iov_count) else { return -(libc::EINVAL as isize) };
-        let wish = Wish::new(message.msg_iov, message.iov_count, Some(message.context));
+        let access = Access::new(message.msg_iov, message.iov_count, Some(message.context));
         let data = (!IS_READ && flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
-        Wish { data, flags: Some(flags), ..wish }.at(message.addr, remote.addr, remote.key).begin::<IS_READ>(ep)
+        Access { data, flags: Some(flags), ..access }.at(message.addr, remote.addr, remote.key).begin::<IS_READ>(ep)
     }
 }

@@ -1,4 +1,4 @@
-//! What environment variables say.
+//! Settings from environment variables.
 
 use std::env;
 use std::path::Path;
@@ -7,69 +7,59 @@ use spray_nic::BalancerKind;
 use spray_nic::keys::{Keys, PrivateKey, PublicKey};
 
 use crate::error::Errno;
-use crate::say::{self, Variable};
+use crate::log::{self, Variable};
 
-/// All variables.
 pub const VARIABLES: [Variable; 7] = [
     Variable {
         name: c"interface",
-        help: c"Network interface to take over (default: the one that has the source address, or leads to the peer)",
+        help: c"Network interface to use (default: the one with the source address, or on the route to the peer)",
     },
     Variable {
         name: c"balancer",
-        help: c"How packets choose paths, by a name of `spray explain` (default: reps-plus)",
+        help: c"Load balancer, by its name in `spray explain` (default: reps-plus)",
     },
-    Variable { name: c"max_message", help: c"Longest message in bytes, the same on all hosts (default: 16 MiB)" },
-    Variable { name: c"peers", help: c"Most peers at a time (default: 64)" },
-    Variable { name: c"key", help: c"File with a key of `spray keygen`, by which all frames are sealed" },
+    Variable { name: c"max_message", help: c"Maximum message length in bytes, the same on all hosts (default: 16 MiB)" },
+    Variable { name: c"peers", help: c"Maximum number of concurrent peers (default: 64)" },
+    Variable { name: c"key", help: c"File with a key of `spray keygen`, which encrypts and authenticates all frames" },
     Variable {
         name: c"trust",
-        help: c"Public keys of the peers, with commas between; by default they have the same key as this side",
+        help: c"Public keys of the peers, separated by commas (default: the key of this host)",
     },
     Variable {
         name: c"insecure",
-        help: c"1: no key. Any host that reaches the interface may send, and read and write memory that is registered for peers",
+        help: c"1: run without a key; any host that reaches the interface may send, and access memory that is registered for peers",
     },
 ];
 
-/// The settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The interface to take over.
     pub interface: Option<String>,
-    /// How packets choose paths.
     pub balancer: Option<BalancerKind>,
-    /// Longest message in bytes.
+    /// Maximum message length in bytes.
     pub max_message: usize,
-    /// Most peers at a time.
+    /// Maximum number of concurrent peers.
     pub peers: u32,
-    /// The file of this side's key.
+    /// File of this host's private key.
     pub key: Option<String>,
-    /// The keys of others.
+    /// Public keys of peers.
     pub trust: Vec<PublicKey>,
-    /// Without a key, any host may send.
+    /// Whether to run without a key.
     pub insecure: bool,
 }
 
 impl Settings {
-    /// The settings of this process.
-    ///
-    /// # Errors
-    /// When one makes no sense, which is told.
+    /// Reads the settings of this process. Logs invalid ones.
     pub fn read() -> Result<Self, Errno> {
         Self::of(|name| env::var(format!("FI_SPRAY_{name}")).ok()).map_err(|why| {
-            say::warn(why);
+            log::warn(why);
             Errno::INVALID
         })
     }
 
-    /// This side's key and those of its peers; `None` for no keys.
-    ///
-    /// # Errors
-    /// When the key cannot be read, or there is none and nothing says that none is needed. The log says which.
+    /// Returns `None` without encryption. Logs an unreadable or missing key.
     pub fn keys(&self) -> Result<Option<Keys>, Errno> {
         let denied = |why: &dyn ToString| {
-            say::warn(why.to_string());
+            log::warn(why.to_string());
             Errno(libc::EACCES)
         };
         match &self.key {
@@ -79,8 +69,8 @@ impl Settings {
             }
             None if self.insecure => Ok(None),
             None => Err(denied(
-                &"no key: make one with `spray keygen FILE` and set FI_SPRAY_KEY=FILE on all hosts; or set FI_SPRAY_INSECURE=1: then any \
-                  host that reaches the interface may send, and read and write memory that is registered for peers",
+                &"no key: create one with `spray keygen FILE` and set FI_SPRAY_KEY=FILE on all hosts; or set FI_SPRAY_INSECURE=1: then any \
+                host that reaches the interface may send, and access memory that is registered for peers",
             )),
         }
     }
@@ -90,11 +80,11 @@ impl Settings {
             None => Ok(default),
             Some(text) => match text.parse() {
                 Ok(number) if (1..=most).contains(&number) => Ok(number),
-                _ => Err(format!("FI_SPRAY_{name} is {text:?}; it must be a number from 1 to {most}")),
+                _ => Err(format!("FI_SPRAY_{name} is {text:?}; it must be an integer, 1 to {most}")),
             },
         };
         let balancer = variable("BALANCER").map(|name| {
-            BalancerKind::named(&name).ok_or_else(|| format!("FI_SPRAY_BALANCER: there is no balancer {name:?}"))
+            BalancerKind::named(&name).ok_or_else(|| format!("FI_SPRAY_BALANCER: unknown balancer {name:?}"))
         });
         let insecure = match variable("INSECURE").as_deref() {
             None | Some("" | "0") => false,

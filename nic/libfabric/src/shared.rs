@@ -1,4 +1,4 @@
-//! What the objects of a domain share: an interface, and the endpoint that runs on it.
+//! State that the objects of a domain share: the interface, and the endpoint on it.
 #![expect(unsafe_code, reason = "objects of C's")]
 
 use std::ffi::c_int;
@@ -16,76 +16,64 @@ use crate::engine::Engine;
 use crate::engine::remote::Regions;
 use crate::error::Errno;
 
-/// Rounds without a completion before a reader lets others have its core.
+/// Number of reads without a completion before a reader yields its core.
 const QUIET_ROUNDS: u32 = 100;
-/// Longest sleep of a reader that waits: what another thread reads of the interface does not wake it.
+/// Maximum sleep of a blocked reader: frames that another thread reads do not wake it.
 const NAP: Duration = Duration::from_millis(1);
 
-/// A domain, as the application knows it.
 #[repr(C)]
 pub(crate) struct DomainObject {
     pub(crate) head: fid_domain,
     pub(crate) domain: Arc<Domain>,
 }
 
-/// The domain that the application means.
+/// Returns the domain of an object.
 ///
 /// # Safety
-/// `domain::open` has made it, and the application has not closed it.
+/// `domain` was returned by `domain::open`, and the application has not closed it.
 pub(crate) unsafe fn domain_of(domain: *mut fid_domain) -> Result<Arc<Domain>, Errno> {
     // SAFETY: as the caller promises.
     unsafe { call::object::<DomainObject>(domain) }.map(|object| Arc::clone(&object.domain))
 }
 
-/// An interface.
 #[derive(Debug)]
 pub struct Domain {
-    /// Its name.
     pub interface: String,
-    /// The address on it.
     pub address: IpAddr,
-    /// What peers may read and write.
+    /// Memory that peers may access.
     pub regions: Arc<Regions>,
-    /// Whether the provider chooses regions' keys, not the application.
-    pub gives_keys: bool,
-    /// Whether peers name a region's bytes by their addresses; else from 0 on.
+    /// Whether the provider chooses the keys of regions, not the application.
+    pub provides_keys: bool,
+    /// Whether requests have addresses instead of offsets from the start of a region.
     pub by_address: bool,
     engine: Mutex<Option<Engine<XskInterface>>>,
     quiet_rounds: AtomicU32,
 }
 
 impl Domain {
-    /// A domain on this address, with no endpoint yet, and memory regions in libfabric's `mr_mode`.
-    #[must_use]
     pub fn new(interface: String, address: IpAddr, mr_mode: c_int) -> Self {
         Self {
             interface,
             address,
             regions: Arc::default(),
-            gives_keys: mr_mode & (FI_MR_BASIC | FI_MR_PROV_KEY) != 0,
+            provides_keys: mr_mode & (FI_MR_BASIC | FI_MR_PROV_KEY) != 0,
             by_address: mr_mode & (FI_MR_BASIC | FI_MR_VIRT_ADDR) != 0,
             engine: Mutex::new(None),
             quiet_rounds: AtomicU32::new(0),
         }
     }
 
-    /// The place of the endpoint, once it is enabled.
-    ///
-    /// # Errors
-    /// After a panic.
+    /// Locks the engine, which exists while the endpoint is enabled. Fails after a panic.
     pub fn engine(&self) -> Result<MutexGuard<'_, Option<Engine<XskInterface>>>, Errno> {
         self.engine.lock().map_err(|_| Errno(FI_EOTHER))
     }
 
-    /// Does something with the endpoint.
-    ///
-    /// # Errors
-    /// When it is not enabled; or what `work` says.
+    /// Calls `work` with the engine. Fails if the endpoint is not enabled.
     pub fn with<T>(&self, work: impl FnOnce(&mut Engine<XskInterface>) -> Result<T, Errno>) -> Result<T, Errno> {
         work(self.engine()?.as_mut().ok_or(Errno::BAD_STATE)?)
     }
 
-    /// As [`with`](Self::with), unless another thread is at it.
+    /// Calls `work` with the engine, unless another thread has locked it.
     pub fn try_with<T>(&self, work: impl FnOnce(&mut Engine<XskInterface>) -> T) -> Option<T> {
         match self.engine.try_lock() {
             Ok(mut engine) => engine.as_mut().map(work),
@@ -93,11 +81,8 @@ impl Domain {
         }
     }
 
-    /// Handles what has arrived, for a reader that found nothing. One that goes on finding nothing lets others have the core, who may
-    /// have the answer.
-    ///
-    /// # Errors
-    /// After a panic.
+    /// Handles received frames, for a reader without completions. Yields the core after
+    /// [`QUIET_ROUNDS`], because another thread may have the answer. Fails after a panic.
     pub fn progress(&self) -> Result<(), Errno> {
         if self.quiet_rounds.fetch_add(1, Ordering::Relaxed) >= QUIET_ROUNDS {
             std::thread::yield_now();
@@ -108,15 +93,12 @@ impl Domain {
         Ok(())
     }
 
-    /// A reader has found something.
+    /// Resets the count of reads without a completion.
     pub fn on_found(&self) {
         self.quiet_rounds.store(0, Ordering::Relaxed);
     }
 
-    /// As [`progress`](Self::progress), for a reader that may sleep up to so long until frames arrive.
-    ///
-    /// # Errors
-    /// After a panic.
+    /// As [`progress`](Self::progress), but may sleep up to `longest` until frames arrive.
     pub fn progress_or_sleep(&self, longest: Duration) -> Result<(), Errno> {
         let is_quiet = self.quiet_rounds.load(Ordering::Relaxed) >= QUIET_ROUNDS;
         self.progress()?;

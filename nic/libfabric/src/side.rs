@@ -1,4 +1,4 @@
-//! One direction of an endpoint: where the ends of its operations are told.
+//! One direction of an endpoint.
 
 use std::sync::Arc;
 
@@ -6,43 +6,39 @@ use crate::abi::FI_COMPLETION;
 use crate::error::Errno;
 use crate::queue::{Completion, Count, Queue};
 
-/// What is bound to one direction.
+/// The bindings of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// The completion queue.
     pub queue: Option<Arc<Queue>>,
-    /// The counter.
     pub count: Option<Arc<Count>>,
-    /// Whether only operations that ask for it are told of.
+    /// Whether success is only reported for operations with `FI_COMPLETION`.
     pub is_selective: bool,
-    /// Flags of operations that come without any.
+    /// Default flags of operations.
     pub flags: u64,
 }
 
 impl Side {
-    /// Whether an operation with these flags is told of when all goes well.
-    #[must_use]
-    pub fn tells(&self, flags: u64) -> bool {
+    /// Returns whether the success of an operation with these flags is reported.
+    pub fn reports(&self, flags: u64) -> bool {
         !self.is_selective || flags & FI_COMPLETION != 0
     }
 
-    /// Whether completions have to be read before there is room for more.
-    #[must_use]
+    /// Returns whether completions have to be read before there is space for more.
     pub fn is_full(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.is_full())
     }
 
-    /// An operation went well.
-    pub fn done(&self, completion: impl Into<Completion>, is_told: bool) {
+    /// Counts a success, and reports it if `is_reported`.
+    pub fn done(&self, completion: impl Into<Completion>, is_reported: bool) {
         if let Some(count) = &self.count {
             count.add_done(1);
         }
-        if is_told && let Some(queue) = &self.queue {
+        if is_reported && let Some(queue) = &self.queue {
             queue.push(completion.into());
         }
     }
 
-    /// An operation failed.
+    /// Counts and reports a failure.
     pub fn failed(&self, completion: impl Into<Completion>, errno: Errno) {
         if let Some(count) = &self.count {
             count.add_failed(1);

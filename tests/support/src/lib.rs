@@ -1,5 +1,4 @@
-//! Helpers for tests of several crates: to skip a test, a folder for its files, the repository's root, a switch in memory, a pair of namespaces,
-//! a seal, Wireshark, programs that somebody detaches.
+//! Helpers for tests of several crates.
 #![deny(unsafe_code)]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
@@ -23,30 +22,24 @@ pub use seal::AnySeal;
 pub use skip::{has_root, skip};
 pub use wireshark::{WRONG, tshark};
 
-/// The repository's root.
-///
-/// # Panics
-/// Outside of the repository.
+/// Returns the root of the repository; panics outside of it.
 #[must_use]
 pub fn root() -> PathBuf {
     root::find().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The program `name` that cargo builds along with the calling test's package.
-///
-/// # Panics
-/// When the test's own path is none of cargo's.
+/// Returns the path of the program `name` that cargo builds along with the calling test's package.
+/// Panics when the path of the test does not have cargo's layout.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
-    // Test programs are in `deps`, others beside that folder. A path that is compiled in would name the original of a copied tree.
+    // Test programs are in `deps`, others in its parent. A compiled-in path would refer to the
+    // original of a copied tree.
     let own = std::env::current_exe().expect("a program has a path");
     own.parent().and_then(Path::parent).expect("cargo's layout").join(name)
 }
 
-/// The program `name` that `cargo build` makes with these arguments. `cargo xtask test` has built all of them alike.
-///
-/// # Panics
-/// When it does not build.
+/// Returns the path of the program `name` that `cargo build` makes with these arguments. Builds it
+/// unless `cargo xtask test` did so. Panics when it does not build.
 #[must_use]
 pub fn built(name: &str, arguments: &[&str]) -> PathBuf {
     let program = program(name);
@@ -60,37 +53,37 @@ pub fn built(name: &str, arguments: &[&str]) -> PathBuf {
     program
 }
 
-/// The output of a process.
+/// Converts the output of a process.
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A new folder for the calling test, removed when dropped.
+/// A temporary folder, removed when dropped.
 #[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Makes the folder, among the system's temporary files.
+    /// Creates the folder.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "it makes a folder, which no default should")]
+    #[expect(clippy::new_without_default, reason = "it creates a folder, which no default should")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("the system has a place for temporary files"))
     }
 
-    /// Its path.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// The path of `name` in the folder, whether it exists or not.
+    /// Returns the path of `name` in the folder, existing or not.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> String {
         self.path().join(name).display().to_string()
     }
 
-    /// Writes a new file with this content, and returns its path.
+    /// Creates a file with this content, and returns its path.
     #[must_use]
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.join(name);
@@ -98,7 +91,7 @@ impl Folder {
         path
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     #[must_use]
     pub fn read(&self, name: impl AsRef<Path>) -> String {
         let path = self.join(name);

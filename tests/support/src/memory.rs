@@ -1,4 +1,4 @@
-//! What a confined process may not do with its memory.
+//! Memory operations that a sandbox forbids.
 #![expect(unsafe_code, reason = "it maps a page")]
 
 use std::ptr::null_mut;
@@ -6,13 +6,10 @@ use std::ptr::null_mut;
 use nix::errno::Errno;
 use nix::libc::{self, MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE};
 
-/// Makes a page of this process's own executable, as a process that wants to run what it has written.
-///
-/// # Errors
-/// When the kernel refuses.
+/// Makes a page of this process executable, as needed to run generated code.
 pub fn make_executable() -> Result<(), Errno> {
     const BYTES: usize = 4096;
-    // SAFETY: the page is fresh, nobody else has it, and nothing is run there.
+    // SAFETY: the page is new and used only here, and nothing is run there.
     unsafe {
         let page = libc::mmap(null_mut(), BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if page == libc::MAP_FAILED {

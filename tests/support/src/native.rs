@@ -1,4 +1,4 @@
-//! A chassis in memory: the pipeline over vectors. Tests compare the kernel program with it.
+//! An in-memory chassis: the pipeline over vectors, as a reference for the kernel program.
 
 use spray_fabric::{Bin, ChassisCounters, ChassisSpec, PortCounters, PortSamples, Tables, TablesError};
 use spray_pipeline::config::{Globals, PortConfig};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-/// A chassis in memory; may be used from several threads at once, but by one where schemes remember.
+/// An in-memory chassis. Several threads may use it, except with schemes that keep state.
 #[derive(Debug)]
 pub struct NativeSwitch {
     tables: Tables,
@@ -24,15 +24,12 @@ pub struct NativeSwitch {
     bins: Vec<Bin<AtomicU64>>,
     chassis: ChassisCounters<AtomicU64>,
     trail: Trail<AtomicU64>,
-    /// Those of frames between two switches.
+    /// Trails of frames between two switches.
     stored: Mutex<Vec<[u64; WORDS]>>,
 }
 
 impl NativeSwitch {
-    /// Builds the chassis.
-    ///
-    /// # Errors
-    /// [`TablesError`] when the fabric does not fit the tables.
+    /// Builds the chassis; fails when the fabric does not fit the tables.
     pub fn new(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
         let tables = Tables::compile(spec)?;
         let ports = tables.ports.len();
@@ -49,40 +46,32 @@ impl NativeSwitch {
         })
     }
 
-    /// Takes a frame that enters at switch `ingress` through the chassis; a redirected frame is changed in place and
-    /// must be cut to the verdict's `trimmed_len`.
+    /// Passes a frame that enters at switch `ingress` through the chassis. A redirected frame is
+    /// changed in place and must be cut to the verdict's `trimmed_len`.
     pub fn process(&self, frame: &mut [u8], ingress: usize, now_ps: u64) -> Verdict {
         spray_pipeline::process(self, frame, ingress as u32, || now_ps)
     }
 
-    /// A port's counters.
-    ///
-    /// # Panics
-    /// When there is no such port.
+    /// Returns the counters of a port. Panics when there is no such port.
     pub fn counters(&self, port: usize) -> PortCounters {
         self.counters[port].read()
     }
 
-    /// What a port has counted over time, in a run that ends at `end_ps`.
-    ///
-    /// # Panics
-    /// When there is no such port, or ports do not count.
+    /// Returns the time series of a port in a run until `end_ps`; panics if they are disabled.
     pub fn samples(&self, port: usize, end_ps: u64) -> PortSamples {
         let scale = &self.tables.globals.bins;
         let cells = &self.bins[port * scale.cells()..][..scale.cells()];
         PortSamples::of(port, scale, cells.iter().map(Bin::read), end_ps)
     }
 
-    /// The chassis's counters.
+    /// Returns the counters of the chassis.
     pub fn chassis_counters(&self) -> ChassisCounters {
         self.chassis.read()
     }
 
-    /// Bytes that wait at a port at virtual time `now_ps`: of both classes, and of the control class. Moves the queues'
-    /// bookkeeping to that time: exact only for times that frames have reached.
-    ///
-    /// # Panics
-    /// When there is no such port.
+    /// Returns the bytes queued at a port at virtual time `now_ps`: of both classes, and of the
+    /// control class. Advances the bookkeeping of the queues, so it is exact only for times that
+    /// frames have reached. Panics when there is no such port.
     pub fn queue_bytes(&self, port: usize, now_ps: u64) -> [u64; 2] {
         let drain = self.tables.ports[port].drain(now_ps);
         let PortQueues { total, control } = &self.queues[port];

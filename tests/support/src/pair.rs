@@ -1,18 +1,14 @@
-//! Two network namespaces, joined by a veth.
-
 use std::path::Path;
 use std::process::Command;
 
-/// Two network namespaces, each with an `eth0`, joined by a veth: 10.78.0.1/24 and 10.78.0.2/24, MTU 3498. They are gone once it is dropped.
+/// Two network namespaces, each with an `eth0`, joined by a veth: 10.78.0.1/24 and 10.78.0.2/24,
+/// MTU 3498. Removed when dropped.
 pub struct Pair([String; 2]);
 
 impl Pair {
-    /// Makes them, as root.
-    ///
-    /// # Errors
-    /// Names the command that failed.
+    /// Creates the namespaces, which takes root. The error is the command that failed.
     pub fn new(name: &str) -> Result<Self, String> {
-        // `spray clean` knows what begins so.
+        // The prefix makes `spray clean` remove leftovers.
         let pair = Self([0, 1].map(|side| format!("spray-{}-{name}{side}", std::process::id())));
         let [near, far] = &pair.0;
         for line in [
@@ -32,7 +28,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// A command that runs `program` in the first or the second namespace.
+    /// Returns a command that runs `program` in the first or the second namespace.
     #[must_use]
     pub fn command(&self, side: usize, program: &Path) -> Command {
         let mut command = Command::new("ip");

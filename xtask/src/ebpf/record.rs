@@ -1,10 +1,8 @@
-//! What the objects in the repository are made from: a hash of every source and object, and the versions of compiler and linker.
+//! Record of the objects in the repository: hashes of sources and objects, versions of tools.
 
-use std::fs;
+use crate::sh::{self, Outcome};
 
-use crate::sh::{self, Failure, Outcome};
-
-/// The programs' objects in the repository: where those embed them who load them.
+/// The programs and the paths of their objects, in the packages that embed them.
 pub const OBJECTS: [(&str, &str); 5] = [
     ("switch", "ebpf/objects/switch.o"),
     ("clock", "ebpf/objects/clock.o"),
@@ -12,8 +10,8 @@ pub const OBJECTS: [(&str, &str); 5] = [
     ("router", "ebpf/objects/router.o"),
     ("steer", "nic/bpf/steer.o"),
 ];
-/// Atomics need the third revision of the instruction set (kernels from 5.12). Header fields are not aligned: loading
-/// them byte by byte would need more stack than the kernel grants.
+/// Atomics need version 3 of the instruction set (Linux 5.12). Header fields are not aligned:
+/// loading them byte by byte would exceed the stack limit.
 pub const FLAGS: [&str; 5] = [
     "-Clinker=bpf-linker",
     "-Clink-arg=--btf",
@@ -21,44 +19,41 @@ pub const FLAGS: [&str; 5] = [
     "-Cdebuginfo=2",
     "-Ctarget-cpu=v3",
 ];
-/// Its first lines are the toolchain, then come the flags, and a line for each file.
+/// The toolchain, then the flags, then a line per file.
 const FILE: &str = "ebpf/objects/made-from.txt";
 const FLAGS_LINE: &str = "flags ";
 
-/// Writes the record of objects that were just built.
 pub fn write(toolchain: &str, sources: &[String]) -> Outcome {
     let files = sources.iter().map(String::as_str).chain(OBJECTS.map(|(_, object)| object));
     let mut text = format!("{toolchain}{FLAGS_LINE}{}\n", FLAGS.join(" "));
     for file in files {
         text += &format!("{:016x} {file}\n", hash_of(file)?);
     }
-    let path = sh::root().join(FILE);
-    fs::write(&path, text).map_err(|error| Failure::of_file(&path, &error))
+    sh::write(&sh::root().join(FILE), text)
 }
 
-/// Versions of what the objects are built with, a line each.
+/// Returns the recorded versions of the tools, one per line.
 pub fn toolchain() -> Outcome<String> {
     Ok(read()?.lines().take_while(|line| !line.starts_with(FLAGS_LINE)).map(|line| format!("{line}\n")).collect())
 }
 
 fn read() -> Outcome<String> {
-    let path = sh::root().join(FILE);
-    fs::read_to_string(&path).map_err(|error| Failure::of_file(&path, &error))
+    sh::read_text(&sh::root().join(FILE))
 }
 
 fn hash_of(file: &str) -> Outcome<u64> {
-    let path = sh::root().join(file);
-    Ok(hash(compiled(&fs::read(&path).map_err(|error| Failure::of_file(&path, &error))?)))
+    Ok(hash(compiled(&sh::read(&sh::root().join(file))?)))
 }
 
-/// The part of a file that goes into objects. Tests of a file stand at its end, which clippy checks (`items_after_test_module`).
+/// Returns the part of a file before its tests, which clippy (`items_after_test_module`) keeps
+/// last.
 fn compiled(bytes: &[u8]) -> &[u8] {
     const TESTS: &[u8] = b"\n#[cfg(test)]\nmod tests {";
     let tests = bytes.windows(TESTS.len()).position(|window| window == TESTS);
     &bytes[..tests.unwrap_or(bytes.len())]
 }
 
-/// FNV-1a, to notice changes; it keeps off nobody who means harm.
+/// FNV-1a: detects changes, but not manipulation.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,15 +1,14 @@
-//! The NICs that are tried, and what two of them hang on.
+//! The emulated NICs, and the network that joins two of them.
 
 use crate::vm::boot::VIRTIO;
 
-/// Two NICs of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The driver, and what tells this row from others.
+    /// The driver, and a variant.
     pub name: &'static str,
-    /// QEMU's name of the device, with its options.
+    /// QEMU's device name and options.
     device: &'static str,
-    /// Queues of each NIC. QEMU's virtio-net takes one TAP queue for each.
+    /// Queues per NIC. QEMU's virtio-net uses a TAP queue for each.
     pub queues: u32,
 }
 
@@ -29,7 +28,7 @@ const fn kind(name: &'static str, device: &'static str, queues: u32) -> Kind {
 }
 
 impl Kind {
-    /// QEMU's arguments. Each NIC has a port of its own, without which igb is not found.
+    /// Returns QEMU's arguments. Each NIC has a separate PCIe port, without which igb is not found.
     pub fn arguments(&self) -> Vec<String> {
         let nics = (0..2).flat_map(|number| self.nic(number));
         ["-machine", "q35"].map(String::from).into_iter().chain(nics).collect()
@@ -42,7 +41,12 @@ impl Kind {
             queues => format!(",queues={queues}"),
         };
         let port = format!("pcie-root-port,id=port{number},chassis={number},slot={number}");
-        let own = if self.is_virtio() { format!(",{VIRTIO}{}", self.several()) } else { String::new() };
+        let own = match (self.is_virtio(), self.queues) {
+            (false, _) => String::new(),
+            (true, 1) => format!(",{VIRTIO}"),
+            // An interrupt per queue and direction, and two more.
+            (true, queues) => format!(",{VIRTIO},mq=on,vectors={}", 2 * queues + 2),
+        };
         [
             "-netdev".into(),
             format!("tap,id=net{number},ifname=wire{number},script=no,downscript=no,vhost=off{taps}"),
@@ -53,12 +57,11 @@ impl Kind {
         ]
     }
 
-    /// A shell's commands that make what the NICs hang on.
     pub fn wires(&self) -> String {
         wires(if self.tap_queues() > 1 { "multi_queue" } else { "" })
     }
 
-    /// Only virtio's queues are those of the TAP device; other devices spread what comes by one over theirs.
+    /// Only virtio maps its queues to those of the TAP device.
     fn tap_queues(&self) -> u32 {
         if self.is_virtio() { self.queues } else { 1 }
     }
@@ -66,14 +69,9 @@ impl Kind {
     fn is_virtio(&self) -> bool {
         self.device.starts_with("virtio")
     }
-
-    /// An interrupt for each queue of either way, and two more.
-    fn several(&self) -> String {
-        if self.queues > 1 { format!(",mq=on,vectors={}", 2 * self.queues + 2) } else { String::new() }
-    }
 }
 
-/// Two TAP devices, with `flags`, on a bridge. They take any frame that a NIC sends.
+/// Returns shell commands for two TAP devices, with `flags`, on a bridge with a large MTU.
 pub fn wires(flags: &str) -> String {
     format!(
         "ip link add wires type bridge mcast_snooping 0

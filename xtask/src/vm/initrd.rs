@@ -1,4 +1,4 @@
-//! The file system of a virtual machine: a shell, programs with their libraries, modules and a script.
+//! File system of a virtual machine: a shell, programs with libraries, modules and a script.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -9,21 +9,18 @@ use super::packages::Kernel;
 use super::tools::Tools;
 use crate::sh::{self, Failure, Outcome};
 
-/// What a virtual machine has in its file system.
 #[derive(Debug)]
 pub struct Content<'a> {
     pub kernel: &'a Kernel,
-    /// Programs by path, beside the shell's own.
+    /// Programs by path, in addition to the shell.
     pub programs: &'a [(&'a str, PathBuf)],
-    /// Where their libraries are.
     pub tools: &'a Tools,
-    /// Further files by path.
     pub files: &'a [(&'a str, &'a str)],
-    /// What it runs before it turns itself off.
+    /// Runs before the machine turns itself off.
     pub script: &'a str,
 }
 
-/// Writes the archive, from a folder beside it that goes again.
+/// Writes the archive, by way of a temporary folder beside it.
 pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
     let root = super::fresh(&file.with_extension("root"))?;
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(|path| path.exists());
@@ -33,9 +30,9 @@ pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
         super::fresh(&root.join(folder))?;
     }
     for (path, from) in content.programs.iter().chain(&[("bin/busybox", busybox.clone())]) {
-        put(&root.join(path), &read(from)?)?;
+        put(&root.join(path), &sh::read(from)?)?;
         for (library, path) in content.tools.libraries_of(from)? {
-            put(&root.join(path), &read(&library)?)?;
+            put(&root.join(path), &sh::read(&library)?)?;
         }
     }
     for (number, file) in content.kernel.modules.iter().enumerate() {
@@ -53,14 +50,9 @@ pub fn write(file: &Path, content: &Content<'_>) -> Outcome {
     fs::remove_dir_all(&root).map_err(failed)
 }
 
-/// Writes a file that may be run, and the folders that it is in.
 fn put(path: &Path, content: &[u8]) -> Outcome {
-    let write = || {
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        fs::write(path, content)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-    };
-    write().map_err(|error| Failure::of_file(path, &error))
+    sh::write(path, content)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(|error| Failure::of_file(path, &error))
 }
 
 const BEGIN: &str = "#!/bin/busybox sh
@@ -76,16 +68,12 @@ for module in /?.ko /??.ko; do [ -f $module ] && insmod $module; done
 ip link set lo up
 ";
 
-fn read(path: &Path) -> Outcome<Vec<u8>> {
-    fs::read(path).map_err(|error| Failure::of_file(path, &error))
-}
-
-/// A module's bytes; newer kernels' are compressed.
+/// Returns the content of a module, decompressed if necessary.
 fn module(file: &Path) -> Outcome<Vec<u8>> {
     if file.extension().is_some_and(|extension| extension == "xz") {
         let output = Command::new("xz").arg("-dc").arg(file).output();
         let output = output.map_err(|error| Failure::unable(format!("`xz` could not be run: {error}")))?;
         return Ok(output.stdout);
     }
-    read(file)
+    sh::read(file)
 }

@@ -1,4 +1,4 @@
-//! Debian's kernels of all releases, through apt: from the mirror that the machine uses anyway.
+//! Kernels of all Debian releases, downloaded through apt from the mirror of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,31 +7,23 @@ use std::process::Command;
 use crate::sh::{self, Failure, Outcome};
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// The kernels for virtual machines: small, and with all that the programs need. Of NICs they know virtio's and VMware's.
+/// Small kernels with everything the programs need; of NICs only virtio and VMware.
 pub const CLOUD: &str = "cloud-amd64";
-/// The kernels for all machines, with every driver.
+/// Kernels with every driver.
 pub const FULL: &str = "amd64";
 
-/// A kernel, unpacked.
 #[derive(Debug)]
 pub struct Kernel {
-    /// As `uname -r` says it.
+    /// As in `uname -r`.
     pub release: String,
-    /// The compressed kernel.
     pub image: PathBuf,
-    /// The modules that are not built in and that runs need, in the order of loading.
+    /// Required modules in the order of loading.
     pub modules: Vec<PathBuf>,
-    unpacked: PathBuf,
+    /// The unpacked packages.
+    pub folder: PathBuf,
 }
 
-impl Kernel {
-    /// Where its packages are unpacked.
-    pub fn folder(&self) -> &Path {
-        &self.unpacked
-    }
-}
-
-/// Which kernel: the newest whose version begins so, of this flavour, with these modules in the order of loading.
+/// The newest kernel with this version prefix, and modules in the order of loading.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub version: &'a str,
@@ -39,13 +31,13 @@ pub struct Wanted<'a> {
     pub modules: &'a [&'a str],
 }
 
-/// What apt knows of some suites, in a private folder.
+/// apt's package lists of some suites, in a private folder.
 #[derive(Debug)]
 pub struct Lists {
     folder: PathBuf,
 }
 
-/// Reads the lists of these suites into a folder of this name; the machine's own lists and sources stay as they are.
+/// Downloads the lists of these suites into the folder `name`, without changing the machine's.
 pub fn update(name: &str, suites: &[&str]) -> Outcome<Lists> {
     let mirror = mirror()?;
     let lists = Lists { folder: sh::root().join("target/kernels").join(name) };
@@ -64,12 +56,12 @@ pub fn update(name: &str, suites: &[&str]) -> Outcome<Lists> {
         folder.display()
     );
     fs::write(folder.join("apt.conf"), settings).map_err(failed)?;
-    // A mirror may have dropped an old suite or lack a new one: what is missing is noticed when a kernel is looked for.
+    // A mirror may lack a suite, which is noticed when no kernel is found.
     let _ = sh::run(lists.apt("apt-get").args(["update", "-qq"]));
     Ok(lists)
 }
 
-/// Where the machine's own apt gets Debian from.
+/// Returns the Debian mirror in apt's sources.
 fn mirror() -> Outcome<String> {
     let format = "$(ORIGIN) $(LABEL) $(REPO_URI)";
     let targets = sh::capture("apt-get", &["indextargets", "--format", format, "Created-By: Packages"]);
@@ -79,7 +71,6 @@ fn mirror() -> Outcome<String> {
 }
 
 impl Lists {
-    /// Downloads and unpacks a kernel.
     pub fn fetch(&self, wanted: Wanted<'_>, into: &Path) -> Outcome<Kernel> {
         let Wanted { version, flavour, modules } = wanted;
         let output = self.apt("apt-cache").args(["pkgnames", "linux-"]).output();
@@ -100,10 +91,9 @@ impl Lists {
         };
         let modules = modules.iter().map(|module| part(&format!("{module}.ko"))).collect::<Outcome<_>>()?;
         let image = part("vmlinuz")?;
-        Ok(Kernel { image, modules, release, unpacked })
+        Ok(Kernel { image, modules, release, folder: unpacked })
     }
 
-    /// Downloads into a folder, unless it is there already.
     fn download(&self, packages: &[String], into: &Path) -> Outcome {
         fs::create_dir_all(into).map_err(|error| Failure::of_file(into, &error))?;
         let there = |package: &String| find(into, &|name| name.starts_with(&format!("{package}_"))).is_some();
@@ -113,16 +103,12 @@ impl Lists {
         sh::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))
     }
 
-    /// Downloads these packages of a suite with all that they need, but what the machine has, into [`archives`](Self::archives).
-    pub fn download_missing(&self, suite: &str, packages: &[&str]) -> Outcome {
+    /// Downloads packages and missing dependencies of a suite; returns the folder with them.
+    pub fn download_missing(&self, suite: &str, packages: &[&str]) -> Outcome<PathBuf> {
         let options =
             ["install", "-qq", "--yes", "--download-only", "--no-install-recommends", "--target-release", suite];
-        sh::run(self.apt("apt-get").args(options).args(packages))
-    }
-
-    /// Where they are.
-    pub fn archives(&self) -> PathBuf {
-        self.folder.join("cache/archives")
+        sh::run(self.apt("apt-get").args(options).args(packages))?;
+        Ok(self.folder.join("cache/archives"))
     }
 
     fn apt(&self, program: &str) -> Command {
@@ -132,9 +118,7 @@ impl Lists {
     }
 }
 
-/// The releases of `version`, newest first, each with the packages that hold its image and its modules.
-///
-/// Up to 7.1 one package holds both, from then on there are two.
+/// Returns the releases of `version`, newest first, with their packages: one up to 7.1, then two.
 fn releases(names: &str, version: &str, flavour: &str) -> Vec<(String, Vec<String>)> {
     let of = |what: &str| -> Vec<String> {
         let releases = names.lines().filter_map(|name| name.strip_prefix(what)).filter(|release| {
@@ -158,19 +142,18 @@ fn releases(names: &str, version: &str, flavour: &str) -> Vec<(String, Vec<Strin
     all
 }
 
-/// `[6, 12, 43, 12, 64]` of `6.12.43+deb12-cloud-amd64`.
+/// Returns `[6, 12, 43, 12, 64]` for `6.12.43+deb12-cloud-amd64`.
 pub fn numbers(release: &str) -> Vec<u32> {
     release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
-/// The files of a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     files.sort();
     files
 }
 
-/// The first file below `folder` whose name fits.
+/// Returns the first file in `folder` with a matching name.
 fn find(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
         let path = entry.path();

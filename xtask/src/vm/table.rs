@@ -1,31 +1,28 @@
-//! What a virtual machine's console says, as a row of a table.
+//! The console output of virtual machines as rows of a table.
 
 use std::fmt;
 
-/// A column: the script's function, without `step_`, and the heading. The page says what it means.
+/// The script's function without `step_`, and the heading.
 pub type Column = (&'static str, &'static str);
 
-/// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     Good(String),
     Bad(String),
-    /// The driver has no such thing.
+    /// Not supported by the driver.
     None(String),
-    /// The machine did not come to the end of this step.
+    /// The machine did not complete this step.
     Missing,
 }
 
-/// What one machine came to.
 #[derive(Debug)]
 pub struct Row {
     pub name: String,
-    /// Each step that was asked for.
     ends: Vec<(String, End)>,
 }
 
 impl Row {
-    /// Reads what the script says of each of these steps.
+    /// Reads the results of these steps from the console.
     pub fn read(name: &str, steps: &[&str], console: &[String]) -> Self {
         let end = |step: &&str| {
             let begin = format!("@@ begin {step} ");
@@ -36,14 +33,13 @@ impl Row {
         Self { name: name.into(), ends: steps.iter().map(end).collect() }
     }
 
-    /// Whether no step went wrong.
     pub fn is_good(&self) -> bool {
         self.ends.iter().all(|(_, end)| matches!(end, End::Good(_) | End::None(_)))
     }
 }
 
 impl End {
-    /// Of `@@ good verified, native`.
+    /// Parses a line such as `@@ good verified, native`.
     fn read(line: &str) -> Option<Self> {
         let (kind, words) = line.strip_prefix("@@ ")?.split_once(' ')?;
         let words = words.trim_end().to_string();
@@ -54,17 +50,15 @@ impl End {
             _ => None,
         }
     }
-}
 
-impl End {
-    /// Without what a command said.
+    /// Returns the result without quoted output.
     fn short(&self) -> String {
         let all = self.to_string();
         all.split_once(QUOTED).map_or(all.as_str(), |(short, _)| short).to_string()
     }
 }
 
-/// Between the script's words and a command's.
+/// Separates the result from quoted output.
 const QUOTED: &str = ": `";
 
 impl fmt::Display for End {
@@ -72,7 +66,7 @@ impl fmt::Display for End {
         match self {
             Self::Good(words) | Self::None(words) => f.write_str(words),
             Self::Bad(words) => write!(f, "**wrong**: {words}"),
-            Self::Missing => f.write_str("**wrong**: it did not come to an end"),
+            Self::Missing => f.write_str("**wrong**: not completed"),
         }
     }
 }
@@ -84,7 +78,6 @@ impl fmt::Display for Row {
     }
 }
 
-/// All rows, and below them what was said where it went wrong.
 pub fn table(of: &str, columns: &[Column], rows: &[Row]) -> String {
     let headings: Vec<&str> = columns.iter().map(|(_, heading)| *heading).collect();
     let mut text = format!("| {of} | {} |\n|---|{}\n", headings.join(" | "), "---|".repeat(columns.len()));
@@ -92,11 +85,10 @@ pub fn table(of: &str, columns: &[Column], rows: &[Row]) -> String {
         let cells: Vec<String> = row.ends.iter().map(|(_, end)| end.short()).collect();
         text += &format!("| {} | {} |\n", row.name, cells.join(" | "));
     }
-    text + &said(rows)
+    text + &failures(rows)
 }
 
-/// The commands' own words on what went wrong.
-fn said(rows: &[Row]) -> String {
+fn failures(rows: &[Row]) -> String {
     let all = rows.iter().flat_map(|row| row.ends.iter().map(move |(step, end)| (row, step, end)));
     let lines: Vec<String> = all
         .filter_map(|(row, step, end)| {
@@ -108,7 +100,7 @@ fn said(rows: &[Row]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    format!("\nWhat was said where it went wrong:\n```text\n{}\n```\n", lines.join("\n"))
+    format!("\nOutput of failed steps:\n```text\n{}\n```\n", lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -134,8 +126,8 @@ mod tests {
         assert!(!row.is_good());
         assert_eq!(
             row.to_string(),
-            "igb:\n  copy: **wrong**: failed: `x`\n  mtu: **wrong**: it did not come to an end\n  \
-             second: **wrong**: it did not come to an end"
+            "igb:\n  copy: **wrong**: failed: `x`\n  mtu: **wrong**: not completed\n  \
+             second: **wrong**: not completed"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Programs that are unpacked, not installed: a newer QEMU than the machine's, and what is missing beside it.
+//! Programs that are unpacked without installation: a newer QEMU, and its missing dependencies.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,29 +6,27 @@ use std::process::Command;
 use super::packages::{self, Lists};
 use crate::sh::{self, Failure, Outcome};
 
-/// Where Debian's packages have libraries. Those of release 12 have some in the second folder still.
+/// Library folders in Debian's packages; release 12 uses both.
 const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
 
-/// Programs of some packages; those that the machine has already, newer or the same, are the machine's.
+/// Unpacked programs, or those of the machine.
 #[derive(Debug, Default)]
 pub struct Tools {
     folder: Option<PathBuf>,
 }
 
 impl Tools {
-    /// Downloads these packages from `suite`, with those that they need and the machine lacks, and unpacks them into `into`.
+    /// Unpacks packages of `suite`, with dependencies that the machine lacks, into `into`.
     pub fn fetch(lists: &Lists, suite: &str, packages: &[&str], into: &Path) -> Outcome<Self> {
-        lists.download_missing(suite, packages)?;
+        let archives = packages::files(&lists.download_missing(suite, packages)?);
         let folder = super::fresh(into)?;
-        for file in
-            packages::files(&lists.archives()).iter().filter(|file| file.extension().is_some_and(|e| e == "deb"))
-        {
+        for file in archives.iter().filter(|file| file.extension().is_some_and(|extension| extension == "deb")) {
             sh::run(Command::new("dpkg-deb").arg("-x").args([file, &folder]))?;
         }
         Ok(Self { folder: Some(folder) })
     }
 
-    /// A program's path, or its name if it is the machine's.
+    /// Returns the path of a program, or its name if it is not found.
     pub fn program(&self, name: &str) -> PathBuf {
         let unpacked = self
             .folder
@@ -38,7 +36,7 @@ impl Tools {
         unpacked.chain(installed).find(|path| path.exists()).unwrap_or_else(|| name.into())
     }
 
-    /// Sets where a command finds the unpacked libraries, QEMU's modules among them.
+    /// Sets the paths of unpacked libraries and QEMU modules.
     pub fn prepare(&self, command: &mut Command) {
         if let Some(folder) = &self.folder {
             let [libraries, further] = LIBRARIES.map(|libraries| folder.join(libraries));
@@ -47,7 +45,6 @@ impl Tools {
         }
     }
 
-    /// What QEMU must be told of where its files are.
     pub fn arguments(&self) -> Vec<PathBuf> {
         let folders = self.folder.iter().flat_map(|folder| {
             ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"].map(|data| folder.join(data))
@@ -55,7 +52,7 @@ impl Tools {
         folders.filter(|folder| folder.exists()).flat_map(|folder| ["-L".into(), folder]).collect()
     }
 
-    /// The shared libraries of a program, none if it is static: where they are, and where programs look for them.
+    /// Returns the shared libraries of a program: their paths, and where programs look for them.
     pub fn libraries_of(&self, program: &Path) -> Outcome<Vec<(PathBuf, String)>> {
         let mut ldd = Command::new("ldd");
         self.prepare(ldd.arg(program));
@@ -65,7 +62,7 @@ impl Tools {
         Ok(paths.map(|path| (path.into(), self.installed(path))).collect())
     }
 
-    /// The path that an unpacked file would have if it were installed, without the first slash.
+    /// Returns the path of an unpacked file after installation, without the first slash.
     fn installed(&self, path: &str) -> String {
         let inside = self.folder.as_ref().and_then(|folder| Path::new(path).strip_prefix(folder).ok());
         inside.map_or(path, |inside| inside.to_str().unwrap_or(path)).trim_start_matches('/').into()

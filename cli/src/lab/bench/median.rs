@@ -1,18 +1,12 @@
-//! Medians of measurements.
-
 #[cfg(feature = "xdp")]
 use spray_tools::failure::Outcome;
 
-/// The median of `repeat` measurements.
-///
-/// # Errors
-/// The first that failed.
 #[cfg(feature = "xdp")]
 pub fn median_of(repeat: u32, measure: impl Fn() -> Outcome<f64>) -> Outcome<f64> {
     Ok(median(&(0..repeat).map(|_| measure()).collect::<Outcome<Vec<f64>>>()?))
 }
 
-/// The middle value; the mean of the middle two of an even number.
+/// Returns the median: with an even number of values the mean of the middle two, 0 without any.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -21,6 +15,12 @@ pub fn median(values: &[f64]) -> f64 {
         (length, middle) if length % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
         (_, middle) => sorted[middle],
     }
+}
+
+/// Returns the median, the minimum and the maximum.
+pub fn spread(values: &[f64]) -> [f64; 3] {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    [median(values), least, values.iter().copied().fold(0.0, f64::max)]
 }
 
 #[cfg(test)]

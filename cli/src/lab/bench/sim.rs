@@ -1,5 +1,4 @@
-//! `spray bench sim`: how fast the simulator is on one thread and on several, how that changes with the size of the fabric, and how long
-//! another simulator takes for the same flows.
+//! `spray bench sim`: run time of the simulator by threads and size, and of another simulator.
 
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -13,25 +12,24 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::progress::Progress;
 use spray_tools::say;
 
-use super::median::median;
+use super::median::{median, spread};
 use crate::lab::args;
 use crate::lab::settings;
 
-/// A fabric and its flows, as `spray sim` takes them, and the tiers of the fabric for another simulator.
 struct Size {
     hosts: u32,
     topology: &'static str,
     matrix: &'static str,
+    /// The tiers for the `.topo` file of the other simulator; empty if it is not run.
     tiers: &'static [Tier],
 }
 
-/// Cables down from a switch, up from it, and switches of the tier that share their hosts: a line of a `.topo` file each.
 struct Tier {
     down: u32,
     up: u32,
 }
 
-/// They are in ascending order, so that the process' peak memory after each run is that of the run.
+/// Sizes in ascending order, so that the peak memory of the process after a run is that of the run.
 const SIZES: [Size; 4] = [
     Size {
         hosts: 128,
@@ -49,7 +47,7 @@ const SIZES: [Size; 4] = [
     Size { hosts: 65_536, topology: "fat-tree:64x32x32x1024x32", matrix: "permutation:256KiB", tiers: &[] },
 ];
 
-/// What was measured of a size: times in seconds, one for each round.
+/// One time per round.
 struct Measured {
     size: &'static Size,
     last: RunResult,
@@ -58,10 +56,7 @@ struct Measured {
     reference_s: Vec<f64>,
 }
 
-/// Measures permutations of growing size, and prints medians.
-///
-/// # Errors
-/// 1 when a run does not complete, 2 when the other simulator cannot be run.
+/// Fails with 1 when a run does not complete, 2 when the other simulator cannot be run.
 pub fn sim(arguments: &args::BenchSim) -> Outcome {
     let mut progress = Progress::on_stderr();
     let mut all = Vec::new();
@@ -76,7 +71,7 @@ pub fn sim(arguments: &args::BenchSim) -> Outcome {
     Ok(())
 }
 
-/// Runs a size on one thread, on several, and in the other simulator, in turn. Large sizes run once.
+/// Large sizes run once.
 fn measure(arguments: &args::BenchSim, size: &'static Size, progress: &mut Progress) -> Outcome<Measured> {
     let scenario = crate::lab::sim::published(&settings::fabric(size.topology, size.matrix)?)?;
     let on = |threads| Simulation::new(&scenario).on_threads(threads);
@@ -103,7 +98,6 @@ fn measure(arguments: &args::BenchSim, size: &'static Size, progress: &mut Progr
     Ok(found)
 }
 
-/// How long another simulator takes for the same fabric and flows.
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
 fn reference_s(command: &str, scenario: &Scenario, size: &Size) -> Outcome<f64> {
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
@@ -124,7 +118,6 @@ fn reference_s(command: &str, scenario: &Scenario, size: &Size) -> Outcome<f64> 
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// The fabric as a `.topo` file.
 fn topo(size: &Size) -> String {
     let mut out = format!("Nodes {0}\nTiers {1}\nPodsize {0}\n", size.hosts, size.tiers.len());
     for (number, Tier { down, up }) in size.tiers.iter().enumerate() {
@@ -137,7 +130,6 @@ fn topo(size: &Size) -> String {
     out
 }
 
-/// The flows as a `.cm` file.
 fn cm(scenario: &Scenario) -> String {
     let flows = scenario.flows(scenario.seed);
     let mut out = format!("Nodes {}\nConnections {}\n", scenario.network.hosts.len(), flows.len());
@@ -156,7 +148,7 @@ impl Measured {
         median(&self.one_s) * 1e9 / self.packet_hops().max(1) as f64
     }
 
-    /// How many times as long one thread takes as several, and the other simulator as one thread: medians of each round's ratio.
+    /// Speed-up by threads, and the other simulator's relative time: medians over the rounds.
     fn ratios(&self) -> [Option<f64>; 2] {
         let ratio = |above: &[f64], below: &[f64]| {
             let each: Vec<f64> = above.iter().zip(below).map(|(above, below)| above / below).collect();
@@ -166,12 +158,10 @@ impl Measured {
     }
 }
 
-/// How much more a packet-hop costs than in the smallest fabric.
 fn growth(all: &[Measured], measured: &Measured) -> f64 {
     measured.hop_ns() / all.first().map_or(1.0, Measured::hop_ns)
 }
 
-/// One JSON object.
 fn object(arguments: &args::BenchSim, all: &[Measured]) -> Value {
     json!({
         "balancer": arguments.balancer.to_string(),
@@ -183,17 +173,17 @@ fn object(arguments: &args::BenchSim, all: &[Measured]) -> Value {
 
 fn row(all: &[Measured], measured: &Measured) -> Value {
     let Measured { size, last, one_s, many_s, reference_s } = measured;
-    let ends = |of: fn(f64, f64) -> f64| one_s.iter().copied().reduce(of);
     let some = |list: &[f64]| (!list.is_empty()).then(|| median(list));
+    let [wall_s, least, most] = spread(one_s);
     let [ratio_threads, ratio_reference] = measured.ratios();
     json!({
         "hosts": size.hosts,
         "topology": size.topology,
         "matrix": size.matrix,
         "packet_hops": measured.packet_hops(),
-        "wall_s": median(one_s),
-        "wall_s_least": ends(f64::min),
-        "wall_s_most": ends(f64::max),
+        "wall_s": wall_s,
+        "wall_s_least": least,
+        "wall_s_most": most,
         "wall_s_threads": some(many_s),
         "reference_s": some(reference_s),
         "ratio_threads": ratio_threads,
@@ -221,15 +211,15 @@ fn table(all: &[Measured]) -> String {
     ];
     let row = |measured: &Measured| {
         let times = |ratio: Option<f64>| ratio.map_or("-".to_string(), |ratio| format!("{ratio:.2} x"));
-        let ends = |of: fn(f64, f64) -> f64| measured.one_s.iter().copied().reduce(of).unwrap_or_default();
+        let [wall_s, least, most] = spread(&measured.one_s);
         let [threads, reference] = measured.ratios();
         vec![
             measured.size.topology.into(),
             measured.size.matrix.into(),
             measured.packet_hops().to_string(),
-            format!("{:.3}", median(&measured.one_s)),
-            format!("{:.3}", ends(f64::min)),
-            format!("{:.3}", ends(f64::max)),
+            format!("{wall_s:.3}"),
+            format!("{least:.3}"),
+            format!("{most:.3}"),
             format!("{:.1}", measured.hop_ns()),
             format!("{:.2}", growth(all, measured)),
             times(threads),

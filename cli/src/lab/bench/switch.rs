@@ -1,5 +1,4 @@
-//! `spray bench switch`: what a frame costs the switch program, by each scheme and hash, beside a program that only redirects: by the kernel's
-//! test run of BPF programs.
+//! `spray bench switch`: cost of a frame in the switch program, relative to a bare redirect.
 
 use serde_json::json;
 use spray_experiments::results::align;
@@ -12,24 +11,21 @@ use spray_tools::say;
 use super::median::median_of;
 use crate::lab::args;
 
-/// Frames of a test run: the kernel gives the mean in whole nanoseconds.
+/// The kernel returns the mean over this number in whole nanoseconds.
 const FRAMES: u32 = 100_000;
-/// Cables between two switches, among which they choose.
+/// Parallel cables between two switches.
 const CABLES: u32 = 4;
-/// A switch is to cost at most so many nanoseconds more than the bare redirect, frames in order.
+/// Target for the cost of a switch over the bare redirect, with frames in order.
 const HOP_TARGET_NS: f64 = 120.0;
 
-/// Nanoseconds a switch, over the bare redirect.
+/// Nanoseconds per switch, over the bare redirect.
 struct Row {
     name: String,
     in_order: f64,
     out_of_order: f64,
 }
 
-/// Measures a bare redirect, one switch alone, and a row of switches by each scheme and hash.
-///
-/// # Errors
-/// 2 without root or where the programs cannot be loaded, 1 when a measurement failed.
+/// Fails with 2 without root or when the programs cannot be loaded, 1 when a measurement failed.
 pub fn switch(arguments: &args::BenchSwitch) -> Outcome {
     let mut progress = Progress::on_stderr();
     progress.phase("test runs of the switch program");
@@ -40,7 +36,7 @@ pub fn switch(arguments: &args::BenchSwitch) -> Outcome {
     let mut rows = Vec::new();
     for (name, switching) in all() {
         let bench = HopBench::new(switching, CABLES).map_err(Failure::refused)?;
-        // The bare redirect again and again, as processors change their pace.
+        // Repeats the bare redirect each time, because the clock rate of the processor varies.
         let hop = |time: f64| Ok((time - ns(bench.redirect(FRAMES))?) / f64::from(HopBench::HOPS));
         let in_order = median_of(repeat, || hop(ns(bench.switch(HopBench::HOPS, FRAMES))?))?;
         let out_of_order = median_of(repeat, || hop(ns(bench.disorder(HopBench::HOPS, FRAMES))?))?;
@@ -69,7 +65,6 @@ fn ns(time: Result<std::time::Duration, impl std::fmt::Display>) -> Result<f64, 
     time.map(|time| time.as_secs_f64() * 1e9).map_err(Failure::failed)
 }
 
-/// By name every scheme that runs in the kernel, then the other hashes.
 fn all() -> impl Iterator<Item = (String, Switching)> {
     let schemes = Scheme::ALL.into_iter().filter(|scheme| scheme.is_in_kernel());
     let hashes = [HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor].map(|function| {

@@ -1,4 +1,4 @@
-//! `spray bench transport`: what a packet costs either end, over devices in memory, and where the time goes.
+//! `spray bench transport`: CPU time per packet at either end over in-memory devices.
 
 use spray_benches::{
     Choosing, Ends, Flow, Frames, Hosts, Load, Pair, Rung, Steering, aes_gcm_ns, memcpy_ns, packets_per_s,
@@ -11,32 +11,27 @@ use spray_tools::say;
 use super::median::median;
 use crate::lab::args;
 
-/// Most that a packet may cost either end, in copies of its payload.
+/// Maximum cost of a packet at either end, in copies of its payload.
 const COPYING_TARGET: f64 = 1.4;
-/// The same of a packet whose payload stays in the frame.
+/// The same without copying the payload out of the frame.
 const IN_PLACE_TARGET: f64 = 0.7;
-/// Most that sealing may cost a packet beyond what the cipher takes.
+/// Maximum cost of sealing a packet beyond the cipher itself.
 const SEALING_TARGET_NS: f64 = 150.0;
-/// Most that a packet of [`SMALL_BYTES`] may cost either end.
+/// Maximum cost of a packet of [`SMALL_BYTES`] at either end.
 const SMALL_TARGET_NS: f64 = 90.0;
-/// Most that a packet of 1,000 connections may cost, over that of one.
+/// Maximum cost of a packet with [`MANY`] connections relative to one.
 const MANY_TARGET: f64 = 1.1;
-/// The same of 10,000 connections.
 const VERY_MANY_TARGET: f64 = 1.3;
-/// How many times as much as one queue two are to carry.
+/// Minimum packet rate of two queues relative to one.
 const QUEUES_TARGET: f64 = 1.9;
 const SMALL_BYTES: u32 = 64;
-/// Connections of the measurements with many.
 const MANY: u32 = 1_000;
 const VERY_MANY: u32 = 10_000;
-/// Packets of a message where many connections have one each.
+/// Packets per message in the measurements with many connections.
 const MANY_MESSAGE_PACKETS: u32 = 16;
 const HOSTS: u16 = 64;
 
-/// Measures everything in turn, as often as asked, and prints medians.
-///
-/// # Errors
-/// 1 when packets got lost.
+/// Fails with 1 when packets were lost.
 pub fn transport(arguments: &args::BenchTransport) -> Outcome {
     let mut progress = Progress::on_stderr();
     progress.phase("opening connections");
@@ -54,7 +49,6 @@ pub fn transport(arguments: &args::BenchTransport) -> Outcome {
     Ok(())
 }
 
-/// What is measured, made once and warm.
 struct Rigs {
     packets: u64,
     load: Load,
@@ -79,7 +73,8 @@ impl Rigs {
         let args::BenchTransport { payload, connections, ack_every, packets, .. } = *arguments;
         let load = Load { connections, ..Load::new(payload, ack_every) };
         let small = Load { connections, ..Load::new(SMALL_BYTES, ack_every) };
-        // At 100 Gb/s the packets of each of so many connections are further apart than a round-trip time, so each gets an ACK.
+        // At 100 Gb/s packets of one of many connections are more than an RTT apart: each gets an
+        // ACK.
         let short =
             Load { message_packets: MANY_MESSAGE_PACKETS, connections: 1, ack_every: 1, in_place: true, ..load };
         let rung = |rung| Frames::new(&load, rung);
@@ -103,7 +98,6 @@ impl Rigs {
         }
     }
 
-    /// Measures everything once.
     fn round(&mut self, figures: &mut Figures) {
         let packets = self.packets;
         let copy_ns = memcpy_ns(&self.load, packets);
@@ -134,7 +128,7 @@ impl Rigs {
         figures.add("ratio_10000_connections", both(self.very_many.run(packets.max(4 * u64::from(VERY_MANY)))) / few);
         let two_hosts = self.two_hosts.run(packets);
         figures.add("ratio_64_hosts", self.hosts.run(packets) / two_hosts);
-        // Threads take a while to start: more packets make that small.
+        // More packets reduce the share of starting threads.
         let load = Load { deployed: true, ..self.load };
         let of = |queues, steering| packets_per_s(&load, queues, steering, 4 * packets);
         let one = of(1, Steering::Rules);
@@ -142,7 +136,7 @@ impl Rigs {
         figures.add("ratio_two_queues_hashed", of(2, Steering::Hash) / one);
     }
 
-    /// The parts of what a packet cost the two ends. What is left over is the endpoint's own: its table, timers and events.
+    /// Adds the parts of the cost. The remainder is the endpoint: table, timers and events.
     fn parts(&mut self, figures: &mut Figures, whole: Ends, rungs: [Ends; 4]) {
         let [device, copying, checksum, headers] = rungs;
         let flow = self.flow.run(self.packets);
@@ -169,7 +163,7 @@ fn less(more: Ends, less: Ends) -> Ends {
     Ends { sender_ns: more.sender_ns - less.sender_ns, receiver_ns: more.receiver_ns - less.receiver_ns }
 }
 
-/// The values of every figure, one of each round, in the order in which they first came.
+/// The values of every figure, one per round, in order of first appearance.
 #[derive(Default)]
 struct Figures(Vec<(&'static str, Vec<f64>)>);
 
@@ -186,17 +180,12 @@ impl Figures {
         self.add(receiver, ends.receiver_ns);
     }
 
-    /// The median of a figure.
     fn get(&self, name: &str) -> f64 {
         self.0.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, values)| median(values))
     }
-
-    fn nanoseconds(&self, name: &str) -> String {
-        format!("{:.0}", self.get(name))
-    }
 }
 
-/// Gb/s of payload that a core carries at so many nanoseconds a packet.
+/// Returns the payload in Gb/s that a core carries at `packet_ns` per packet.
 fn gbps(payload_bytes: u32, packet_ns: f64) -> f64 {
     f64::from(payload_bytes) * 8.0 / packet_ns
 }
@@ -218,7 +207,6 @@ fn json(arguments: &args::BenchTransport, figures: &Figures) -> serde_json::Valu
     object
 }
 
-/// Three digits behind the point: more are noise.
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
@@ -232,7 +220,7 @@ fn report(arguments: &args::BenchTransport, figures: &Figures) -> String {
         figures.get("aes_gcm_ns")
     );
     let row = |what: &str, sender: &str, receiver: &str, target: &str| {
-        let cell = |name: &str| if name.is_empty() { String::new() } else { figures.nanoseconds(name) };
+        let cell = |name: &str| if name.is_empty() { String::new() } else { format!("{:.0}", figures.get(name)) };
         vec![what.to_string(), cell(sender), cell(receiver), target.to_string()]
     };
     let rate = |name| format!("{:.0}", gbps(payload, figures.get(name)));

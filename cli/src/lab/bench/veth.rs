@@ -1,4 +1,4 @@
-//! `spray bench veth`: the transport against bare frames, interleaved: ratios of each round, and medians.
+//! `spray bench veth`: the transport compared with bare frames, in interleaved rounds.
 
 use std::time::Duration;
 
@@ -11,41 +11,36 @@ use spray_tools::progress::Progress;
 use spray_tools::say;
 use spray_tools::stop::Stop;
 
-use super::median::median;
+use super::median::{median, spread};
 use super::ways::{BARE, WAYS};
 use crate::lab::args;
 
-/// Name in JSON, words, the two ways, and what the project aims at.
+/// Name in JSON, description, the two ways, and the project's target.
 const RATIOS: [(&str, &str, [&str; 2], f64); 2] = [
     ("ratio_bare_4to1", "REPS, an ACK per 4 packets / bare frames", ["spray_4to1", BARE], 0.9),
     ("ratio_bare_1to1", "REPS, an ACK per packet / bare frames", ["spray_1to1", BARE], 0.85),
 ];
 
-/// Ratios of round trips: name in JSON, quantile, words.
+/// Ratios of round-trip times: name in JSON, quantile, description.
 const LATENCIES: [(&str, &str, &str); 2] = [
-    ("ratio_latency_p50", "p50", "a round trip by REPS, frames wait for no others / bare frames, p50"),
+    ("ratio_latency_p50", "p50", "a round trip by REPS, frames are not batched / bare frames, p50"),
     ("ratio_latency_p99_9", "p99_9", "the same, p99.9"),
 ];
-/// Most that these are to be.
+/// Maximum of these ratios.
 const LATENCY_TARGET: f64 = 1.2;
 
-/// Quantiles of round trips, by name.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999)];
 
-/// What a way has come to so far: a value for each round, and the round trips of all.
+/// A goodput per round, and the round trips of all rounds.
 #[derive(Debug, Default)]
 struct Figures {
     goodput_gbps: Vec<f64>,
     latency: Option<Latency>,
 }
 
-/// A way and its figures.
 type Row = (&'static str, &'static str, Figures);
 
-/// Measures everything in turn, as often as asked, and prints medians and ratios.
-///
-/// # Errors
-/// 2 when the machine does not allow it, 1 when a measurement failed, 130 after Ctrl-C.
+/// Fails with 2 when the machine does not allow it, 1 when a measurement failed.
 pub fn veth(arguments: &args::BenchVeth) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut progress = Progress::on_stderr();
@@ -74,7 +69,6 @@ fn failed(error: RunError) -> Failure {
 }
 
 impl Figures {
-    /// One more round.
     fn add(
         &mut self,
         way: Option<Transport>,
@@ -100,34 +94,26 @@ impl Figures {
         Ok(())
     }
 
-    /// By quantile.
     fn latency_us(&self) -> Option<[f64; 3]> {
         let took = self.latency.as_ref().filter(|took| !took.is_empty())?;
         Some(QUANTILES.map(|(_, at)| took.value_at_quantile(at) as f64 / 1e3))
     }
 }
 
-/// The middle of the rounds' ratios of goodput, and the least and the largest; `None` where a peer was not measured.
+/// Median, minimum and maximum of the goodput ratios of the rounds; `None` if not measured.
 fn ratio(rows: &[Row], [over, under]: [&str; 2]) -> Option<[f64; 3]> {
     let of = |wanted: &str| rows.iter().find(|(name, ..)| *name == wanted).map(|(.., figures)| &figures.goodput_gbps);
     let ratios: Vec<f64> = of(over)?.iter().zip(of(under)?).map(|(over, under)| over / under).collect();
     Some(spread(&ratios))
 }
 
-/// The ratio of round trips at a quantile, of our frames that wait for no others and of bare ones.
+/// Ratio of round-trip times, of unbatched transport frames to bare ones.
 fn latency_ratio(rows: &[Row], quantile: &str) -> Option<f64> {
     let place = QUANTILES.iter().position(|(name, _)| *name == quantile)?;
     let of = |wanted| Some(rows.iter().find(|(name, ..)| *name == wanted)?.2.latency_us()?[place]);
     Some(of("spray_prompt")? / of(BARE)?)
 }
 
-/// Median, least and most.
-fn spread(values: &[f64]) -> [f64; 3] {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    [median(values), least, values.iter().copied().fold(0.0, f64::max)]
-}
-
-/// The figures as one object.
 fn json(arguments: &args::BenchVeth, rows: &[Row]) -> Value {
     let by_way = |value: &dyn Fn(&Figures) -> Value| -> Value {
         rows.iter().map(|(name, _, figures)| ((*name).to_string(), value(figures))).collect::<Map<_, _>>().into()
@@ -159,7 +145,6 @@ fn json(arguments: &args::BenchVeth, rows: &[Row]) -> Value {
     object
 }
 
-/// The figures as tables, and the ratios that the project aims at.
 fn text(arguments: &args::BenchVeth, rows: &[Row]) -> String {
     let args::BenchVeth { payload, repeat, seconds, .. } = arguments;
     let mut out = format!("{payload}-byte payloads, {repeat} times {seconds} s each, medians\n\n");

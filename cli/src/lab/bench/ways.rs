@@ -1,13 +1,11 @@
-//! What `spray bench veth` measures beside each other.
-
 use spray_benches::net::Transport;
 
-/// What is measured: name in options and JSON, what it is, and how the transport is set, `None` for bare frames; in the order of each round.
+/// Name in options and JSON, description, and transport settings, `None` for bare frames.
 pub const WAYS: [(&str, &str, Option<Transport>); 4] = [
     ("spray_4to1", "REPS connection, an ACK per 4 packets", ours(4, true)),
     ("spray_1to1", "REPS connection, an ACK per packet", ours(1, true)),
     (BARE, "bare AF_XDP frames, same path", None),
-    ("spray_prompt", "REPS connection, an ACK per 4 packets, frames wait for no others", ours(4, false)),
+    ("spray_prompt", "REPS connection, an ACK per 4 packets, frames are not batched", ours(4, false)),
 ];
 pub const BARE: &str = "bare";
 

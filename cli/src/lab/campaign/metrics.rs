@@ -1,4 +1,4 @@
-//! The metrics of runs: how many are done, how far those are that go on, and the figures of those that have ended.
+//! Metrics of a campaign: runs by state, progress of running ones, figures of finished ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,9 @@ use spray_experiments::results::measures::{self, Measure};
 use spray_tools::failure::Outcome;
 use spray_tools::metrics::{Labels, Metric, Metrics, Section};
 
-/// Most runs whose figures are served, the last ones.
+/// Maximum number of runs with published figures; the most recent ones.
 const RUNS: usize = 1000;
 
-/// Keeps the metrics of a campaign.
 #[derive(Debug, Default)]
 pub struct Campaign {
     metrics: Metrics,
@@ -25,24 +24,22 @@ struct State {
     all: usize,
     done: usize,
     failed: usize,
-    /// Delivered bytes and completed flows of runs that go on, by name.
+    /// Delivered bytes and completed flows of running runs, by name.
     running: BTreeMap<String, (u64, u64)>,
     figures: VecDeque<(Labels, Vec<(&'static Measure, f64)>)>,
 }
 
 impl Campaign {
-    /// For what is served as `metrics`.
     pub fn new(metrics: Metrics) -> Self {
         Self { part: metrics.part(), metrics, state: Mutex::default() }
     }
 
-    /// Begins to serve them: of `all` runs `done` are.
+    /// Starts serving, with `done` of `all` runs done.
     pub fn begin(&self, all: usize, done: usize) -> Outcome {
         self.change(|state| (state.all, state.done) = (all, done));
         self.metrics.start()
     }
 
-    /// A run tells how far it is.
     pub fn on_progress(&self, run: &str, news: &Progress) {
         if let Progress::Running { delivered_bytes, flows_completed, .. } = *news {
             self.change(|state| {
@@ -51,7 +48,7 @@ impl Campaign {
         }
     }
 
-    /// A run has ended, with its figures or without.
+    /// Records the end of a run; `summary` is `None` if it failed.
     pub fn on_end(&self, run: &str, summary: Option<&Summary>) {
         self.change(|state| {
             state.running.remove(run);
@@ -89,9 +86,8 @@ impl State {
         let mut by_key: BTreeMap<&str, Metric> = BTreeMap::new();
         for (labels, figures) in figures {
             for (measure, value) in figures {
-                let new = || {
-                    Metric::gauge(format!("run_{}", measure.key), format!("Of a run that is done: {}", measure.about))
-                };
+                let new =
+                    || Metric::gauge(format!("run_{}", measure.key), format!("Of a completed run: {}", measure.about));
                 let metric = by_key.remove(measure.key).unwrap_or_else(new);
                 by_key.insert(measure.key, metric.with(labels.clone(), *value));
             }
@@ -100,7 +96,6 @@ impl State {
     }
 }
 
-/// What tells a run from the others.
 fn labels(summary: &Summary) -> Labels {
     let Summary { scenario, condition, balancer, seed, axes, .. } = summary;
     let axes: Vec<String> = axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
@@ -113,7 +108,6 @@ fn labels(summary: &Summary) -> Labels {
     ]
 }
 
-/// The measures that the run has.
 fn figures(summary: &Summary) -> Vec<(&'static Measure, f64)> {
     measures::all().filter_map(|measure| Some((measure, measure.of(summary)?))).collect()
 }

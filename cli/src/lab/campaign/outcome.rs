@@ -1,4 +1,4 @@
-//! What came of a campaign's runs: figures, tables and pages over all of them, and failures.
+//! Outcome of a campaign: figures, tables and pages over all runs, and failures.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,13 @@ use crate::lab::fit;
 use crate::lab::folder::{self, Writes};
 use crate::lab::runs::Part;
 
-/// A run of a campaign that has ended: what came of it, or why nothing did.
+/// A run that has ended, with its results or the reason of its failure.
 pub type Ended = (Job, Result<Finished, String>);
 
 impl Campaign {
-    /// Runs everything that is not done, writes the results, prints the table.
-    ///
-    /// # Errors
-    /// 2 when the machine or the scenario does not allow it, or `out` has other results; 1 when a run failed or did not deliver what was
-    /// sent; 130 after Ctrl-C. What the engine set up is removed in every case.
+    /// Runs everything that is not done, writes the results, prints the table. The set-up of the
+    /// engine is removed also on failure: 2 when the run is not possible or `out` has other
+    /// results, 1 when one failed or did not deliver everything, 130 after Ctrl-C.
     pub fn run(&self, out: Option<&Path>) -> Outcome {
         let out = folder::location(out, &self.name);
         let ended = self.results(&out)?;
@@ -43,19 +41,18 @@ impl Campaign {
         match failures.len() {
             0 => verdict(&own),
             failed => Err(Failure::failed(format!(
-                "{failed} of {} runs failed; the same command tries them again",
+                "{failed} of {} runs failed; repeat the command to retry them",
                 ended.len()
             ))),
         }
     }
 
-    /// The page over all runs in `out`, if one is written.
     pub fn overview(&self, out: &Path) -> Option<PathBuf> {
         self.extras.report.then(|| out.join("report.html"))
     }
 
-    /// Writes the tables and the page over all runs in `out`. Returns the figures of `ended`, without failed runs, and those of runs that
-    /// earlier commands left there.
+    /// Writes the tables and the page over all runs in `out`. Returns the figures of successful
+    /// runs in `ended`, and those of earlier commands.
     pub fn write_all(&self, out: &Path, ended: &[Ended]) -> Outcome<(Vec<Summary>, Vec<Summary>)> {
         let mut done: Vec<Finished> = ended.iter().filter_map(|(_, run)| run.clone().ok()).collect();
         let own: HashSet<String> = done.iter().map(|run| run.folder.clone()).collect();
@@ -73,14 +70,12 @@ impl Campaign {
         Ok((own, earlier))
     }
 
-    /// The runs that failed, and why.
     pub fn failures(&self, ended: &[Ended]) -> Vec<Failed> {
         let failed = |(job, run): &Ended| Some(Failed { run: self.title(job), why: run.as_ref().err()?.clone() });
         ended.iter().filter_map(failed).collect()
     }
 
-    /// Runs everything that is not done, and writes each result as soon as its run ends, in a folder of its own under `out`. The results
-    /// are in the order of the plan.
+    /// Runs everything that is not done, writing results immediately. Returns them in plan order.
     pub fn results(&self, out: &Path) -> Outcome<Vec<Ended>> {
         let plan = self.plan(out)?;
         let mut failed = self.work(&plan, out, Writes::All)?;
@@ -94,7 +89,7 @@ impl Campaign {
         Ok(plan.iter().enumerate().map(end).collect())
     }
 
-    /// Makes the runs of a part of the plan, and prints how many are done. The same command without a part collects the results of all.
+    /// Runs a part of the plan. The same command without a part collects all results.
     pub fn run_part(&self, out: &Path, part: Part) -> Outcome {
         let plan = self.plan(out)?;
         let all = plan.len();
@@ -108,21 +103,18 @@ impl Campaign {
     }
 }
 
-/// A run that failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failed {
-    /// What tells it from the others.
+    /// The title that identifies the run.
     pub run: String,
-    /// What went wrong.
     pub why: String,
 }
 
-/// Says as JSON where the results are, and all figures of the runs.
 pub fn report(results: &Path, overview: Option<&Path>, runs: &[Summary], failed: &[Failed]) -> Outcome {
     say::object(&json!({ "results": results, "overview": overview, "runs": runs, "failed": failed }))
 }
 
-/// Checks that everything was delivered.
+/// Fails with 1 unless everything was delivered unchanged.
 pub fn verdict(done: &[Summary]) -> Outcome {
     let count = |is_bad: fn(&Summary) -> bool| done.iter().filter(|run| is_bad(run)).count();
     let wrong = count(|run| run.payload_verified == Some(false));
@@ -140,7 +132,7 @@ pub fn verdict(done: &[Summary]) -> Outcome {
     }
 }
 
-/// Prints how fast the simulator was, if it ran: seconds of each run, on however many threads.
+/// Prints packet-hops per second of run time, summed over the runs of the simulator.
 fn speed(done: &[Summary]) {
     let figures = || done.iter().filter_map(|run| Some((run.sim?, run.engine_figures.wall_s)));
     if figures().next().is_none() {

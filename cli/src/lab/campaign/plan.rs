@@ -1,4 +1,4 @@
-//! What a campaign will run, and what of it is done: folders, and what their results follow from.
+//! The runs of a campaign: their folders, their keys, and which of them are done.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,34 +11,27 @@ use spray_tools::failure::{Failure, Outcome};
 
 use super::{COMMIT, Campaign, VERSION};
 
-/// One run of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Index of its scenario.
     pub scenario: usize,
-    /// Its balancer.
     pub balancer: BalancerKind,
-    /// Its random seed.
     pub seed: u64,
 }
 
-/// A run of the plan, done or not.
 #[derive(Debug)]
 pub struct Planned {
-    /// What is run.
     pub job: Job,
-    /// The name of its folder.
     pub folder: String,
-    /// What its results follow from, see [`key`](results::Record::key).
+    /// Hash of everything that determines its results, see [`key`](results::Record::key).
     pub(super) key: String,
-    /// What all runs of its table follow from, see [`table_key`](results::Record::table_key).
+    /// Hash of what all runs of its table share, see [`table_key`](results::Record::table_key).
     pub(super) table_key: String,
-    /// Whether its folder is there, with these results.
+    /// Whether its folder exists, with these results.
     pub is_done: bool,
 }
 
 impl Campaign {
-    /// All runs, and which of them are done in `out`.
     pub fn plan(&self, out: &Path) -> Outcome<Vec<Planned>> {
         let jobs = self.jobs();
         if jobs.is_empty() || jobs.len() > MAX_RUNS {
@@ -61,8 +54,8 @@ impl Campaign {
             let record = Finished::record(&out.join(&name)).unwrap_or_default();
             if !table_keys.contains(&record.table_key) {
                 return Err(Failure::refused(format!(
-                    "{} has results of other settings than this command gives, see its scenario.toml: they do not fit one table; \
-                     allowed: another folder with --out",
+                    "{} has results of other settings, see its scenario.toml, and cannot be in the same table; \
+                    allowed: another folder with --out",
                     out.join(name).display()
                 )));
             }
@@ -75,12 +68,11 @@ impl Campaign {
         Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
     }
 
-    /// The engine and the program.
     fn program(&self) -> String {
         [self.engine.name(), VERSION, COMMIT].join("\0")
     }
 
-    /// Refuses a folder with runs of another scenario or with other axes: its tables would not fit together.
+    /// Refuses a folder with another scenario or other axes, which do not fit one table.
     fn check_neighbours(&self, out: &Path) -> Outcome {
         let summary = |run: String| std::fs::read(out.join(run).join("summary.json")).ok();
         let Some(summary) = runs_in(out).into_iter().find_map(summary) else {
@@ -102,7 +94,6 @@ impl Campaign {
         )))
     }
 
-    /// The name of a run's folder, which no other run has.
     fn folder(&self, job: &Job, names: &mut HashSet<String>) -> String {
         let Scenario { condition, written, network, .. } = &self.scenarios[job.scenario];
         let name = results::folder_name(condition, &written.axes, &network.switching, job.balancer.name(), job.seed);
@@ -111,7 +102,7 @@ impl Campaign {
         free.unwrap_or(name)
     }
 
-    /// `silent uplink, evs 64, reps, seed 3`: what tells the run from the others.
+    /// Returns a unique title, as in `silent uplink, evs 64, reps, seed 3`.
     pub(super) fn title(&self, job: &Job) -> String {
         let Scenario { condition, written, seeds, transport, .. } = &self.scenarios[job.scenario];
         let axis = |axis: &Axis| format!("{} {}", axis.path.rsplit('.').next().unwrap_or(&axis.path), axis.value);
@@ -130,7 +121,6 @@ impl Campaign {
         Ok(format!("{:x}", hash.chain_update(self.program()).finalize()))
     }
 
-    /// All runs: scenario by scenario, balancer by balancer, seed by seed.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for (scenario, given) in self.scenarios.iter().enumerate() {
@@ -147,7 +137,7 @@ fn unreadable(error: std::io::Error) -> Failure {
     Failure::refused(format!("a file of the scenario cannot be read: {error}"))
 }
 
-/// The names of the folders in `out` that have the results of a run, in ascending order.
+/// Returns the folders in `out` with the results of a run, in ascending order.
 pub(super) fn runs_in(out: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     let is_run = |path: &PathBuf| path.join("run.json").is_file();
@@ -158,7 +148,7 @@ pub(super) fn runs_in(out: &Path) -> Vec<String> {
     names
 }
 
-/// Whether the folder has the results of the run with this key.
+/// Returns whether the folder has the results with this key; refuses other content.
 fn is_done(dir: &Path, key: &str) -> Outcome<bool> {
     if !dir.exists() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! How a campaign runs what is open: one run after the other or several at a time, each in a folder of its own.
+//! Execution of the open runs of a campaign.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use spray_experiments::engine::{Engine, Prepared};
 use spray_experiments::results::{self, Machine, Program, Record, RunResult};
+use spray_experiments::scenario::Scenario;
+use spray_experiments::watch;
 use spray_tools::captures::{Captures, Watching};
 use spray_tools::failure::{Failure, Outcome};
 use spray_tools::note;
@@ -14,35 +16,33 @@ use tracing::info_span;
 
 use super::plan::Planned;
 use super::{COMMIT, Campaign, VERSION, ended};
-use crate::lab::captures;
 use crate::lab::engines;
 use crate::lab::folder::{self, Writes};
 use crate::lab::runs::{self, Runs};
 
 impl Campaign {
-    /// Runs what is not done of `plan`. Returns why runs failed, by their place in the plan.
-    /// Meanwhile nobody else `writes` into the folder.
+    /// Runs what is not done of `plan`. Returns the failures by index in the plan.
     pub(super) fn work(&self, plan: &[Planned], out: &Path, writes: Writes) -> Outcome<HashMap<usize, String>> {
         let open: Vec<usize> = (0..plan.len()).filter(|number| !plan[*number].is_done).collect();
         self.check_captures(plan, out)?;
-        Runs::say_done(out, plan.len(), &open);
+        Runs::print_done(out, plan.len(), &open);
         if open.is_empty() {
             return Ok(HashMap::new());
         }
-        // What the runs at the same time do not need goes to each of them.
+        // Threads beyond the number of open runs are divided among the runs.
         let engine = engines::engine(self.engine, (self.threads / open.len()).max(1))?;
         let exclusive = engine.is_exclusive();
         let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
         self.warn();
         self.metrics.begin(plan.len(), plan.len() - open.len())?;
         let mut work = Work { campaign: self, plan, engine: &*engine, runs: &runs, prepared: Vec::new() };
-        // One engine says here what the machine does not allow; the other has nothing to say, and prepares one run after the other, to
-        // save memory.
+        // An exclusive engine fails early here; the other prepares each run separately to save
+        // memory.
         if exclusive {
             work.prepared = (0..self.scenarios.len()).map(|scenario| work.prepare(scenario)).collect::<Outcome<_>>()?;
         }
         let _held = folder::hold(out, writes)?;
-        // Between the plan and the lock another process may have ended.
+        // Another process may have finished between the plan and the lock.
         if open.iter().any(|number| out.join(&plan[*number].folder).exists()) {
             return Err(Failure::refused(format!(
                 "another process has just written into {}; try again",
@@ -59,7 +59,7 @@ impl Campaign {
         Ok(failed.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Says what is worth knowing of the workloads, each once.
+    /// Prints each warning about the workloads once.
     fn warn(&self) {
         let mut told = HashSet::new();
         let all = self.scenarios.iter().flat_map(|scenario| &scenario.workloads);
@@ -67,7 +67,6 @@ impl Campaign {
         warnings.filter(|text| told.insert(*text)).for_each(|text| note!("spray: warning: {text}"));
     }
 
-    /// Makes the folders of captures.
     fn check_captures(&self, plan: &[Planned], out: &Path) -> Outcome {
         let files = |captures: &Captures| {
             plan.iter().filter_map(|planned| Some((planned, captures.file(&planned.folder)?))).collect::<Vec<_>>()
@@ -81,6 +80,14 @@ impl Campaign {
             )));
         }
         files.iter().try_for_each(|(_, file)| Captures::prepare(file))
+    }
+
+    fn begin_capture(&self, run: &str, scenario: &Scenario) -> Outcome<Option<Watching>> {
+        let Some(captures) = &self.captures else { return Ok(None) };
+        let Some(file) = captures.file(run) else { return Ok(None) };
+        let watch = watch::capture(&file, scenario, captures.pcap_frames)
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
+        Ok(Some(Watching::new(file, watch)))
     }
 
     fn write_run(&self, planned: &Planned, out: &Path, result: &RunResult) -> Outcome {
@@ -100,7 +107,6 @@ impl Campaign {
     }
 }
 
-/// A campaign at work.
 struct Work<'a> {
     campaign: &'a Campaign,
     plan: &'a [Planned],
@@ -114,10 +120,10 @@ impl<'a> Work<'a> {
     fn prepare(&self, number: usize) -> Outcome<Box<dyn Prepared + 'a>> {
         let scenario = &self.campaign.scenarios[number];
         let _span = info_span!("prepare", scenario = scenario.name).entered();
-        self.engine.prepare(scenario, &mut |news| self.runs.show.news("", &news)).map_err(ended)
+        self.engine.prepare(scenario, &mut |news| self.runs.show.on_progress("", &news)).map_err(ended)
     }
 
-    /// Makes one run of the plan, and writes what came of it; returns why it failed, if it did, which ends no other.
+    /// Executes one run and writes its results; returns the reason if it failed.
     fn run(&self, number: usize) -> Outcome<Option<String>> {
         let (campaign, Runs { out, show, stop, .. }) = (self.campaign, self.runs);
         let planned = &self.plan[number];
@@ -126,16 +132,15 @@ impl<'a> Work<'a> {
         let label = show.begin(number, &title);
         let own = if self.engine.is_exclusive() { None } else { Some(self.prepare(job.scenario)?) };
         let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*self.prepared[job.scenario]);
-        let watching =
-            campaign.captures.as_ref().map_or(Ok(None), |captures| captures::begin(captures, folder, scenario))?;
+        let watching = self.campaign.begin_capture(folder, scenario)?;
         let frames = watching.as_ref().map(|watching| &watching.watch);
         let mut tell = |news| {
             campaign.metrics.on_progress(&title, &news);
-            show.news(&label, &news);
+            show.on_progress(&label, &news);
         };
         let run = || ready.run_watched(job.balancer, job.seed, frames, &mut tell, stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
-        // A balancer that panics ends its own run only.
+        // A panic ends only its own run.
         let caught = catch_unwind(AssertUnwindSafe(run));
         let ended = caught.unwrap_or_else(|_| Err(Failure::failed("it panicked, see above")));
         drop(span);

@@ -1,4 +1,4 @@
-//! Changes of links, as they are written on the command line.
+//! Syntax of link changes on the command line.
 
 use std::str::FromStr;
 
@@ -6,12 +6,11 @@ use spray_core::units::Ratio;
 use spray_experiments::switch::{Impairment, Order};
 use spray_fabric::{LinkState, MIN_RATE_PPM};
 
-/// A change of links, as on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change(pub Order);
 
 impl Change {
-    /// As it is read.
+    /// Returns the text that parses to this change.
     pub fn text(self) -> String {
         let percent = |ppm: u32| f64::from(ppm) / 1e4;
         let time = |ns: u32| match ns {
@@ -38,67 +37,55 @@ impl FromStr for Change {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let order = match (name, value) {
+            ("up", None) => Some(Order::Up),
+            ("down", None) => Some(Order::Down),
+            ("silent", None) => Some(Order::Silent),
+            ("rate", Some(share)) => ppm(share).filter(|ppm| *ppm >= MIN_RATE_PPM).map(Order::Rate),
+            ("loss", Some(share)) => ppm(share).map(Order::Loss),
+            ("delay", Some(time)) => ns(time).map(Order::Delay),
+            ("jitter", Some(time)) => ns(time).map(Order::Jitter),
+            ("reorder", Some(share)) => ppm(share).map(Order::Reorder),
+            ("corrupt", Some(share)) => ppm(share).map(Order::Corrupt),
+            ("duplicate", Some(share)) => ppm(share).map(Order::Duplicate),
+            _ => None,
+        };
+        order.map(Self).ok_or_else(|| {
             format!(
                 "`{text}`; allowed: up, down, silent, rate=SHARE, loss=SHARE, delay=TIME, jitter=TIME, reorder=SHARE, corrupt=SHARE and \
-                 duplicate=SHARE, as in rate=25%, loss=1% or delay=1.5ms: shares with a percent sign and at most four decimals, of a rate \
-                 at least 0.1%, and times in whole nanoseconds up to 1s"
+                duplicate=SHARE, as in rate=25%, loss=1% or delay=1.5ms: shares with a percent sign and at most four decimals, of a rate \
+                at least 0.1%, and times in whole nanoseconds up to 1s"
             )
-        };
-        let order = match text.split_once('=') {
-            None => match text {
-                "up" => Order::Up,
-                "down" => Order::Down,
-                "silent" => Order::Silent,
-                _ => return Err(wrong()),
-            },
-            Some(("rate", share)) => Order::Rate(ppm(share).filter(|ppm| *ppm >= MIN_RATE_PPM).ok_or_else(wrong)?),
-            Some(("loss", share)) => Order::Loss(ppm(share).ok_or_else(wrong)?),
-            Some(("delay", time)) => Order::Delay(ns(time).ok_or_else(wrong)?),
-            Some(("jitter", time)) => Order::Jitter(ns(time).ok_or_else(wrong)?),
-            Some(("reorder", share)) => Order::Reorder(ppm(share).ok_or_else(wrong)?),
-            Some(("corrupt", share)) => Order::Corrupt(ppm(share).ok_or_else(wrong)?),
-            Some(("duplicate", share)) => Order::Duplicate(ppm(share).ok_or_else(wrong)?),
-            Some(_) => return Err(wrong()),
-        };
-        Ok(Self(order))
+        })
     }
 }
 
-/// A link's state, as the changes that lead to it.
+/// Returns the state of a link as the changes that produce it, separated by commas.
 pub fn state(state: &LinkState, link: &Impairment) -> String {
-    let mut words = Vec::new();
-    if !state.up {
-        words.push(Change(Order::Down).text());
-    }
-    if state.silent_drop {
-        words.push(Change(Order::Silent).text());
-    }
-    if state.rate_ppm != 1_000_000 {
-        words.push(Change(Order::Rate(state.rate_ppm)).text());
-    }
-    if state.loss_ppm > 0 {
-        words.push(Change(Order::Loss(state.loss_ppm)).text());
-    }
     let ns = |ns: u64| u32::try_from(ns).unwrap_or(u32::MAX);
-    let impaired = [
+    let orders = [
+        (!state.up, Order::Down),
+        (state.silent_drop, Order::Silent),
+        (state.rate_ppm != 1_000_000, Order::Rate(state.rate_ppm)),
+        (state.loss_ppm > 0, Order::Loss(state.loss_ppm)),
         (link.delay_ns > 0, Order::Delay(ns(link.delay_ns))),
         (link.jitter_ns > 0, Order::Jitter(link.jitter_ns)),
         (link.reorder_ppm > 0, Order::Reorder(link.reorder_ppm)),
         (link.corrupt_ppm > 0, Order::Corrupt(link.corrupt_ppm)),
         (link.duplicate_ppm > 0, Order::Duplicate(link.duplicate_ppm)),
     ];
-    words.extend(impaired.into_iter().filter(|(is, _)| *is).map(|(_, order)| Change(order).text()));
+    let words: Vec<_> = orders.into_iter().filter(|(is, _)| *is).map(|(_, order)| Change(order).text()).collect();
     if words.is_empty() { Change(Order::Up).text() } else { words.join(",") }
 }
 
-/// A share from `0%` to `100%`, in millionths.
+/// Parses a share from `0%` to `100%`; returns millionths.
 fn ppm(text: &str) -> Option<u32> {
     let ppm = text.parse::<Ratio>().ok()?.ppm();
     u32::try_from(ppm).ok().filter(|ppm| *ppm <= 1_000_000)
 }
 
-/// A time of at most a second, as in `1.5ms`, `20us` or `0`, in nanoseconds.
+/// Parses a time of at most a second, as in `1.5ms`, `20us` or `0`; returns nanoseconds.
 fn ns(text: &str) -> Option<u32> {
     let units = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
     let read = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));

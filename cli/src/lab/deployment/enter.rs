@@ -9,15 +9,12 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use spray_tools::failure::{Failure, Outcome};
 
-use super::ask::{HostRow, meant, shown};
+use super::protocol::{HostRow, own_fabric, shown};
 use crate::lab::args;
 
-/// Becomes the shell, or the command, in the host.
-///
-/// # Errors
-/// 2 when nothing is up, there is no such host, or no such command.
+/// Replaces this process by the shell or the command in the host.
 pub fn shell(arguments: &args::Shell) -> Outcome {
-    let name = meant(arguments.name.as_deref())?;
+    let name = own_fabric(arguments.name.as_deref())?;
     let shown = shown(&name)?;
     let Some(host) = shown.hosts.iter().find(|host| host.host == arguments.host) else {
         let hosts: Vec<_> = shown.hosts.iter().map(|host| host.host.as_str()).collect();
@@ -44,24 +41,22 @@ pub fn shell(arguments: &args::Shell) -> Outcome {
     Err(Failure::refused(format!("cannot run {}: {error}", command.get_program().display())))
 }
 
-/// The user's shell, which says at its prompt where it is.
 fn interactive(host: &str) -> Command {
     let mut shell = Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()));
     shell.env("PS1", format!("{host}# "));
-    // Bash's own files set PS1 anew.
+    // The start-up files of Bash overwrite PS1.
     shell.env("PROMPT_COMMAND", format!("PS1=\"({host}) ${{PS1#\\({host}\\) }}\""));
     shell
 }
 
-/// Moves this process into a host, as `ip netns exec` does: its network, its /sys, its /etc/hosts and
-/// /etc/resolv.conf. The mounts are this process's alone.
+/// Enters a host as `ip netns exec` does: network, /sys, /etc/hosts and /etc/resolv.conf.
 fn enter(host: &HostRow, keeper: u32) -> std::io::Result<()> {
-    // The process that keeps the fabric may have another view of the mounts, as within `ip netns exec`.
+    // The keeper may have another mount namespace, as within `ip netns exec`.
     let namespace = File::open(Path::new(&format!("/proc/{keeper}/root/run/netns")).join(&host.namespace))?;
     setns(namespace, CloneFlags::CLONE_NEWNET)?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_SLAVE | MsFlags::MS_REC, None::<&str>)?;
-    // Where a container forbids either, programs do without.
+    // Ignored where a container forbids it.
     let _ = umount2("/sys", MntFlags::MNT_DETACH);
     let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>);
     for name in ["hosts", "resolv.conf"] {

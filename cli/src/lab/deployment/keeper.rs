@@ -1,4 +1,4 @@
-//! The process that keeps a fabric: `spray up` begins it, it answers the other commands, and its end removes everything.
+//! The process that keeps a fabric and serves the commands. Its end removes everything.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -19,35 +19,31 @@ use spray_tools::info;
 use spray_tools::metrics::{Metric, Metrics, Section};
 use spray_tools::stop::Stop;
 
-use super::ask::{Answer, CableRow, EventRow, HostRow, Question, Report, Row, Shown};
 use super::change::{Change, state};
-use super::lent;
+use super::guests;
 use super::name::Name;
 use super::programs::programs;
-use super::user::own;
+use super::protocol::{CableRow, EventRow, HostRow, Report, Request, Response, Row, Shown};
+use super::user::login_name;
 use crate::lab::args;
 use crate::lab::settings;
 
-/// How long a command may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is looked whether the process is to end.
-const LOOK_MS: u16 = 100;
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_MS: u16 = 100;
 
-/// Sets a fabric up, says so on standard output, and keeps it until it is told to end.
-///
-/// # Errors
-/// 2 when the scenario or the machine cannot be had, 130 when it is stopped before it is up.
+/// Sets a fabric up, reports it on standard output, and keeps it until a signal or a request. Fails
+/// with 2 when this is not possible, 130 when stopped before it is up.
 pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
-    // Ctrl-C in the terminal is for the command, which passes it on, and its end is not the end of this process.
+    // Ctrl-C goes to the command, which forwards it; its end must not end this process.
     let _ = nix::unistd::setsid();
     let stop = Stop::on_signals()?;
     let file = arguments.scenario.as_deref().ok_or_else(|| Failure::refused("no scenario"))?;
     let document = settings::load(&arguments.overrides, file)?;
     let mut scenario = Scenario::read(&document).map_err(Failure::refused)?;
     if between.is_none() && !document.has("queue.limit") {
-        let packets = roomy(&mut scenario);
+        let packets = enlarge_queues(&mut scenario);
         info!(
-            "every queue holds {packets} packets, which the kernel's TCP needs; `limit` in [queue] sets another length"
+            "every queue holds {packets} packets, which TCP in the kernel needs; `limit` in [queue] sets another length"
         );
     }
     let name = match &arguments.name {
@@ -60,14 +56,14 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
         }
     };
     if between.is_some() && !arguments.guests.is_empty() {
-        return Err(Failure::refused("--host is of `spray up`: hosts of `spray switch` are behind its ports, --port"));
+        return Err(Failure::refused("--host requires `spray up`; the hosts of `spray switch` are behind its --port"));
     }
-    let lent = lent::find(&arguments.guests)?;
-    remark(&scenario, between.is_some());
+    let guests = guests::find(&arguments.guests)?;
+    report_differences(&scenario, between.is_some());
     let metrics = Metrics::open(arguments.publish.metrics)?;
-    let listener = answer(&name.0)?;
+    let listener = listen(&name.0)?;
     let socket = Socket(name.0);
-    let deployment = xdp::deploy(&scenario, &lent, between).map_err(|error| match error {
+    let deployment = xdp::deploy(&scenario, &guests, between).map_err(|error| match error {
         EngineError::Refused(why) => Failure::refused(why),
         error => Failure::failed(error),
     })?;
@@ -76,56 +72,58 @@ pub fn keep(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     }
     if deployment.leaves_checksums() {
         info!(
-            "drivers send frames on as they come, and veth's come with checksums that nobody has written: `ethtool -K OTHER_END tx off` there"
+            "drivers forward frames unchanged, and those from a veth lack checksums: run `ethtool -K OTHER_END tx off` there"
         );
     }
     metrics.start()?;
-    let part = metrics.part();
-    let keeper = Keeper { user: own(), deployment, part, socket, scenario: file.display().to_string() };
-    let said = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
-    writeln!(stdout(), "{said}").and_then(|()| leave_terminal()).map_err(Failure::failed)?;
+    let metrics_section = metrics.part();
+    let keeper =
+        Keeper { user: login_name(), deployment, metrics_section, socket, scenario: file.display().to_string() };
+    let line = serde_json::to_string(&keeper.shown()).map_err(Failure::failed)?;
+    writeln!(stdout(), "{line}").and_then(|()| close_streams()).map_err(Failure::failed)?;
     keeper.serve(&listener, &stop)
 }
 
-/// Says what of the scenario is not as in a run. Between interfaces that are given, drivers may carry what no process holds.
-fn remark(scenario: &Scenario, is_given: bool) {
+/// With given interfaces the rate is not checked: drivers may carry more than a process.
+fn report_differences(scenario: &Scenario, is_given: bool) {
     if !scenario.link_events.is_empty() || scenario.failures.is_some() {
-        info!("the scenario's failures are not played; `spray link LINKS CHANGE` has links fail");
+        info!("link events of the scenario are ignored here; use `spray link` to fail links");
     }
     let fastest_bps = scenario.network.links.iter().map(|link| link.rate_bps).max().unwrap_or(0);
-    if fastest_bps > MOST_BPS && !is_given {
+    if fastest_bps > MAX_BPS && !is_given {
         let gbps = fastest_bps as f64 / 1e9;
-        info!("time is real, and no machine carries {gbps} Gb/s here: such links never fill; docs/deployment.md");
+        info!(
+            "the fabric runs in real time, and no machine carries {gbps} Gb/s here: its links never fill; docs/deployment.md"
+        );
     }
 }
 
-/// Has queues hold what the kernel's TCP fills links with, rather than a bandwidth-delay product, for which a transport that sprays is made.
-/// Returns the number of packets.
-fn roomy(scenario: &mut Scenario) -> u32 {
+/// Sets queues to what TCP in the kernel needs to fill links. Returns the number of packets.
+fn enlarge_queues(scenario: &mut Scenario) -> u32 {
     let (paths, packet) = (scenario.paths(), scenario.packet_bytes());
     let limits = scenario.network.links.iter().map(|link| scenario.thresholds(&paths, link.rate_bps).limit_bytes);
-    let packets = limits.max().unwrap_or(0).div_ceil(packet).max(ROOMY_PACKETS);
+    let packets = limits.max().unwrap_or(0).div_ceil(packet).max(MIN_QUEUE_PACKETS);
     scenario.queue.limit = QueueLength::Packets(packets.into());
     packets
 }
 
-/// With 100 one TCP connection came to 83 and 95 % of 1 Gb/s, with 200 to 96 % and more.
-const ROOMY_PACKETS: u32 = 200;
+/// Measured: one TCP connection reached 83 to 95 % of 1 Gb/s with 100 packets, 96 % with 200.
+const MIN_QUEUE_PACKETS: u32 = 200;
 
-/// What a machine of some years carries from one host to another.
-const MOST_BPS: u64 = 2_000_000_000;
+/// Approximate maximum on a machine a few years old.
+const MAX_BPS: u64 = 2_000_000_000;
 
-fn answer(name: &str) -> Outcome<UnixListener> {
+fn listen(name: &str) -> Outcome<UnixListener> {
     spray_experiments::switch::answer(name).map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => Failure::refused(format!(
-            "a fabric `{name}` is up already; `spray down {name}` removes it, or give this one another --name"
+            "a fabric `{name}` is already running; `spray down {name}` removes it, or give this one another --name"
         )),
-        _ => Failure::refused(format!("cannot answer for the fabric `{name}`: {error}")),
+        _ => Failure::refused(format!("cannot create the socket of the fabric `{name}`: {error}")),
     })
 }
 
-/// Lets go of what the command was started with: who reads its output would wait for this process.
-fn leave_terminal() -> std::io::Result<()> {
+/// Closes the standard streams: a reader of the command's output would wait for this process.
+fn close_streams() -> std::io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     nix::unistd::dup2_stdin(&nothing)?;
     nix::unistd::dup2_stdout(&nothing)?;
@@ -133,7 +131,6 @@ fn leave_terminal() -> std::io::Result<()> {
     std::env::set_current_dir("/")
 }
 
-/// The file of a fabric's socket.
 struct Socket(String);
 
 impl Drop for Socket {
@@ -143,11 +140,9 @@ impl Drop for Socket {
 }
 
 struct Keeper {
-    /// The user who set it up.
     user: String,
     deployment: Deployment,
-    /// What is published of it, if that is asked for.
-    part: Option<Section>,
+    metrics_section: Option<Section>,
     socket: Socket,
     scenario: String,
 }
@@ -157,46 +152,46 @@ impl Keeper {
         listener.set_nonblocking(true).map_err(Failure::failed)?;
         while !stop.is_set() {
             // A signal ends the wait.
-            let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
+            let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], PollTimeout::from(POLL_MS));
             self.deployment.look().map_err(Failure::failed)?;
-            if let Some(part) = &self.part {
+            if let Some(metrics_section) = &self.metrics_section {
                 let links = self.deployment.links(None).map_err(Failure::failed)?.unwrap_or_default();
-                part.put(published(&links, self.deployment.lost().map_err(Failure::failed)?));
+                metrics_section.put(published(&links, self.deployment.lost().map_err(Failure::failed)?));
             }
             if self.deployment.is_too_old() {
                 return Err(Failure::failed(
-                    "the fabric has been up for 105 days, the most that its switches count: set it up again",
+                    "the fabric has been up for 105 days, the maximum of its switches' clock: set it up again",
                 ));
             }
             if self.deployment.is_broken() {
-                return Err(Failure::failed("the thread that passes frames on has ended"));
+                return Err(Failure::failed("the thread that forwards frames has ended"));
             }
             let Ok((mut stream, _)) = listener.accept() else { continue };
-            let Some(question) = read(&stream) else { continue };
-            if matches!(question, Question::Down) {
+            let Some(request) = read(&stream) else { continue };
+            if matches!(request, Request::Down) {
                 let (namespaces, programs) = (self.deployment.namespaces(), programs(&self.shown().hosts));
                 let report = self.report();
                 let Self { deployment, socket, .. } = self;
                 drop(deployment);
                 drop(socket);
-                write(&mut stream, &Answer::Removed { namespaces, programs, report });
+                write(&mut stream, &Response::Removed { namespaces, programs, report });
                 return Ok(());
             }
-            let answer = self.answer(question);
+            let answer = self.answer(request);
             write(&mut stream, &answer);
         }
         Ok(())
     }
 
-    fn answer(&mut self, question: Question) -> Answer {
-        let outcome = match question {
-            Question::Show | Question::Down => Ok(Answer::Shown(self.shown())),
-            Question::Links(name) => self.links(name.as_deref()),
-            Question::Change(name, changes) => self.change(&name, &changes),
+    fn answer(&mut self, request: Request) -> Response {
+        let outcome = match request {
+            Request::Show | Request::Down => Ok(Response::Shown(self.shown())),
+            Request::Links(name) => self.links(name.as_deref()),
+            Request::Change(name, changes) => self.change(&name, &changes),
         };
         outcome.unwrap_or_else(|error| match error.is_usage() {
-            true => Answer::Refused(error.to_string()),
-            false => Answer::Failed(error.to_string()),
+            true => Response::Refused(error.to_string()),
+            false => Response::Failed(error.to_string()),
         })
     }
 
@@ -216,7 +211,7 @@ impl Keeper {
     }
 
     fn report(&self) -> Report {
-        // What cannot be read any more is left out.
+        // Omits what cannot be read any more.
         let links = self.deployment.links(None).ok().flatten().unwrap_or_default();
         Report {
             seconds: seconds(self.deployment.up_ps()),
@@ -226,52 +221,51 @@ impl Keeper {
         }
     }
 
-    fn links(&self, name: Option<&str>) -> Result<Answer, RunError> {
+    fn links(&self, name: Option<&str>) -> Result<Response, RunError> {
         let links = self.deployment.links(name)?;
-        Ok(links.map_or_else(|| unknown(name), |links| Answer::Links(links.iter().map(row).collect())))
+        Ok(links.map_or_else(|| unknown(name), |links| Response::Links(links.iter().map(row).collect())))
     }
 
-    fn change(&mut self, name: &str, changes: &[String]) -> Result<Answer, RunError> {
+    fn change(&mut self, name: &str, changes: &[String]) -> Result<Response, RunError> {
         let orders: Result<Vec<_>, _> =
             changes.iter().map(|change| change.parse::<Change>().map(|Change(order)| order)).collect();
         match orders {
-            Err(why) => Ok(Answer::Refused(why)),
+            Err(why) => Ok(Response::Refused(why)),
             Ok(orders) if self.deployment.order(name, &orders)? => self.links(Some(name)),
             Ok(_) => Ok(unknown(Some(name))),
         }
     }
 }
 
-fn unknown(name: Option<&str>) -> Answer {
+fn unknown(name: Option<&str>) -> Response {
     let name = name.unwrap_or("*");
-    Answer::Refused(format!(
-        "there is no link `{name}`; `spray link` lists those there are, and `leaf0-spine1`, `leaf0->spine*`, `spine1` are names of some"
+    Response::Refused(format!(
+        "no link `{name}`; `spray link` lists all; names are as in `leaf0-spine1`, `leaf0->spine*` and `spine1`"
     ))
 }
 
-fn read(stream: &UnixStream) -> Option<Question> {
+fn read(stream: &UnixStream) -> Option<Request> {
     stream.set_nonblocking(false).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(READ_TIMEOUT)).ok()?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }
 
-fn write(stream: &mut UnixStream, answer: &Answer) {
-    // Who asked may have gone.
+fn write(stream: &mut UnixStream, answer: &Response) {
+    // The client may have gone.
     if let Ok(text) = serde_json::to_string(answer) {
         let _ = writeln!(stream, "{text}");
     }
 }
 
-/// The metrics of a deployed fabric.
 fn published(links: &[DeployedLink], lost: u64) -> Vec<Metric> {
     let mut frames = Metric::counter("link_frames", "Frames that a link has carried");
     let mut bytes = Metric::counter("link_bytes", "Bytes that a link has carried");
     let mut marks = Metric::counter("link_marks", "Frames that a link's port has marked");
     let mut trims = Metric::counter("link_trims", "Frames that a link's port has trimmed");
     let mut drops = Metric::counter("link_drops", "Frames that a link has lost, by cause");
-    let mut longest = Metric::gauge("link_queue_max_bytes", "The most that has waited at a link");
+    let mut longest = Metric::gauge("link_queue_max_bytes", "Maximum queue length of a link");
     for row in links.iter().map(row) {
         let link = || vec![("link", row.link.clone())];
         frames = frames.with(link(), row.frames as f64);
@@ -314,8 +308,8 @@ fn event(Event { at_ps, links, what }: &Event) -> EventRow {
         LinkNews::Ordered(orders) => orders.iter().map(|order| Change(*order).text()).collect::<Vec<_>>().join(","),
         LinkNews::Lost => "lost".into(),
         LinkNews::Found => "found".into(),
-        LinkNews::Took(address, from) => format!("took {address}, for which {from} no longer answers"),
-        LinkNews::Claimed(address, of) => format!("claims {address}, which stays that of {of}"),
+        LinkNews::Took(address, from) => format!("took {address}, which {from} no longer answers for"),
+        LinkNews::Claimed(address, of) => format!("claims {address}, which remains assigned to {of}"),
     };
     EventRow { at_s: seconds(*at_ps), links: links.clone(), what }
 }
@@ -324,8 +318,8 @@ fn cable(Cable { link, port, state }: Cable) -> CableRow {
     let state = match state {
         CableState::Right => "heard".into(),
         CableState::Silent => "not heard: the link is down".into(),
-        CableState::Wrong(other) => format!("the cable's other end is `{other}`: the link is down"),
-        CableState::Stranger => "of another scenario, or with other settings: the link is down".into(),
+        CableState::Wrong(other) => format!("connected to `{other}`: the link is down"),
+        CableState::Stranger => "another scenario or other settings: the link is down".into(),
     };
     CableRow { link, interface: port.to_string(), state }
 }

@@ -1,33 +1,29 @@
-//! `spray link`: the links of a deployed fabric, and changes of their state.
+//! `spray link`: state and counters of links, and changes of their state.
 
 use serde_json::json;
 use spray_tools::failure::Outcome;
 use spray_tools::say;
 
-use super::ask::{Answer, Question, Row, ask, meant, strange};
+use super::protocol::{Request, Response, Row, own_fabric, send, unexpected};
 use crate::lab::args;
 
-/// Lists links, and changes them first if that is asked for.
-///
-/// # Errors
-/// 2 when nothing is up, or for names that mean no link.
+/// Lists links, after changing them if requested.
 pub fn link(arguments: &args::Link) -> Outcome {
-    let name = meant(arguments.name.as_deref())?;
-    let question = match &arguments.links {
+    let name = own_fabric(arguments.name.as_deref())?;
+    let request = match &arguments.links {
         Some(links) if !arguments.changes.is_empty() => {
-            Question::Change(links.clone(), arguments.changes.iter().map(|change| change.text()).collect())
+            Request::Change(links.clone(), arguments.changes.iter().map(|change| change.text()).collect())
         }
-        links => Question::Links(links.clone()),
+        links => Request::Links(links.clone()),
     };
-    let rows = match ask(&name, &question)? {
-        Answer::Links(rows) => rows,
-        other => return Err(strange(&other)),
+    let rows = match send(&name, &request)? {
+        Response::Links(rows) => rows,
+        other => return Err(unexpected(&other)),
     };
     table(rows.iter());
     say::object(&json!({ "name": name, "links": rows }))
 }
 
-/// Says what links are and have carried.
 pub(super) fn table<'a>(rows: impl Iterator<Item = &'a Row> + Clone) {
     let width = rows.clone().map(|row| row.state.len()).fold(14, usize::max);
     say!("link                  Mb/s  {:<width$}    frames         MB  longest queue    marks  drops", "state");

@@ -1,8 +1,6 @@
-//! Names of fabrics.
-
 use std::str::FromStr;
 
-/// The name of a fabric.
+/// The name of a fabric: 1 to 64 letters, digits, `-`, `_` or `.`, not starting with `.`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(pub String);
 

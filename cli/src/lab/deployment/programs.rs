@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::ask::{HostRow, Program};
+use super::protocol::{HostRow, Program};
 
-/// The programs in those of `hosts` that were made for them, but for this process: by their network namespaces.
+/// Returns the other programs in those of `hosts` with a namespace that the fabric created.
 pub fn programs(hosts: &[HostRow]) -> Vec<Program> {
     let place = |path: &Path| fs::metadata(path).ok().map(|data| (data.dev(), data.ino()));
     let made = hosts.iter().filter(|host| !host.namespace.starts_with('/'));

@@ -1,4 +1,4 @@
-//! `spray up` and `spray down`: begins the process that keeps a fabric, and ends it.
+//! `spray up` and `spray down`: start and end the process that keeps a fabric.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -13,49 +13,44 @@ use spray_tools::failure::{Failure, Outcome};
 use spray_tools::stop::Stop;
 use spray_tools::{info, note, say};
 
-use super::ask::{
-    Answer, CableRow, EventRow, Question, Report, Shown, ask, check_root, meant, named_or_only, shown, strange,
-};
 use super::keeper::keep;
 use super::link::table;
 use super::name::Name;
+use super::protocol::{
+    CableRow, EventRow, Report, Request, Response, Shown, check_root, named_or_only, own_fabric, send, shown,
+    unexpected,
+};
 use crate::lab::args;
 
-/// Sets a fabric up and leaves it up, `between` interfaces if these are given; without a scenario, says what is up.
-///
-/// # Errors
-/// 2 for what cannot be set up, 130 after Ctrl-C, with nothing left behind.
+/// Sets a fabric up, with the interfaces of `between` if given; without a scenario, lists what is
+/// running.
 pub fn up(arguments: &args::Up, between: Option<Between<'_>>) -> Outcome {
     check_root()?;
     if arguments.keep {
         return keep(arguments, between);
     }
     let shown = match &arguments.scenario {
-        Some(_) => begin()?,
+        Some(_) => start_keeper()?,
         None => shown(&named_or_only(arguments.name.as_ref().map(|Name(name)| name.as_str()))?)?,
     };
-    tell(&shown)
+    print_shown(&shown)
 }
 
-/// Removes a fabric.
-///
-/// # Errors
-/// 2 when none is up.
 pub fn down(arguments: &args::Down) -> Outcome {
-    let name = meant(arguments.name.as_deref())?;
-    let (removed, programs, report) = match ask(&name, &Question::Down)? {
-        Answer::Removed { namespaces, programs, report } => (namespaces, programs, report),
-        other => return Err(strange(&other)),
+    let name = own_fabric(arguments.name.as_deref())?;
+    let (removed, programs, report) = match send(&name, &Request::Down)? {
+        Response::Removed { namespaces, programs, report } => (namespaces, programs, report),
+        other => return Err(unexpected(&other)),
     };
     let namespaces = if removed.is_empty() { String::new() } else { format!(": {}", removed.join(", ")) };
     let Report { seconds, links, events, lost_frames } = &report;
     say!("removed {name}{namespaces}");
-    say!("it was up for {seconds:.1} s, and its links carried:");
+    say!("it was up for {seconds:.1} s; its links carried:");
     table(links.iter().filter(|row| row.frames > 0 || row.drops().iter().any(|(_, count)| *count > 0)));
     events.iter().for_each(|EventRow { at_s, links, what }| say!("{at_s:>9.1} s  {links} {what}"));
-    tell_lost(*lost_frames);
+    print_lost(*lost_frames);
     if !programs.is_empty() {
-        note!("spray: programs that ran in its hosts go on, without a network:");
+        note!("spray: programs in its hosts continue without a network:");
         programs.iter().for_each(|program| note!("  {} in {}: {}", program.pid, program.host, program.command));
         let pids: Vec<String> = programs.iter().map(|program| program.pid.to_string()).collect();
         note!("`kill {}` ends them", pids.join(" "));
@@ -66,14 +61,14 @@ pub fn down(arguments: &args::Down) -> Outcome {
     }))
 }
 
-fn tell(shown: &Shown) -> Outcome {
+fn print_shown(shown: &Shown) -> Outcome {
     let Shown { name, scenario, hosts, pid, user, node, cables, .. } = shown;
-    let whose = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
-    let part = if node.is_empty() { String::new() } else { format!(" its switch {node}, with") };
-    say!("{name} is up, of {scenario}:{part} {}, kept by process {pid}{whose}", counted(hosts.len()));
+    let owner = if user.is_empty() { String::new() } else { format!(" of the user {user}") };
+    let part = if node.is_empty() { String::new() } else { format!(" switch {node}, with") };
+    say!("{name} is running, from {scenario}:{part} {}, kept by process {pid}{owner}", counted(hosts.len()));
     let is_given = !cables.is_empty() || hosts.iter().any(|host| !host.interface.is_empty());
     if is_given && !hosts.is_empty() {
-        say!("host         interface        addresses, as they are learned");
+        say!("host         interface        learned addresses");
     } else if !is_given {
         say!("host         IPv4             IPv6                     namespace");
     }
@@ -85,27 +80,27 @@ fn tell(shown: &Shown) -> Outcome {
         }
     }
     if !cables.is_empty() {
-        say!("cable            interface        the box at its other end");
+        say!("cable            interface        state of the far end");
     }
     for CableRow { link, interface, state } in cables {
         say!("{link:<16} {interface:<16} {state}");
     }
     if shown.at_once {
         say!(
-            "its links carry more than one thread holds: frames are sent on at once, and latencies are not the scenario's"
+            "the links are too fast for one thread to delay frames: frames are forwarded immediately, and latencies are not those of the scenario"
         );
     }
-    tell_lost(shown.lost_frames);
+    print_lost(shown.lost_frames);
     let first = shown.hosts.first().map_or("h0", |host| host.host.as_str());
-    let shell = if is_given { String::new() } else { format!("`spray shell {first}` is a shell in a host, ") };
-    info!("{shell}`spray link` lists links, `spray down {name}` removes it all");
+    let shell = if is_given { String::new() } else { format!("`spray shell {first}` opens a shell in a host, ") };
+    info!("{shell}`spray link` lists links, `spray down {name}` removes the fabric");
     say::object(shown)
 }
 
-fn tell_lost(frames: u64) {
+fn print_lost(frames: u64) {
     if frames > 0 {
         say!(
-            "this machine was too slow for {frames} frames, which are lost: what was measured meanwhile is not the scenario's"
+            "this machine was too slow and lost {frames} frames: measurements during that time are not valid for the scenario"
         );
     }
 }
@@ -114,8 +109,7 @@ fn counted(hosts: usize) -> String {
     if hosts == 1 { "1 host".into() } else { format!("{hosts} hosts") }
 }
 
-/// Starts this command again as the process that keeps the fabric, and waits until it is up.
-fn begin() -> Outcome<Shown> {
+fn start_keeper() -> Outcome<Shown> {
     let stop = Stop::on_signals()?;
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let mut child = Command::new(program)
@@ -126,26 +120,26 @@ fn begin() -> Outcome<Shown> {
         .spawn()
         .map_err(|error| Failure::failed(format!("cannot start the process that keeps the fabric: {error}")))?;
     let line = first_line(&mut child, &stop);
-    let mut said = String::new();
-    // It lets go of both once the fabric is up.
-    let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+    let mut errors = String::new();
+    // The process closes both once the fabric is up.
+    let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut errors));
     if let Ok(shown) = serde_json::from_str(&line) {
-        said.lines().for_each(|line| info!("{line}"));
+        errors.lines().for_each(|line| info!("{line}"));
         return Ok(shown);
     }
     let status = child.wait().map_err(Failure::failed)?;
-    let said = said.trim_end();
-    let said = said.strip_prefix("spray: ").unwrap_or(said);
+    let errors = errors.trim_end();
+    let errors = errors.strip_prefix("spray: ").unwrap_or(errors);
     Err(match status.code() {
-        Some(2) => Failure::refused(said),
+        Some(2) => Failure::refused(errors),
         Some(0 | 130) => Failure::interrupted(),
-        _ => Failure::failed(format!("the fabric is not up: {said}")),
+        _ => Failure::failed(format!("cannot set up the fabric: {errors}")),
     })
 }
 
-/// What the process says first, as text; nothing when it ends without a word. Ctrl-C ends it.
+/// Returns the first line of the process, or what it wrote before its end. Ctrl-C ends the process.
 fn first_line(child: &mut Child, stop: &Stop) -> String {
-    const LOOK_MS: u16 = 50;
+    const POLL_MS: u16 = 50;
     let Some(mut stdout) = child.stdout.take() else { return String::new() };
     let (mut line, mut byte, mut is_stopped) = (Vec::new(), [0], false);
     loop {
@@ -153,13 +147,13 @@ fn first_line(child: &mut Child, stop: &Stop) -> String {
             is_stopped = true;
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
         }
-        let readable = poll(&mut [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)], PollTimeout::from(LOOK_MS));
+        let readable = poll(&mut [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)], PollTimeout::from(POLL_MS));
         if !readable.is_ok_and(|count| count > 0) {
             continue;
         }
         match stdout.read(&mut byte) {
             Ok(1) if byte != *b"\n" => line.extend(byte),
-            // One that is up, and goes down at once, says nothing of use.
+            // A fabric that came up and was stopped at once has nothing to report.
             _ if is_stopped => return String::new(),
             _ => return String::from_utf8_lossy(&line).into(),
         }

@@ -1,4 +1,4 @@
-//! What providers, and the objects that they make, are like.
+//! Attributes of providers and their objects.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -8,7 +8,7 @@ use super::{fid, fid_fabric};
 pub struct fi_provider {
     pub version: u32,
     pub fi_version: u32,
-    /// libfabric's own.
+    /// Reserved for libfabric.
     pub context: [usize; 4],
     pub name: *const c_char,
     pub getinfo:

@@ -1,4 +1,4 @@
-//! Objects, and the tables of their operations.
+//! Objects, and their tables of operations.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -7,18 +7,16 @@ use super::{
     fi_msg_tagged, iovec,
 };
 
-/// An operation that the provider does not have.
-///
-/// The headers give each of them arguments, and some of them an `int` as the result. On the ABIs that libfabric runs on, callers take
-/// their arguments away themselves, and find an `int` in the lower half of the result.
+/// An unsupported operation. On libfabric's ABIs callers remove their arguments, and read an `int`
+/// from the lower half of the result, so that one type stands for all.
 pub type Missing = unsafe extern "C" fn() -> isize;
 
-/// Placeholder of operations that the provider does not have. Where a table ends with such ones, they are its `rest`.
+/// `rest` is filled with it at the end of a table.
 pub extern "C" fn missing() -> isize {
     -(libc::ENOSYS as isize)
 }
 
-/// What every object begins with.
+/// Common beginning of every object.
 #[repr(C)]
 pub struct fid {
     pub fclass: usize,
@@ -88,7 +86,7 @@ pub struct fi_ops_mr {
     pub regattr: unsafe extern "C" fn(*mut fid, *const fi_mr_attr, u64, *mut *mut fid_mr) -> c_int,
 }
 
-/// Its beginning: what follows is of devices' memory.
+/// The beginning of the structure; the rest concerns device memory.
 #[repr(C)]
 pub struct fi_mr_attr {
     pub mr_iov: *const iovec,
@@ -219,7 +217,7 @@ pub struct fi_ops_rma {
     pub injectdata: unsafe extern "C" fn(*mut fid_ep, *mut c_void, usize, u64, fi_addr_t, u64, u64) -> isize,
 }
 
-/// A table of which the provider has nothing: as long as the longest there is.
+/// A table without any supported operation, with the length of the longest one.
 #[repr(C)]
 pub struct fi_ops_missing {
     pub size: usize,

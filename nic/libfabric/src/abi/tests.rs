@@ -8,7 +8,7 @@ use super::*;
 
 const HEADERS: &str = "/usr/include/rdma";
 
-/// Writes down where this side has each field, and how C asks for the same.
+/// Returns the offsets of fields, and C expressions for the same.
 macro_rules! structures {
     ($($name:ident { $($field:ident)* })*) => {{
         let (mut here, mut asked) = (String::new(), String::new());
@@ -33,7 +33,7 @@ fn field_bytes<S, F>(_field: impl Fn(&S) -> *const F) -> usize {
     size_of::<F>()
 }
 
-/// Writes down constants, and how C asks for them.
+/// Returns constants, and their C expressions.
 macro_rules! constants {
     ($($name:ident)*) => {{
         let (mut here, mut asked) = (String::new(), String::new());

@@ -1,6 +1,4 @@
-//! Messages that are asked for, and what is told of them.
-//!
-//! Addresses that are only handed back are numbers here: nobody follows them.
+//! Messages and completions. Addresses that are only returned to the application are numbers.
 
 use std::ffi::{c_int, c_void};
 
@@ -30,7 +28,7 @@ pub struct fi_msg_tagged {
     pub data: u64,
 }
 
-/// A peer's memory.
+/// Memory of a peer.
 #[repr(C)]
 pub struct fi_rma_iov {
     pub addr: u64,
@@ -50,7 +48,7 @@ pub struct fi_msg_rma {
     pub data: u64,
 }
 
-/// A completion in the longest format. Each shorter one is its beginning.
+/// A completion in the longest format. Each shorter format is a prefix of it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct fi_cq_tagged_entry {

@@ -1,5 +1,3 @@
-//! What an endpoint was bound to.
-
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,29 +6,24 @@ use crate::abi::fi_addr_t;
 use crate::peers::Peers;
 use crate::side::Side;
 
-/// What an endpoint was bound to before it was enabled.
+/// The objects that were bound to an endpoint before it was enabled.
 #[derive(Clone, Debug)]
 pub struct Bindings {
-    /// The address vector.
     pub peers: Arc<Peers>,
-    /// For what it sends.
     pub sends: Side,
-    /// For what it receives.
     pub receives: Side,
-    /// For its reads and writes of peers' memory.
+    /// RMA operations of this endpoint.
     pub remotes: Side,
-    /// The memory that peers may read and write.
+    /// Memory that peers may access.
     pub regions: Arc<Regions>,
-    /// Whether completions tell who sent the message.
-    pub tells_source: bool,
-    /// Whether receives may be for one peer alone.
+    /// Whether completions include the source of the message.
+    pub reports_source: bool,
+    /// Whether receives may be restricted to one peer.
     pub is_directed: bool,
-    /// The endpoint's context, for failures of operations that have none.
+    /// The context of the endpoint, for failures of operations without one.
     pub context: usize,
 }
 
-/// The peer that a receive is for.
-#[must_use]
 pub fn source(bindings: &Bindings, from: fi_addr_t) -> Option<IpAddr> {
     if bindings.is_directed { bindings.peers.get(from).map(|peer| peer.ip()) } else { None }
 }

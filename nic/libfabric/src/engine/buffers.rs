@@ -1,12 +1,10 @@
-//! Memory of the application's, which is the provider's from a call on until the completion.
+//! Application memory, which the provider uses from a call until its completion.
 #![expect(unsafe_code, reason = "the application hands over addresses")]
 
 use libc::iovec;
 
-/// Most pieces of memory that one message may be in.
 pub const MOST: usize = 4;
 
-/// The memory of one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
     pieces: [(*mut u8, usize); MOST],
@@ -23,11 +21,11 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// The memory of `pieces`; `None` when these are too many, or longer than memory is.
+    /// Combines `pieces`; returns `None` if they are too many or their sizes overflow.
     ///
     /// # Safety
-    /// Until the message is completed, and this value with all its copies is used no more, every piece is valid to be read, where it is
-    /// sent, or to be written, where it is received into, on any thread.
+    /// Until the message is completed and no copy of this value is used any more, every piece is
+    /// valid on any thread for reads, if it is sent, or for writes, if it is received into.
     pub unsafe fn new(pieces: &[iovec]) -> Option<Self> {
         let mut all = [(std::ptr::null_mut(), 0); MOST];
         let mut bytes = 0_usize;
@@ -38,14 +36,12 @@ impl Buffers {
         Some(Self { pieces: all, bytes })
     }
 
-    /// Bytes of all pieces.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What is behind the first `bytes`.
-    #[must_use]
-    pub fn behind(mut self, bytes: usize) -> Self {
+    /// Skips the first `bytes`.
+    pub fn skip(mut self, bytes: usize) -> Self {
         let mut skipped = bytes.min(self.bytes);
         self.bytes -= skipped;
         for (at, len) in &mut self.pieces {
@@ -56,35 +52,34 @@ impl Buffers {
         self
     }
 
-    /// Where the first byte is.
-    #[must_use]
+    /// Returns the address of the first byte, or 0 if empty.
     pub fn address(&self) -> usize {
         self.pieces.iter().find(|(_, len)| *len > 0).map_or(0, |(at, _)| at.addr())
     }
 
-    /// Reads from `offset` on, as much as `to` has room for. Beyond the end nothing is read.
+    /// Copies from `offset` into `to`, up to the end of the buffers.
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         let mut done = 0;
         self.each(offset, to.len(), |at, bytes| {
-            // SAFETY: `each` hands out parts of the pieces, which are valid to be read by the contract of `new`, and not more in all than
-            // `to` is long. No reference of Rust's leads to the application's memory, so that the two do not overlap.
+            // SAFETY: `each` passes parts of the pieces, which are valid for reads by the contract of `new`, with at most
+            // `to.len()` bytes in total. No Rust reference points to the application's memory, so the two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(at, to[done..done + bytes].as_mut_ptr(), bytes) };
             done += bytes;
         });
     }
 
-    /// Writes as much of `from` as there is room for; returns how much that is.
+    /// Copies `from` into the buffers as far as it fits; returns the number of bytes.
     pub fn write(&self, from: &[u8]) -> usize {
         let mut done = 0;
         self.each(0, from.len(), |at, bytes| {
-            // SAFETY: as in `read`, the other way.
+            // SAFETY: as in `read`, in the other direction.
             unsafe { std::ptr::copy_nonoverlapping(from[done..done + bytes].as_ptr(), at, bytes) };
             done += bytes;
         });
         done
     }
 
-    /// The parts of the pieces that hold `bytes` from `offset` on.
+    /// Calls `part` with the parts of the pieces that cover `bytes` from `offset` on.
     fn each(&self, mut offset: usize, mut bytes: usize, mut part: impl FnMut(*mut u8, usize)) {
         for &(at, len) in &self.pieces {
             let skipped = offset.min(len);
@@ -120,9 +115,9 @@ mod tests {
             assert_eq!(to, expected, "{offset}");
         }
         assert_eq!((buffers.write(b"12345"), buffers.write(b"123456789")), (5, 8));
-        let behind = buffers.behind(4);
+        let behind = buffers.skip(4);
         assert_eq!((behind.bytes(), behind.address()), (4, pieces[2].iov_base.addr() + 1));
-        assert_eq!((behind.write(b"wxyz"), behind.behind(9).bytes(), behind.behind(9).address()), (4, 0, 0));
+        assert_eq!((behind.write(b"wxyz"), behind.skip(9).bytes(), behind.skip(9).address()), (4, 0, 0));
         assert_eq!((&first, &second), (b"123", b"4wxyz"));
     }
 

@@ -1,7 +1,5 @@
-//! What stands before the bytes of each message: `F`, the version 1, what else there is, five zeros; the tag; the data for the peer's
-//! completion queue. Little-endian.
+//! Message header, little-endian: `F`, version 1, flags, five zeros; tag; completion data.
 
-/// Bytes of a header.
 pub const BYTES: usize = 24;
 
 const VERSION: [u8; 2] = [b'F', 1];
@@ -9,20 +7,16 @@ const TAGGED: u8 = 1;
 const WITH_DATA: u8 = 2;
 const REMOTE: u8 = 4;
 
-/// A header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The tag of a tagged message.
     pub tag: Option<u64>,
-    /// What the sender has the receiver's completion tell.
+    /// Data for the receiver's completion.
     pub data: Option<u64>,
-    /// A [`Call`](super::remote::Call) follows: it is about memory, and no receive gets it.
+    /// Whether a [`Call`](super::remote::Call) follows: an RMA message, which matches no receive.
     pub remote: bool,
 }
 
 impl Header {
-    /// As it goes over the network.
-    #[must_use]
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..2].copy_from_slice(&VERSION);
@@ -33,8 +27,7 @@ impl Header {
         bytes
     }
 
-    /// That of a message; `None` where there is none that this side knows.
-    #[must_use]
+    /// Returns `None` if the header is malformed or of another version.
     pub fn read(message: &[u8]) -> Option<Self> {
         let (bytes, _) = message.split_first_chunk::<BYTES>()?;
         let [first, version, kinds, rest @ ..] = bytes;

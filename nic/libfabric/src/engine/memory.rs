@@ -1,4 +1,4 @@
-//! What the engine does for reads and writes of memory.
+//! Execution of RMA operations.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use spray_nic::device::Device;
@@ -7,44 +7,41 @@ use super::Engine;
 use super::buffers::Buffers;
 use super::header::{self, Header};
 use super::remote::{self, Call, Kind};
-use super::requests::{Begun, Remote, of_write};
+use super::requests::{Pending, Remote, of_write};
 use super::sending::{self, Message, Operation};
 use crate::abi::{FI_READ, FI_RMA, FI_WRITE, fi_cq_tagged_entry};
 use crate::error::Errno;
 
-/// Most answers that are not delivered: each may be as long as a message.
-const ANSWERS: usize = 16;
+/// Maximum number of undelivered answers; each may have the maximum message length.
+const MAX_ANSWERS: usize = 16;
 
 impl<D: Device> Engine<D> {
-    /// Begins to read or write a peer's memory.
-    ///
-    /// # Errors
-    /// [`Errno::AGAIN`] when too much is under way; others for what can never be done.
+    /// Starts to access memory of a peer. Fails with [`Errno::AGAIN`] with too many operations.
     pub fn begin_remote(&mut self, remote: &Remote) -> Result<(), Errno> {
         let (peer, own) = self.peer_of(remote.to)?;
         if remote.buffers.bytes() > self.max_message {
             return Err(Errno(libc::EMSGSIZE));
         }
         let side = &self.bindings.remotes;
-        if side.is_full() || self.requests.begun.len() >= sending::MOST {
+        if side.is_full() || self.requests.pending.len() >= sending::MOST {
             return Err(Errno::AGAIN);
         }
         let kind = if remote.kind == Kind::Read { FI_READ } else { FI_WRITE };
         let op_context = remote.context.unwrap_or(self.bindings.context);
         let entry = fi_cq_tagged_entry { op_context, flags: FI_RMA | kind, ..Default::default() };
-        let is_told = remote.context.is_some() && side.tells(remote.flags);
+        let is_reported = remote.context.is_some() && side.reports(remote.flags);
         let (number, len) = (self.requests.next, remote.buffers.bytes() as u64);
         let call = Call { kind: remote.kind, errno: 0, number, key: remote.key, offset: remote.offset, len };
         if peer == own {
-            return self.at_home(remote, &call, Begun { peer, entry, is_told, into: None });
+            return self.access_locally(remote, &call, Pending { peer, entry, is_reported, into: None });
         }
         let header = Header { data: remote.data, remote: true, tag: None };
         let sent = if remote.kind == Kind::Read { Buffers::default() } else { remote.buffers };
         let message = message(header, &call, sent.bytes(), |to| sent.read(0, to));
         let was_idle =
-            self.sending.send(&mut self.host.endpoint, &self.ways, peer, message, Operation::remote(false))?;
+            self.sending.send(&mut self.host.endpoint, &self.next_hops, peer, message, Operation::remote(false))?;
         let into = (remote.kind == Kind::Read).then_some(remote.buffers);
-        self.requests.begun.insert(number, Begun { peer, entry, is_told, into });
+        self.requests.pending.insert(number, Pending { peer, entry, is_reported, into });
         self.requests.next += 1;
         if was_idle {
             self.progress(true);
@@ -52,8 +49,8 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Memory of the same endpoint takes no network.
-    fn at_home(&mut self, remote: &Remote, call: &Call, begun: Begun) -> Result<(), Errno> {
+    /// Accesses memory of the same endpoint without the network.
+    fn access_locally(&mut self, remote: &Remote, call: &Call, pending: Pending) -> Result<(), Errno> {
         let mut bytes = vec![0; remote.buffers.bytes()];
         let regions = &self.bindings.regions;
         let done = match remote.kind {
@@ -66,27 +63,28 @@ impl<D: Device> Engine<D> {
             }
         };
         match (done, remote.data) {
-            (Err(errno), _) => self.bindings.remotes.failed(begun.entry, errno),
+            (Err(errno), _) => self.bindings.remotes.failed(pending.entry, errno),
             (Ok(()), data) => {
                 data.into_iter().for_each(|data| self.bindings.receives.done(of_write(call, data), true));
-                self.bindings.remotes.done(begun.entry, begun.is_told);
+                self.bindings.remotes.done(pending.entry, pending.is_reported);
             }
         }
         Ok(())
     }
 
-    /// Answers what peers have asked, as far as there is room; fails what will not be answered.
+    /// Answers requests of peers as far as there is space, and fails operations of lost peers.
     pub(super) fn attend_requests(&mut self) {
         while let Some(peer) = self.sending.take_lost() {
             self.requests.fail(peer, Errno(libc::ECONNRESET), &self.bindings.remotes);
         }
-        while self.sending.answers() < ANSWERS
-            && let Some((peer, call)) = self.requests.asked.pop_front()
+        while self.sending.answers() < MAX_ANSWERS
+            && let Some((peer, call)) = self.requests.unanswered.pop_front()
         {
             let answer = self.answer(&call);
-            let sent = self.sending.send(&mut self.host.endpoint, &self.ways, peer, answer, Operation::remote(true));
+            let sent =
+                self.sending.send(&mut self.host.endpoint, &self.next_hops, peer, answer, Operation::remote(true));
             if sent == Err(Errno::AGAIN) {
-                self.requests.asked.push_front((peer, call));
+                self.requests.unanswered.push_front((peer, call));
                 return;
             }
         }
@@ -103,13 +101,12 @@ impl<D: Device> Engine<D> {
         let errno = checked.err().map_or(call.errno, |Errno(errno)| errno as u32);
         let answer = Call { kind: Kind::Answer, errno, ..*call };
         let header = Header { remote: true, ..Header::default() };
-        // The region may have gone since the check: then the bytes are zeros, as of memory that is nobody's any more.
+        // If the region was removed since the check, the answer has zeros.
         let read = |to: &mut [u8]| regions.read(call, to).unwrap_or_default();
         message(header, &answer, if is_read { call.len as usize } else { 0 }, read)
     }
 }
 
-/// A message about memory, whose bytes are copied.
 fn message(header: Header, call: &Call, len: usize, fill: impl FnOnce(&mut [u8])) -> Message {
     let mut bytes = BytesMut::with_capacity(header::BYTES + remote::BYTES + len);
     bytes.put_slice(&header.write());

@@ -1,37 +1,30 @@
-//! The order of one peer's messages: they arrive in any, and leave in that in which they were sent.
-
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// The messages of a connection, by the numbers that its sender gave them.
-///
-/// The endpoint bounds how many wait, and their bytes: it takes none of the peer's any more until they are consumed.
+/// Messages of a connection in order. The endpoint bounds the number of those that wait.
 #[derive(Debug, Default)]
 pub struct Order {
     next: u32,
     early: BTreeMap<u32, Bytes>,
 }
 
-/// A number that was used before.
+/// The peer violated the protocol; its connection must be aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeated;
+pub struct ProtocolViolation;
 
 impl Order {
-    /// Takes a message that arrived.
-    ///
-    /// # Errors
-    /// [`Repeated`]
-    pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), Repeated> {
+    /// Adds a message that arrived. Fails if its number was used before.
+    pub fn put(&mut self, number: u32, message: Bytes) -> Result<(), ProtocolViolation> {
         let is_late = (number.wrapping_sub(self.next) as i32) < 0;
         if is_late || self.early.contains_key(&number) {
-            return Err(Repeated);
+            return Err(ProtocolViolation);
         }
         self.early.insert(number, message);
         Ok(())
     }
 
-    /// The next message, once it has arrived.
+    /// Returns the next message in order, if it has arrived.
     pub fn take(&mut self) -> Option<Bytes> {
         let message = self.early.remove(&self.next)?;
         self.next = self.next.wrapping_add(1);
@@ -56,7 +49,7 @@ mod tests {
             let mut left = Vec::new();
             arrivals.retain(|arrival| {
                 order.put(first.wrapping_add(*arrival), message(*arrival)).unwrap();
-                assert_eq!(order.put(first.wrapping_add(*arrival), message(99)), Err(Repeated));
+                assert_eq!(order.put(first.wrapping_add(*arrival), message(99)), Err(ProtocolViolation));
                 left.extend(std::iter::from_fn(|| order.take()));
                 false
             });
@@ -68,9 +61,9 @@ mod tests {
     fn a_number_that_left_does_not_come_again() {
         let mut order = Order::default();
         order.put(0, message(0)).unwrap();
-        assert_eq!(order.put(u32::MAX, message(1)), Err(Repeated));
+        assert_eq!(order.put(u32::MAX, message(1)), Err(ProtocolViolation));
         assert_eq!(order.take(), Some(message(0)));
-        assert_eq!(order.put(0, message(0)), Err(Repeated));
+        assert_eq!(order.put(0, message(0)), Err(ProtocolViolation));
         assert_eq!(order.take(), None);
     }
 }

@@ -1,7 +1,5 @@
-//! Reads and writes of a peer's memory (`FI_RMA`), as messages: a request, and an answer once it is carried out.
-//!
-//! A request and an answer are [`Header::remote`](super::header::Header) messages; after the header comes a [`Call`], then the bytes of a write or of
-//! an answer to a read.
+//! RMA messages, with [`Header::remote`](super::header::Header): a request or its answer as a
+//! [`Call`], then the data of a write or of the answer to a read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,40 +7,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::buffers::Buffers;
 use crate::error::Errno;
 
-/// Bytes of a [`Call`].
 pub const BYTES: usize = 40;
 
-/// What a request asks for, or an answer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// To read.
     Read,
-    /// To write.
     Write,
-    /// A request was carried out, or not.
     Answer,
 }
 
-/// A request, or an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which.
     pub kind: Kind,
-    /// Of an answer: why nothing was done; 0: all was.
+    /// In an answer: the error, or 0.
     pub errno: u32,
-    /// The request's number, which its answer has too.
+    /// Number of the request, repeated in the answer.
     pub number: u64,
-    /// The key of the peer's memory.
     pub key: u64,
-    /// Where in it.
     pub offset: u64,
-    /// How many bytes.
     pub len: u64,
 }
 
 impl Call {
-    /// As it goes over the network: little-endian.
-    #[must_use]
     pub fn write(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[0] = self.kind as u8;
@@ -53,38 +39,35 @@ impl Call {
         bytes
     }
 
-    /// That of a message behind its header, and what follows; `None` where there is none.
-    #[must_use]
+    /// Decodes a call, and returns the data that follows; `None` if malformed.
     pub fn read(message: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, data) = message.split_first_chunk::<BYTES>()?;
         let kind = [Kind::Read, Kind::Write, Kind::Answer].into_iter().find(|kind| *kind as u8 == bytes[0])?;
         let number = |at: usize| bytes[at..at + 8].try_into().map(u64::from_le_bytes).ok();
         let errno = bytes[4..8].try_into().map(u32::from_le_bytes).ok()?;
         let call = Self { kind, errno, number: number(8)?, key: number(16)?, offset: number(24)?, len: number(32)? };
-        // Only a write, and the answer to a read, bring bytes, and they say how many.
+        // Only a write and the answer to a read have data, of the length that they state.
         let brings = if kind == Kind::Read || errno != 0 { 0 } else { call.len };
         (bytes[1..4] == [0; 3] && (data.len() as u64 == brings || kind == Kind::Answer && data.is_empty()))
             .then_some((call, data))
     }
 }
 
-/// Memory that peers may read or write.
+/// Memory that peers may access.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// The memory.
     pub buffers: Buffers,
-    /// The address of its first byte, as peers name it.
+    /// The offset of the first byte in requests.
     pub base: u64,
-    /// Whether peers may read it, and write it.
+    /// Whether peers may read and write.
     pub access: [bool; 2],
 }
 
-/// What a domain's application lets peers read and write, by key.
 #[derive(Debug, Default)]
 pub struct Regions(Mutex<HashMap<u64, Region>>);
 
 impl Regions {
-    /// Adds a region; whether its key was free.
+    /// Adds a region. Returns false if the key is in use.
     pub fn insert(&self, key: u64, region: Region) -> bool {
         let mut regions = self.lock();
         let is_free = !regions.contains_key(&key);
@@ -94,48 +77,36 @@ impl Regions {
         is_free
     }
 
-    /// A key that no region has, and no peer can guess.
-    ///
-    /// # Errors
-    /// When the operating system gives no random numbers.
+    /// Returns an unused random key. Fails if the operating system has no random numbers.
     pub fn free_key(&self) -> Result<u64, Errno> {
         let regions = self.lock();
         loop {
             let key = getrandom::u64().map_err(|_| Errno(libc::EIO))?;
-            // The largest stands for no key (`FI_KEY_NOTAVAIL`).
+            // The maximum is `FI_KEY_NOTAVAIL`.
             if key != u64::MAX && !regions.contains_key(&key) {
                 return Ok(key);
             }
         }
     }
 
-    /// Takes a region away. Nobody is at its memory any more when this returns.
+    /// Removes a region. Its memory is not in use any more after the return.
     pub fn remove(&self, key: u64) {
         self.lock().remove(&key);
     }
 
-    /// Copies what a read asks for.
-    ///
-    /// # Errors
-    /// When there is no such memory, or it may not be read.
+    /// Fails if the memory is not registered or not readable.
     pub fn read(&self, call: &Call, to: &mut [u8]) -> Result<(), Errno> {
         self.with(call, to.len(), 0, |buffers| buffers.read(0, to))
     }
 
-    /// Carries out a write.
-    ///
-    /// # Errors
-    /// When there is no such memory, or it may not be written.
+    /// Fails if the memory is not registered or not writable.
     pub fn write(&self, call: &Call, from: &[u8]) -> Result<(), Errno> {
         self.with(call, from.len(), 1, |buffers| {
             buffers.write(from);
         })
     }
 
-    /// Whether what a read asks for is there.
-    ///
-    /// # Errors
-    /// As of [`read`](Self::read).
+    /// Checks a read request without copying.
     pub fn check_read(&self, call: &Call) -> Result<(), Errno> {
         self.with(call, usize::try_from(call.len).map_err(|_| Errno::INVALID)?, 0, |_| ())
     }
@@ -145,12 +116,12 @@ impl Regions {
         let region = regions.get(&call.key).filter(|region| region.access[access]).ok_or(Errno(libc::EACCES))?;
         let offset = call.offset.checked_sub(region.base).and_then(|offset| usize::try_from(offset).ok());
         let fits = offset.filter(|offset| region.buffers.bytes().checked_sub(*offset).is_some_and(|room| len <= room));
-        work(region.buffers.behind(fits.ok_or(Errno(libc::EACCES))?));
+        work(region.buffers.skip(fits.ok_or(Errno(libc::EACCES))?));
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Region>> {
-        // What may panic leaves the map whole.
+        // A panic cannot leave the map inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

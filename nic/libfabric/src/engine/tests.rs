@@ -54,12 +54,12 @@ impl Host {
             receives: side(&received, &counts[1]),
             remotes: side(&sent, &counts[2]),
             regions: Arc::default(),
-            tells_source: true,
+            reports_source: true,
             is_directed: true,
             context: 77,
         };
         let host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
-        Self { engine: Engine::new(host, Ways::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
+        Self { engine: Engine::new(host, NextHops::ByNumber, bindings, MAX_MESSAGE), sent, received, counts, peers }
     }
 
     fn send(&mut self, to: u8, tag: Option<u64>, bytes: &[u8], context: usize) -> Result<(), Errno> {
@@ -77,7 +77,15 @@ impl Host {
     fn receive(&mut self, from: Option<u8>, tag: Option<(u64, u64)>, to: &mut [u8], context: usize) {
         let from = source(self.engine.bindings(), from.map_or(FI_ADDR_NOTAVAIL, u64::from));
         self.engine
-            .receive(Receive { buffers: buffers(to), from, tag, context, is_told: true, least: None, is_last: false })
+            .receive(Receive {
+                buffers: buffers(to),
+                from,
+                tag,
+                context,
+                is_reported: true,
+                least: None,
+                is_last: false,
+            })
             .unwrap();
     }
 }
@@ -96,7 +104,7 @@ fn a_message_to_itself_takes_no_network() {
     let (mut to, mut second) = ([0; 8], [0; 8]);
     host.receive(Some(1), Some((5, 0)), &mut to, 1);
     host.send(1, Some(5), b"itself", 2).unwrap();
-    // One that nobody waits for yet, and then too many.
+    // One without a receive, and then too many.
     (0..sending::MOST).for_each(|_| host.send(1, None, b"kept", 3).unwrap());
     assert_eq!(host.send(1, None, b"more", 4), Err(Errno::AGAIN));
     host.receive(None, None, &mut second, 5);
@@ -154,7 +162,8 @@ fn messages_arrive_whole_and_in_order_over_a_bad_network() {
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let sizes: Vec<usize> = (0..120).map(|number| [0, 1, 24, 4000, 70_000, 9][number % 6] + number).collect();
     let messages: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(number, &bytes)| pattern(number, bytes)).collect();
-    // Half of the receives wait for messages, and messages wait for the other half. Tags only tell the two kinds apart.
+    // Half of the receives wait for messages, and messages wait for the other half. Only tags
+    // distinguish both kinds.
     let mut places: Vec<Vec<u8>> = sizes.iter().map(|&bytes| vec![0; bytes + 1]).collect();
     let tag = |number: usize| number.is_multiple_of(2).then_some((5, 0));
     for (number, place) in places.iter_mut().enumerate().take(60) {
@@ -214,16 +223,16 @@ fn a_message_is_seen_before_it_is_received() {
         from: None,
         tag: Some((7, 0)),
         context: 5,
-        is_told: true,
+        is_reported: true,
         least: None,
         is_last: false,
     };
-    b.engine.peek(&peek, Then::Waits);
+    b.engine.peek(&peek, AfterPeek::Keep);
     assert_eq!(read(&b.received)[0].errno, libc::ENOMSG);
     let message = pattern(3, 300);
     a.send(2, Some(7), &message, 0).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
-    b.engine.peek(&peek, Then::Waits);
+    b.engine.peek(&peek, AfterPeek::Keep);
     let [seen] = read(&b.received)[..] else { panic!("one seen") };
     assert_eq!((seen.entry.len, seen.entry.tag, seen.source, seen.errno), (300, 7, 1, 0));
     let mut place = vec![0; 300];
@@ -284,7 +293,7 @@ fn no_peer_reaches_what_is_not_lent_to_it() {
     b.engine.bindings().regions.remove(3);
     a.engine.begin_remote(&remote(2, Kind::Read, 0, &place, 5)).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 5);
-    // Nobody answers any more: what was asked fails.
+    // The peer stopped answering: pending operations fail.
     b.engine.close();
     a.engine.begin_remote(&remote(2, Kind::Read, 0, &place, 6)).unwrap();
     until(&network, &mut [&mut a], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 6);
@@ -301,14 +310,14 @@ fn a_claimed_message_is_of_its_context_alone() {
         from: None,
         tag: Some((7, 0)),
         context,
-        is_told: true,
+        is_reported: true,
         least: None,
         is_last: false,
     };
     [b"ab", b"cd", b"ef", b"gh"].into_iter().for_each(|bytes| host.send(1, Some(7), bytes, 0).unwrap());
-    host.engine.peek(&probe(1), Then::IsClaimed);
-    host.engine.peek(&probe(2), Then::IsClaimed);
-    host.engine.peek(&probe(3), Then::IsDiscarded);
+    host.engine.peek(&probe(1), AfterPeek::Claim);
+    host.engine.peek(&probe(2), AfterPeek::Claim);
+    host.engine.peek(&probe(3), AfterPeek::Discard);
     host.engine.receive(probe(4)).unwrap();
     host.engine.discard_claimed(&probe(2)).unwrap();
     host.engine.receive_claimed(&probe(1)).unwrap();
@@ -349,7 +358,7 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     let mut b = Host::new(&network, 2);
     a.send(2, None, b"somebody", 2).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
-    // A peer that ends tells so; what it sent before waits for its receive.
+    // A closing peer reports it; messages that it sent before still match receives.
     b.send(1, None, b"last words", 3).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[0].done.load(Relaxed) == 1);
     let gone = std::thread::spawn(move || b.engine.close());
@@ -362,7 +371,7 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     until(&network, &mut [&mut a], |hosts| hosts[0].counts[0].failed.load(Relaxed) == 2);
 }
 
-/// Somebody with messages of its own making.
+/// A peer that sends forged messages.
 fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevice>, ConnectionId) {
     let mut host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
     let to = Peer { address: [10, 0, 0, 2].into(), mac: mac(2) };

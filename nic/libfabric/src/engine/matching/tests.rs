@@ -8,7 +8,7 @@ fn receive(context: usize, from: Option<u8>, tag: Option<(u64, u64)>) -> Receive
     // SAFETY: nothing is read or written.
     let buffers = unsafe { Buffers::new(&[]) }.unwrap();
     let from = from.map(|last| IpAddr::from([10, 0, 0, last]));
-    Receive { buffers, from, tag, context, is_told: true, least: None, is_last: false }
+    Receive { buffers, from, tag, context, is_reported: true, least: None, is_last: false }
 }
 
 fn arrival(number: u8, from: u8, tag: Option<u64>) -> Arrival<u8> {
@@ -100,13 +100,13 @@ fn a_receive_takes_messages_until_it_has_too_little_room() {
     let piece = libc::iovec { iov_base: memory.as_ptr().cast_mut().cast(), iov_len: memory.len() };
     // SAFETY: nothing is read or written.
     let buffers = unsafe { Buffers::new(&[piece]) }.unwrap();
-    let several = |context| Receive { buffers, least: Some(16), is_told: false, ..receive(context, None, None) };
+    let several = |context| Receive { buffers, least: Some(16), is_reported: false, ..receive(context, None, None) };
     let message = |bytes: usize| Arrival { message: vec![0; header::BYTES + bytes].into(), ..arrival(0, 1, None) };
     let (mut matching, start) = (Matching::default(), memory.as_ptr().addr());
     let mut got = Vec::new();
     let mut note = |receive: Receive, arrival: Arrival<u8>| {
         let at = receive.buffers.address() - start;
-        got.push((receive.context, at, arrival.bytes(), receive.is_last, receive.is_told));
+        got.push((receive.context, at, arrival.bytes(), receive.is_last, receive.is_reported));
     };
     // What waits goes into it at once, and what comes later behind that.
     for bytes in [40, 20] {

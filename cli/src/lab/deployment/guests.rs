@@ -1,4 +1,4 @@
-//! `spray up --host`: containers and network namespaces of others as hosts.
+//! `spray up --host`: existing containers and network namespaces as hosts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,22 +7,20 @@ use std::str::FromStr;
 use spray_experiments::switch::Lent;
 use spray_tools::failure::{Failure, Outcome};
 
-/// A host, and where it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
     host: String,
-    whose: Whose,
+    location: Location,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Whose {
-    /// The container of this name or number.
+enum Location {
+    /// A container, by name or ID.
     Container(String),
-    /// The namespace of this name, as for `ip netns`, or at this path.
+    /// A namespace, by name as for `ip netns`, or by path.
     Namespace(String),
 }
 
-/// What knows containers.
 const ENGINES: [&str; 2] = ["podman", "docker"];
 
 impl FromStr for Guest {
@@ -31,47 +29,45 @@ impl FromStr for Guest {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is not HOST=container:NAME, HOST=NETNS or HOST=/PATH, as in h0=container:web");
         let (host, place) = text.split_once('=').ok_or_else(wrong)?;
-        let whose = match place.strip_prefix("container:") {
-            Some(name) => Whose::Container(name.into()),
-            None => Whose::Namespace(place.into()),
+        let location = match place.strip_prefix("container:") {
+            Some(name) => Location::Container(name.into()),
+            None => Location::Namespace(place.into()),
         };
-        let (Whose::Container(name) | Whose::Namespace(name)) = &whose;
+        let (Location::Container(name) | Location::Namespace(name)) = &location;
         if host.is_empty() || name.is_empty() || name.starts_with('-') {
             return Err(wrong());
         }
-        Ok(Self { host: host.into(), whose })
+        Ok(Self { host: host.into(), location })
     }
 }
 
-/// Finds their namespaces.
 pub fn find(guests: &[Guest]) -> Outcome<Vec<Lent>> {
     let twice = (1..guests.len()).find(|&at| guests[..at].iter().any(|guest| guest.host == guests[at].host));
     if let Some(at) = twice {
-        return Err(Failure::refused(format!("--host {} comes twice", guests[at].host)));
+        return Err(Failure::refused(format!("--host {} is given twice", guests[at].host)));
     }
-    let find = |Guest { host, whose }: &Guest| {
-        let namespace = match whose {
-            // A path that begins at the root stands for itself.
-            Whose::Namespace(name) => Path::new("/run/netns").join(name),
-            Whose::Container(name) => of_container(name)?,
+    let find = |Guest { host, location }: &Guest| {
+        let namespace = match location {
+            // `join` keeps an absolute path.
+            Location::Namespace(name) => Path::new("/run/netns").join(name),
+            Location::Container(name) => container_namespace(name)?,
         };
         Ok(Lent { host: host.clone(), namespace })
     };
     guests.iter().map(find).collect()
 }
 
-/// The namespace of a container that runs.
-fn of_container(name: &str) -> Outcome<PathBuf> {
+fn container_namespace(name: &str) -> Outcome<PathBuf> {
     let pid = ENGINES.iter().find_map(|engine| {
-        let ask = ["inspect", "--format", "{{.State.Pid}}", name];
-        let output = Command::new(engine).args(ask).stderr(Stdio::null()).output().ok()?;
+        let arguments = ["inspect", "--format", "{{.State.Pid}}", name];
+        let output = Command::new(engine).args(arguments).stderr(Stdio::null()).output().ok()?;
         String::from_utf8_lossy(&output.stdout).trim().parse::<u32>().ok().filter(|_| output.status.success())
     });
     match pid {
-        Some(0) => Err(Failure::refused(format!("the container {name} does not run: start it first"))),
+        Some(0) => Err(Failure::refused(format!("the container {name} is not running: start it first"))),
         Some(pid) => Ok(format!("/proc/{pid}/ns/net").into()),
         None => Err(Failure::refused(format!(
-            "there is no container {name}: neither podman nor docker knows one of this name (`podman ps`, `docker ps`)"
+            "there is no container {name} in podman or docker (`podman ps`, `docker ps`)"
         ))),
     }
 }
@@ -83,9 +79,9 @@ mod tests {
     #[test]
     fn places_of_hosts_are_read() {
         let read = |text: &str| text.parse::<Guest>();
-        let guest = |host: &str, whose| Ok(Guest { host: host.into(), whose });
-        assert_eq!(read("h0=container:web"), guest("h0", Whose::Container("web".into())));
-        assert_eq!(read("h1=blue"), guest("h1", Whose::Namespace("blue".into())));
+        let guest = |host: &str, location| Ok(Guest { host: host.into(), location });
+        assert_eq!(read("h0=container:web"), guest("h0", Location::Container("web".into())));
+        assert_eq!(read("h1=blue"), guest("h1", Location::Namespace("blue".into())));
         for text in ["h0", "=blue", "h0=", "h0=container:", "h0=container:--all"] {
             assert!(read(text).unwrap_err().contains("h0=container:web"), "{text}");
         }

@@ -1,4 +1,4 @@
-//! libfabric's log, and its list of environment variables.
+//! libfabric's log and environment variables.
 #![expect(unsafe_code, reason = "libfabric is called")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -17,39 +17,37 @@ type Enabled = unsafe extern "C" fn(*const fi_provider, c_int, c_int) -> c_int;
 type Log = unsafe extern "C" fn(*const fi_provider, c_int, c_int, *const c_char, c_int, *const c_char, ...);
 type Define = unsafe extern "C" fn(*const fi_provider, *const c_char, c_int, *const c_char, ...) -> c_int;
 
-/// In whose name libfabric is told; null until it has asked for the provider.
+/// The provider, for log lines; null until `begin`.
 static PROVIDER: AtomicPtr<fi_provider> = AtomicPtr::new(null_mut());
 
-/// An environment variable, less its beginning `FI_SPRAY_`, as libfabric names it.
+/// An environment variable, without the prefix `FI_SPRAY_`.
 #[derive(Debug)]
 pub struct Variable {
-    /// Its name in lower case.
     pub name: &'static CStr,
-    /// What it says.
     pub help: &'static CStr,
 }
 
-/// Everything is told in this provider's name from now on. Has `fi_info -e` list its environment variables.
+/// Sets the provider for log lines, and registers its environment variables for `fi_info -e`.
 pub fn begin(provider: *mut fi_provider, variables: &[Variable]) {
     PROVIDER.store(provider, Ordering::Relaxed);
     let Some(define) = find(c"fi_param_define") else { return };
-    // SAFETY: this is the type that libfabric's `fi_prov.h` gives the function of this name.
+    // SAFETY: the type of this function in libfabric's `fi_prov.h`.
     let define = unsafe { std::mem::transmute::<*mut libc::c_void, Define>(define) };
     for variable in variables {
-        // SAFETY: all strings end with a zero, and `%s` takes the one that follows.
+        // SAFETY: all strings are zero-terminated, and `%s` takes the one that follows.
         unsafe {
             define(provider, variable.name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), variable.help.as_ptr());
         }
     }
 }
 
-/// Tells of what stands in the way: `FI_LOG_LEVEL=warn` shows it.
+/// Logs an error, which `FI_LOG_LEVEL=warn` shows.
 pub fn warn(why: impl ToString) {
     log(FI_LOG_WARN, &why.to_string());
 }
 
-/// Tells of what is going on: `FI_LOG_LEVEL=info` shows it.
-pub fn inform(what: impl ToString) {
+/// Logs an event, which `FI_LOG_LEVEL=info` shows.
+pub fn info(what: impl ToString) {
     log(FI_LOG_INFO, &what.to_string());
 }
 
@@ -60,7 +58,7 @@ fn log(level: c_int, text: &str) {
     if provider.is_null() {
         return;
     }
-    // SAFETY: these are the types that libfabric's `fi_log.h` gives the functions of these names; `%s` takes the one string that follows.
+    // SAFETY: the types of these functions in libfabric's `fi_log.h`; `%s` takes the one string that follows.
     unsafe {
         let enabled: Enabled = std::mem::transmute::<*mut libc::c_void, Enabled>(enabled);
         if enabled(provider, level, FI_LOG_DOMAIN) != 0 {

@@ -1,25 +1,21 @@
-//! Where frames to a peer go.
+//! Next hops of peers.
 
 use std::net::IpAddr;
 
 use spray_nic::net::{NetError, Resolver};
 use tokio::sync::oneshot::Receiver;
 
-/// The next hop, once it is known.
 pub type Answer = Receiver<Result<[u8; 6], NetError>>;
 
-/// Who knows.
 #[derive(Debug)]
-pub enum Ways {
-    /// The kernel.
+pub enum NextHops {
     Kernel(Resolver),
-    /// A test: the last byte of the IP address is that of the Ethernet address.
+    /// Test: the Ethernet address ends with the last byte of the IP address.
     #[cfg(test)]
     ByNumber,
 }
 
-impl Ways {
-    /// Asks for the next hop.
+impl NextHops {
     pub fn ask(&self, peer: IpAddr) -> Answer {
         match self {
             Self::Kernel(resolver) => resolver.ask(peer),
