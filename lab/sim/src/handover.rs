@@ -1,4 +1,4 @@
-//! How parts of a run hand over what goes on elsewhere, and how those that run the parts meet between windows.
+//! Exchange of frames between parts, and synchronisation of their threads between windows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,24 @@ use super::net::Net;
 use super::partition::Partition;
 use super::watch::Watch;
 
-/// What all parts hand over to each other, for two windows: while one of them is filled the other one is emptied. So nobody waits for a lock.
+/// Mailboxes between parts, double-buffered by window, so that no lock is contended.
 #[derive(Debug)]
 pub(super) struct Handover {
     windows: [Window; 2],
-    /// By part its first way, and to where its ways lead.
+    /// The first way of each part, and the destination of each way.
     first_way: Vec<usize>,
     ends: Vec<u32>,
-    /// By part the ways that lead there, in the order of where they begin.
+    /// The ways to each part, by origin.
     into: Vec<Vec<usize>>,
 }
 
-/// What is handed over in one window.
 #[derive(Debug)]
 struct Window {
     /// By way.
     mail: Vec<Mutex<Mail>>,
     /// By part.
     over: Vec<Mutex<Vec<Over>>>,
-    /// By part whether anything is for it.
+    /// By part, whether it has anything to receive.
     any: Vec<AtomicBool>,
 }
 
@@ -48,7 +47,7 @@ impl Handover {
         Self { windows, first_way, ends, into }
     }
 
-    /// Hands over what part `number` has in its outbox; returns when the first of it is due. Memory that was not needed goes to `spare`.
+    /// Sends the outbox of part `number`; returns the earliest time in it.
     pub(super) fn hand_over<W: Watch>(
         &self,
         window: usize,
@@ -73,8 +72,9 @@ impl Handover {
         std::mem::replace(&mut net.out_ps, NEVER)
     }
 
-    /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
-    /// on. The memory of what is taken in goes to `spare`, and from there to the outbox: the cache still holds it.
+    /// Receives what was sent to part `number` in `window`, in the order of the senders, so that
+    /// threads do not affect it. Buffers go to `spare`, and from there to outboxes: they are in the
+    /// cache.
     pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
         let Window { mail, over, any } = &self.windows[window % 2];
         if !any[number].swap(false, Ordering::Relaxed) {
@@ -97,21 +97,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where threads meet between windows. Each brings the time of its next event and how many flows it has left; all leave with the
-/// earliest time and the sum.
+/// A barrier between windows. Each thread contributes the time of its next event and its number of
+/// open flows; all receive the earliest time and the sum.
 #[derive(Debug)]
 pub(super) struct Meeting {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
-    /// By the parity of the round what each thread brings: who is late reads the one while others write the other.
+    /// By the parity of the round: late threads still read one while others write the other.
     brought: [Vec<(AtomicU64, AtomicUsize)>; 2],
-    /// A thread has panicked, and will not come.
+    /// Whether a thread has panicked.
     failed: AtomicBool,
 }
 
 impl Meeting {
-    /// A place for so many threads to meet.
     pub(super) fn new(threads: usize) -> Self {
         let brought = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
         Self {
@@ -123,10 +122,7 @@ impl Meeting {
         }
     }
 
-    /// Waits for all threads.
-    ///
-    /// # Panics
-    /// When another thread has panicked: the run is lost.
+    /// Waits for all threads. Panics if another thread has panicked.
     pub(super) fn agree(&self, thread: usize, next_ps: u64, open: usize) -> (u64, usize) {
         let round = self.round.load(Ordering::Relaxed);
         let brought = &self.brought[round & 1];
@@ -146,13 +142,12 @@ impl Meeting {
         all.fold((NEVER, 0), |(least_ps, sum), (next_ps, open)| (least_ps.min(next_ps), sum + open))
     }
 
-    /// While it lives, a panic of the thread that holds it lets the others go.
+    /// Releases the other threads if this one panics while it holds the result.
     pub(super) fn attend(&self) -> Attendance<'_> {
         Attendance(self)
     }
 }
 
-/// See [`Meeting::attend`].
 #[derive(Debug)]
 pub(super) struct Attendance<'a>(&'a Meeting);
 
@@ -164,7 +159,7 @@ impl Drop for Attendance<'_> {
     }
 }
 
-/// How often a thread looks before it lets another one have its core: some microseconds.
+/// Number of spins before yielding: some microseconds.
 const SPINS: u32 = 2_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What switches tell each other in frames of their own.
+//! Frames that switches send to each other.
 
 use spray_pipeline::frame::Frame;
 use spray_pipeline::scheme::{self, Notice};
@@ -7,7 +7,7 @@ use super::arena::Slot;
 use super::tables::{Switches, frame};
 
 impl Switches<'_> {
-    /// The next thing that a switch has to tell another one, and a host of that.
+    /// Returns the next notice of switch `at`, and a host of the switch that it is for.
     #[inline]
     pub(super) fn poll_notice(&self, at: u32) -> Option<(u32, Notice)> {
         if self.common.first_host.is_empty() {
@@ -17,13 +17,12 @@ impl Switches<'_> {
         Some((*self.common.first_host.get(notice.to as usize)?, notice))
     }
 
-    /// A frame between switches sets out at `entry`.
     pub(super) fn begin_notice(&mut self, index: u32, entry: u32, notice: &Notice) {
         self.trail.begin_notice(entry, notice.note, notice.flow, notice.more);
         self.keep_trail(index);
     }
 
-    /// A frame between switches has come to a switch; whether it is the one that it is for, which then heeds it.
+    /// Whether a notice has reached its destination switch; if so, the switch processes it.
     pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
         let is_there = self.common.first_host.get(slot.place as usize) == Some(&slot.to);
         if is_there {

@@ -1,8 +1,8 @@
-//! What control frames say, as it is kept while they are under way.
+//! Bodies of control frames in flight.
 
 use spray_wire::{Ack, Body, Echoes, EvPort, Time};
 
-/// What a control frame says. Most are acknowledgements without echoes: they are many, and take 72 bytes for a [`Body`]'s 120.
+/// Most are ACKs without echoes, which take 72 bytes instead of the 120 of a [`Body`].
 #[derive(Debug)]
 pub(super) enum Said {
     Ack(Short),
@@ -11,7 +11,6 @@ pub(super) enum Said {
 
 const _: () = assert!(size_of::<Said>() == 72);
 
-/// An [`Ack`] without echoes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Short {
     cumulative: u64,
@@ -78,7 +77,7 @@ impl Said {
         })
     }
 
-    /// Up to where it acknowledges, and something else of it, for the cache to fetch it.
+    /// Reads fields of an ACK, so that they are in the cache.
     #[inline]
     pub(super) fn touch(&self) -> (u64, u64) {
         match self {
@@ -92,7 +91,6 @@ impl Said {
 }
 
 impl Default for Said {
-    /// Nothing: what is left in the place of what was taken.
     #[inline]
     fn default() -> Self {
         Self::Ack(Short::default())

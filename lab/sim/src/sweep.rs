@@ -1,12 +1,14 @@
-//! Many runs over the cores.
+//! Runs independent jobs in parallel.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs `job` for every number below `jobs`, on `threads` threads at once, or on fewer where the system has no more, each job on one; results are in the order of
-/// their numbers, whichever thread they came from. A job's error ends what has not begun; the first one in order counts.
+/// Runs `job` for each number below `jobs`, on at most `threads` threads (fewer if the system
+/// refuses to create them). Returns the results in the order of the numbers. `job` must depend on
+/// its number alone, so that the results are deterministic.
 ///
-/// `job` must depend on its number alone: then so do the results.
+/// # Errors
+/// After an error no further jobs start; the error with the lowest number is returned.
 pub fn over_cores<T: Send, E: Send>(
     jobs: usize,
     threads: usize,
@@ -37,7 +39,7 @@ pub fn over_cores<T: Send, E: Send>(
         work();
     });
     let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // What an error kept from beginning is left out; the error itself is always there.
+    // Jobs that were not started are left out; the error is always present.
     done.into_iter().flatten().collect()
 }
 

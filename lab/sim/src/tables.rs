@@ -1,4 +1,4 @@
-//! The switches: their routes, and how a frame crosses one.
+//! The switches of a part, and how a frame crosses one.
 
 use std::cell::{Cell, RefCell};
 
@@ -25,39 +25,36 @@ use super::spec::Deadlock;
 use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, PortBins, Scheme};
 
-/// The switches of a part, and their state.
 pub(super) struct Switches<'a> {
     pub common: &'a Common<'a>,
-    /// Those of the switches, then hosts' own links, in the order of the hosts.
+    /// Ports of the switches, then hosts' own links in the order of the hosts.
     pub ports: Vec<Port>,
-    /// The number of the first.
+    /// Number of the first port.
     first: u32,
-    /// By switch what it knows in types of its scheme's own; none where no scheme has any.
+    /// By switch the in-memory state of its scheme; empty if no scheme has any.
     states: Vec<Option<Box<RefCell<State>>>>,
-    /// That of the frame at hand.
+    /// Trail of the current frame.
     pub trail: Trail,
-    /// By event that of its frame.
+    /// By event.
     pub trails: Vec<[u64; trail::WORDS]>,
-    /// Frames that wait for others of their flow.
     pub reorder: Reorder,
     pub no_route: u64,
     pub pfc: Option<Pfc>,
-    /// Per event the port that its frame has left without its mark; empty where frames are marked as they come.
+    /// By event; empty if frames are marked on arrival.
     unsettled: Vec<Option<Unsettled>>,
-    /// What the switches' ports count over time, in the order of these; none where nothing is counted.
+    /// By port of the switches; empty without sampling.
     pub bins: Vec<PortBins<Cell<u64>>>,
 }
 
-/// A frame that has left a port without its mark.
+/// A frame that has left a port but has yet to be marked.
 #[derive(Clone, Copy, Debug)]
 struct Unsettled {
     port: u32,
-    /// See [`Port::admit`].
+    /// Result of [`Port::admit`].
     place: u64,
 }
 
 impl<'a> Switches<'a> {
-    /// The ports of part `number`, which has these links.
     pub(super) fn new(common: &'a Common<'a>, number: usize, links: &[usize]) -> Self {
         let (spec, network) = (common.spec, common.spec.network);
         let (most_bytes, counts) = (spec.frames.trimmed.max(4096), common.bins.is_on());
@@ -96,14 +93,14 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// The place of a switch's port among the ports.
+    /// Index in `ports` of the switch port with this number.
     #[inline]
     pub(super) fn place(&self, number: u32) -> usize {
         number.wrapping_sub(self.first) as usize
     }
 
-    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; returns the
-    /// [`Port::way`] of that, or `None` if the frame waits here for as long as it has to.
+    /// Passes a frame through the switch at which it has arrived, and over the cable behind its
+    /// egress port. Returns the [`Port::way`], or `None` if the frame is held at this switch.
     #[inline]
     pub(super) fn forward<W: Watch>(
         &mut self,
@@ -130,7 +127,7 @@ impl<'a> Switches<'a> {
         let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
         let crossed = self.cross(index, slot, number, comes, &mut fate);
         match crossed {
-            // It has yet to come to its port.
+            // Held before its port.
             Ok(None) if slot.key == seen.key && slot.place == seen.place => return crossed,
             Ok(_) => {
                 seen = Slot { key: seen.key, ..*slot };
@@ -142,8 +139,7 @@ impl<'a> Switches<'a> {
         crossed
     }
 
-    /// Takes a frame through port `number`, unless it waits for others first where it has just come to the switch. Notes what the port does
-    /// to it.
+    /// Passes a frame through port `number`, unless it has just arrived and is held.
     #[inline]
     fn cross(
         &mut self,
@@ -191,7 +187,7 @@ impl<'a> Switches<'a> {
         Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
     }
 
-    /// Whether a frame that has come to the switch of its host waits for others of its flow; it leaves by port `number`.
+    /// Whether a frame at its destination's switch is held for reordering before port `number`.
     #[inline]
     fn has_to_wait(&mut self, index: u32, slot: &Slot, number: u32) -> Result<bool, Cause> {
         if slot.control {
@@ -206,13 +202,12 @@ impl<'a> Switches<'a> {
         waits
     }
 
-    /// The time of a reordering queue may have come.
     pub(super) fn look_at_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
         let state = self.states.get(switch as usize).and_then(Option::as_deref);
         self.reorder.expire(switch, queue, state, now_ps);
     }
 
-    /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
+    /// Starts a port's first data frame, if it is due; returns its event and the time of arrival.
     pub(super) fn leaves(&mut self, number: u32, now_ps: u64) -> Option<(u32, u64)> {
         let port = &mut self.ports[number as usize];
         let (event, len) = self.pfc.as_mut()?.leaves(number, port, now_ps)?;
@@ -224,7 +219,6 @@ impl<'a> Switches<'a> {
         Some((event, there_ps))
     }
 
-    /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
     pub(super) fn signalled(&mut self, kind: Kind, number: u32, now_ps: u64) {
         let Some(pfc) = &mut self.pfc else { return };
         match kind {
@@ -234,13 +228,11 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// What has yet to be put among the events.
     #[inline]
     pub(super) fn signal(&mut self) -> Option<Signal> {
         self.pfc.as_mut()?.signals.pop()
     }
 
-    /// The frame of this event has left its host.
     #[inline]
     pub(super) fn left_host(&mut self, event: u32, port: u32) {
         if let Some(pfc) = &mut self.pfc {
@@ -248,18 +240,16 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// Frames that wait at ports without being among the events.
+    /// Number of frames held at ports or in reordering queues, without scheduled events.
     pub(super) fn frames_held(&self) -> u64 {
         self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames()
     }
 
-    /// The first deadlock of paused links.
     pub(super) fn deadlock(&self) -> Option<Deadlock> {
         self.pfc.as_ref()?.deadlock(self.common.spec.network, &self.common.port_of_link)
     }
 
-    /// Marks a frame that has come to the far end of a cable, if it has to be: for what it left behind at the near end. Returns whether
-    /// it did.
+    /// Marks a frame at the far end of a cable, if that was deferred; returns whether it did.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
     #[inline]
     pub(super) fn settle(&mut self, index: u32, slot: &mut Slot) -> bool {
@@ -277,19 +267,18 @@ impl<'a> Switches<'a> {
         marks
     }
 
-    /// Whether frames get their marks as they leave a port.
     #[inline]
     pub(super) fn leaves_unsettled(&self) -> bool {
         !self.unsettled.is_empty()
     }
 
-    /// When a frame that is on its way leaves its port, if it is to get its mark then.
+    /// Departure time of a frame that has yet to be marked.
     pub(super) fn unsettled_until_ps(&self, index: u32, slot: &Slot) -> Option<u64> {
         let Unsettled { port, .. } = self.unsettled.get(index as usize).copied().flatten()?;
         Some(time_ps(slot.key) - self.ports[self.place(port)].config.latency_ps)
     }
 
-    /// A frame leaves its host for the switch `entry`; a `reply` goes against its connection's data.
+    /// `reply` = against the direction of the connection's data.
     #[inline]
     pub(super) fn begin_trail(
         &mut self,
@@ -311,7 +300,7 @@ impl<'a> Switches<'a> {
         self.trails[index] = self.trail.words();
     }
 
-    /// The port by which a frame leaves the switch that it is at; also notes in the frame what switches tell each other.
+    /// Returns the egress port of a frame, and updates its trail.
     #[inline]
     fn find(&mut self, index: u32, slot: &mut Slot) -> Option<u32> {
         if !self.common.remembers || !self.recalls(slot.place) {
@@ -331,7 +320,6 @@ impl<'a> Switches<'a> {
         self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
     }
 
-    /// How a frame that arrives at a switch leaves it.
     #[inline]
     fn choose(&self, slot: &Slot) -> Option<Choice> {
         let arrival = Arrival {
@@ -346,10 +334,8 @@ impl<'a> Switches<'a> {
         scheme::choose(self, &arrival)
     }
 
-    /// Chooses the port of a frame that is about to arrive at a switch, and returns something of it, for the cache to fetch it.
-    ///
-    /// Some schemes choose by the frame, its time, and the routes in force then: all are known before, and none can change. Where
-    /// a scheme looks at queues or pointers, the choice is left to [`Switches::forward`].
+    /// Chooses the port of a frame before it arrives, if the scheme is stateless; returns a value
+    /// that depends on the memory to prefetch.
     #[inline]
     pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
         let Some(switch) = self.common.routes.switch(slot.place) else { return 0 };
@@ -366,14 +352,14 @@ impl<'a> Switches<'a> {
         port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ port.config.states[0].ps_per_unit
     }
 
-    /// Something of a host's link, for the cache to fetch it.
+    /// Reads a host's link, so that it is in the cache.
     #[inline]
     pub(super) fn touch_uplink(&self, uplink: &Uplink) -> u64 {
         let port = &self.ports[uplink.port as usize];
         uplink.link.free_ps() ^ port.counters.frames.get() ^ port.config.states[0].flags
     }
 
-    /// Takes a frame of `len` bytes, with data or not, out of a host: what the host's link does to it, its queue and its rate apart.
+    /// Applies losses and counters of a host's link; its queue and rate are in the [`Uplink`].
     #[inline]
     pub(super) fn leave_host(
         &mut self,
@@ -395,7 +381,6 @@ impl<'a> Switches<'a> {
     }
 }
 
-/// Counts what became of a frame at a port over time, if that is counted.
 fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
     if let Some(bins) = bins.get_mut(place) {
         bins.reach(crossing.came_ps.max(crossing.left_ps));
@@ -403,7 +388,6 @@ fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
     }
 }
 
-/// Notes that a frame has yet to be marked for the port that it came to at `came_ps`.
 fn leave_unsettled(
     unsettled: &mut Vec<Option<Unsettled>>,
     index: u32,
@@ -425,7 +409,6 @@ fn leave_unsettled(
     }
 }
 
-/// The frame of an event, as ports see it.
 pub(super) fn frame(slot: &Slot, trimmed_len: u16) -> Frame {
     Frame {
         switch: 0,
