@@ -2,7 +2,7 @@
 
 use spray_wire::{DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
 
-use super::messages::Message;
+use super::hosts::Message;
 use super::said::Said;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,6 +246,14 @@ impl Arena {
 }
 
 const LEAST: usize = 64;
+
+/// Sets the entry of an event in a list, which grows where necessary.
+#[inline]
+pub(super) fn set<T: Clone + Default>(list: &mut Vec<T>, event: u32, value: T) {
+    let event = event as usize;
+    list.resize(list.len().max(event + 1), T::default());
+    list[event] = value;
+}
 
 /// Grows by a quarter, at least by `least`: doubling would leave more memory unused.
 #[inline]

@@ -94,11 +94,6 @@ impl<'a> Common<'a> {
             }
         }
     }
-
-    /// Returns the links in the order of the results: those of switches, then hosts' own.
-    pub(super) fn links(&self) -> impl Iterator<Item = usize> {
-        spray_fabric::ports(self.spec.network)
-    }
 }
 
 /// Returns the port of each link and the first port of each part.

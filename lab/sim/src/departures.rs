@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     /// (time, cumulative data bytes including this frame), ascending.
-    comings: VecDeque<(u64, u64)>,
+    arrivals: VecDeque<(u64, u64)>,
     bytes: u64,
 }
 
@@ -17,9 +17,9 @@ impl Departures {
     /// Records a data frame of `len` bytes at `now_ps`. Entries older than `cable_ps` are no longer
     /// needed. Returns the frame's place, for [`Departures::behind`].
     pub(super) fn admit(&mut self, now_ps: u64, len: u32, cable_ps: u64) -> u64 {
-        self.forget(now_ps.saturating_sub(cable_ps));
+        self.prune(now_ps.saturating_sub(cable_ps));
         self.bytes += u64::from(len);
-        self.comings.push_back((now_ps, self.bytes));
+        self.arrivals.push_back((now_ps, self.bytes));
         self.bytes
     }
 
@@ -27,14 +27,14 @@ impl Departures {
     /// `left_ps`. Must be called in the order of departures.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
     pub(super) fn behind(&mut self, place: u64, left_ps: u64) -> u64 {
-        self.forget(left_ps);
-        self.comings.front().map_or(0, |(_, bytes)| bytes.saturating_sub(place))
+        self.prune(left_ps);
+        self.arrivals.front().map_or(0, |(_, bytes)| bytes.saturating_sub(place))
     }
 
     /// Drops the entries superseded by a later one at or before `t_ps`.
-    fn forget(&mut self, t_ps: u64) {
-        while self.comings.get(1).is_some_and(|(at_ps, _)| *at_ps <= t_ps) {
-            self.comings.pop_front();
+    fn prune(&mut self, t_ps: u64) {
+        while self.arrivals.get(1).is_some_and(|(at_ps, _)| *at_ps <= t_ps) {
+            self.arrivals.pop_front();
         }
     }
 }
@@ -89,7 +89,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(departures.comings.len() <= 1, "nothing is kept that nobody asks about");
+            prop_assert!(departures.arrivals.len() <= 1, "nothing is kept that nobody asks about");
         }
     }
 
@@ -99,6 +99,6 @@ mod tests {
         for frame in 0..1_000 {
             departures.admit(frame * 100_000, 64, CABLE_PS);
         }
-        assert!(departures.comings.len() <= 7, "{}", departures.comings.len());
+        assert!(departures.arrivals.len() <= 7, "{}", departures.arrivals.len());
     }
 }

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows};
-use spray_fabric::{EvWatch, WATCHED};
+use spray_fabric::{Due, EvWatch, LinkState, Node, PortOutcome, PortSamples, Starts, WATCHED};
+use spray_fabric::{changes, first_flows, ports};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::{Counted, Forwarding};
@@ -13,7 +13,7 @@ use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
-use super::handover::{Handover, Meeting};
+use super::handover::{Handover, PanicGuard, WindowBarrier};
 use super::hosts::End;
 use super::net::Net;
 use super::part::Part;
@@ -47,8 +47,8 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];
-        common.links().for_each(|link| links[common.locate(link).part].push(link));
-        let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::empty() });
+        ports(spec.network).for_each(|link| links[common.locate(link).part].push(link));
+        let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::default() });
         let part = |(number, (links, ends)): (usize, (&Vec<usize>, Vec<End>))| {
             let eyes = Eyes::new(watch.clone(), &catalogue, common.partition.len() == 1);
             Part::new(common, number, Switches::new(common, number, links), eyes, ends)
@@ -81,7 +81,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         self.special(0);
         loop {
             let (next_ps, open) = self.windows();
-            self.parts[0].net.eyes.settle(next_ps);
+            self.parts[0].net.eyes.watch.settle(next_ps);
             let over = open == 0 || next_ps == NEVER;
             if over || (next_ps >= self.next_special_ps && !self.special_until(next_ps)) {
                 break;
@@ -93,17 +93,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     /// Runs windows until a link or route change is due, all flows have ended, or the work has to
     /// be redistributed. Returns the earliest time of the next event and the number of open flows.
     fn windows(&mut self) -> (u64, usize) {
-        loop {
-            match self.windows_on_threads() {
-                Ok(done) => return done,
-                Err(threads) => self.threads = threads,
-            }
-        }
-    }
-
-    /// As [`windows`](Self::windows); `Err` has the number of threads that could be started, if too
-    /// few.
-    fn windows_on_threads(&mut self) -> Result<(u64, usize), usize> {
         let shares = shares(&self.parts, self.threads);
         let most = (self.window + self.stretch).min(WINDOWS);
         self.stretch = (2 * self.stretch).min(WINDOWS);
@@ -114,12 +103,12 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             lookahead_ps: if self.parts.len() == 1 { NEVER } else { self.common.partition.lookahead_ps },
             end_ps: self.next_special_ps,
             handover: &self.handover,
-            meeting: Meeting::new(shares.len()),
+            barrier: WindowBarrier::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
         // Each thread waits for all others, so none begins before all have been started.
         let begins = RwLock::new(false);
-        let (next_ps, open) = std::thread::scope(|scope| {
+        let done = std::thread::scope(|scope| {
             let mut gate = begins.write().unwrap_or_else(PoisonError::into_inner);
             let (own, others) = rest.split_at_mut(shares[0]);
             rest = others;
@@ -139,12 +128,19 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             }
             *gate = true;
             drop(gate);
-            Ok::<_, usize>(windows.run(0, 0, own))
-        })?;
+            Ok(windows.run(0, 0, own))
+        });
+        let (next_ps, open) = match done {
+            Ok(done) => done,
+            Err(threads) => {
+                self.threads = threads;
+                return self.windows();
+            }
+        };
         // Redistribution must not change when windows begin.
         self.window = if next_ps < self.next_special_ps { most % WINDOWS } else { 0 };
         self.begin_ps = if self.window > 0 { next_ps } else { 0 };
-        Ok((next_ps, open))
+        (next_ps, open)
     }
 
     /// Applies the changes due up to `now_ps`; returns `false` once the run is past its time limit.
@@ -195,8 +191,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let start_ps = flows.iter().filter_map(|outcome| outcome.started_ps).min().unwrap_or(0);
         let layers = common.spec.network.layers();
         let span_ps = end_ps.saturating_sub(start_ps);
-        let ports: Vec<_> = common
-            .links()
+        let ports: Vec<_> = ports(common.spec.network)
             .map(|link| {
                 let switches = &mut parts[common.locate(link).part].net.switches;
                 port(switches, link, layers[link].clone(), end_ps, span_ps)
@@ -209,14 +204,14 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let frames_dropped = ports.iter().map(|port| port.counters.drops()).sum::<u64>() + no_route;
         let ends = frames_delivered + frames_dropped + frames_in_flight;
         assert_eq!(frames_sent, ends, "frames sent are delivered, dropped or in flight");
-        let switches = &parts[0].net.switches;
+        let pfc = parts[0].net.switches.pfc.as_ref();
         SimOutcome {
             packet_hops: ports.iter().map(|port| port.counters.frames).sum(),
             flows,
             ports,
             samples: samples(common, &parts, end_ps),
             delivered: delivered(common, &parts, end_ps),
-            deadlock: switches.deadlock(),
+            deadlock: pfc.and_then(|pfc| pfc.deadlock(common.spec.network, &common.port_of_link)),
             counted: counted(common, &parts),
             events: events(&mut parts),
             ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
@@ -248,20 +243,20 @@ struct Windows<'a> {
     /// Exclusive limit of event times.
     end_ps: u64,
     handover: &'a Handover,
-    meeting: Meeting,
+    barrier: WindowBarrier,
 }
 
 impl Windows<'_> {
     /// Runs the parts of a thread, the first of which has number `first`. Returns the earliest time
     /// of the next event of any part and the number of open flows.
     fn run<W: Watch>(&self, thread: usize, first: usize, parts: &mut [Part<'_, W>]) -> (u64, usize) {
-        let _attendance = self.meeting.attend();
+        let _guard = PanicGuard(&self.barrier);
         let Self { handover, end_ps, .. } = *self;
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
         for window in self.window.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
             let open = parts.iter().map(|part| part.net.open).sum();
-            let (mut start_ps, open) = self.meeting.agree(thread, next_ps, open);
+            let (mut start_ps, open) = self.barrier.wait(thread, next_ps, open);
             if window == self.window {
                 start_ps = start_ps.max(self.begin_ps);
             }
@@ -399,7 +394,7 @@ fn samples<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) ->
         let PortPlace { part, place } = common.locate(link);
         Some(parts[part].net.switches.bins.get(place)?.samples(port, end_ps))
     };
-    common.links().enumerate().filter_map(of).collect()
+    ports(common.spec.network).enumerate().filter_map(of).collect()
 }
 
 /// Returns the payload bytes delivered by the end of each bin.

@@ -100,34 +100,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A barrier between windows. Each thread contributes the time of its next event and its number of
 /// open flows; all receive the earliest time and the sum.
 #[derive(Debug)]
-pub(super) struct Meeting {
+pub(super) struct WindowBarrier {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
     /// By the parity of the round: late threads still read one while others write the other.
-    brought: [Vec<(AtomicU64, AtomicUsize)>; 2],
+    contributions: [Vec<(AtomicU64, AtomicUsize)>; 2],
     /// Whether a thread has panicked.
     failed: AtomicBool,
 }
 
-impl Meeting {
+impl WindowBarrier {
     pub(super) fn new(threads: usize) -> Self {
-        let brought = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
+        let contributions = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
         Self {
             threads,
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
-            brought: [brought(), brought()],
+            contributions: [contributions(), contributions()],
             failed: AtomicBool::new(false),
         }
     }
 
     /// Waits for all threads. Panics if another thread has panicked.
-    pub(super) fn agree(&self, thread: usize, next_ps: u64, open: usize) -> (u64, usize) {
+    pub(super) fn wait(&self, thread: usize, next_ps: u64, open: usize) -> (u64, usize) {
         let round = self.round.load(Ordering::Relaxed);
-        let brought = &self.brought[round & 1];
-        brought[thread].0.store(next_ps, Ordering::Relaxed);
-        brought[thread].1.store(open, Ordering::Relaxed);
+        let contributions = &self.contributions[round & 1];
+        contributions[thread].0.store(next_ps, Ordering::Relaxed);
+        contributions[thread].1.store(open, Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
             self.round.store(round + 1, Ordering::Release);
@@ -138,20 +138,17 @@ impl Meeting {
             turns += 1;
             if turns < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
-        let all = brought.iter().map(|(next_ps, open)| (next_ps.load(Ordering::Relaxed), open.load(Ordering::Relaxed)));
+        let all =
+            contributions.iter().map(|(next_ps, open)| (next_ps.load(Ordering::Relaxed), open.load(Ordering::Relaxed)));
         all.fold((NEVER, 0), |(least_ps, sum), (next_ps, open)| (least_ps.min(next_ps), sum + open))
-    }
-
-    /// Releases the other threads if this one panics while it holds the result.
-    pub(super) fn attend(&self) -> Attendance<'_> {
-        Attendance(self)
     }
 }
 
+/// Releases the other threads if this one panics.
 #[derive(Debug)]
-pub(super) struct Attendance<'a>(&'a Meeting);
+pub(super) struct PanicGuard<'a>(pub &'a WindowBarrier);
 
-impl Drop for Attendance<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.failed.store(true, Ordering::Relaxed);
@@ -169,13 +166,13 @@ mod tests {
     #[test]
     fn threads_leave_with_the_earliest_time_and_the_sum() {
         for threads in [1, 2, 5] {
-            let meeting = Meeting::new(threads);
+            let barrier = WindowBarrier::new(threads);
             std::thread::scope(|scope| {
                 for thread in 0..threads {
-                    let meeting = &meeting;
+                    let barrier = &barrier;
                     scope.spawn(move || {
                         for round in 0..200 {
-                            let found = meeting.agree(thread, 1_000 * round + thread as u64, thread + round as usize);
+                            let found = barrier.wait(thread, 1_000 * round + thread as u64, thread + round as usize);
                             let sum = threads * (threads - 1) / 2 + threads * round as usize;
                             assert_eq!(found, (1_000 * round, sum));
                         }
@@ -187,11 +184,11 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_thread_that_has_panicked() {
-        let meeting = Meeting::new(2);
+        let barrier = WindowBarrier::new(2);
         let ended = std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.agree(0, 1, 1));
+            let waits = scope.spawn(|| barrier.wait(0, 1, 1));
             let fails = scope.spawn(|| {
-                let _attendance = meeting.attend();
+                let _guard = PanicGuard(&barrier);
                 panic!("on purpose");
             });
             [waits.join().is_err(), fails.join().is_err()]

@@ -7,7 +7,6 @@ use spray_fabric::{HostLink, address, share_out};
 use spray_pipeline::config::NEVER;
 
 use super::common::Common;
-use super::messages::{Message, Series};
 use super::spec::FlowOutcome;
 
 /// A host's link to its switch, and which of the host's timers are scheduled.
@@ -89,25 +88,19 @@ impl End {
         self.header_bytes = config.header_bytes;
         self.payload_bytes = u64::from(config.sanitised().payload_bytes);
         self.evs = config.path.evs.into();
-        self.number_packets(self.payload_bytes);
+        let mut next_psn = 0;
+        for message in self.series.iter_mut().flat_map(|series| &mut series.0) {
+            message.first_psn = next_psn;
+            //= docs/specs/transport.md#TRN-1 packets of a message
+            next_psn += message.bytes.div_ceil(self.payload_bytes).max(1);
+        }
     }
-}
 
-impl End {
     pub(super) fn add(&mut self, flow: u32, bytes: u64) {
         let first = self.first;
         let Series(series) = &mut **self.series.get_or_insert_with(|| Box::new(Series(vec![first])));
         series.push(Message { number: series.len() as u32, ..Message::first(flow, bytes) });
         self.open += 1;
-    }
-
-    pub(super) fn number_packets(&mut self, payload_bytes: u64) {
-        let mut next_psn = 0;
-        for message in self.series.iter_mut().flat_map(|series| &mut series.0) {
-            message.first_psn = next_psn;
-            //= docs/specs/transport.md#TRN-1 packets of a message
-            next_psn += message.bytes.div_ceil(payload_bytes).max(1);
-        }
     }
 
     /// Returns the message of a packet.
@@ -184,5 +177,24 @@ impl Entry for End {
     #[inline]
     fn receiving(&mut self) -> Option<&mut ReceiveHalf> {
         self.receiving.as_deref_mut()
+    }
+}
+
+/// A message of a connection; `number` counts from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub number: u32,
+    pub flow: u32,
+    /// Senders number packets in the order of the messages.
+    pub first_psn: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Series(pub Vec<Message>);
+
+impl Message {
+    pub(super) fn first(flow: u32, bytes: u64) -> Self {
+        Self { number: 0, flow, first_psn: 0, bytes }
     }
 }

@@ -11,7 +11,6 @@ mod engine;
 mod handover;
 mod hosts;
 mod mail;
-mod messages;
 mod net;
 mod notices;
 mod part;
@@ -51,7 +50,7 @@ pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowEr
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_watched(spec: &SimSpec<'_>, threads: usize, watch: Option<&Shared>) -> Result<SimOutcome, FlowError> {
-    spec.check()?;
+    spray_fabric::check_flows(spec.flows, spec.triggers, spec.network.hosts.len())?;
     let common = common::Common::new(spec);
     Ok(match watch {
         None => engine::Engine::new(&common, threads, &()).run(),

@@ -1,6 +1,8 @@
 //! Partition of a run into parts of switches and hosts. Frames between parts take at least the
 //! latency of the shortest cable between them, so that parts can run independently for that long.
 
+use std::collections::BTreeSet;
+
 use spray_fabric::{Network, Node};
 
 use super::spec::SimSpec;
@@ -40,18 +42,15 @@ impl Partition {
             own.len() as u32 - 1
         };
         let place_of_host = (0..spec.network.hosts.len()).map(place).collect();
-        let mut ways = vec![Vec::new(); hosts.len()];
+        let mut ways = vec![BTreeSet::new(); hosts.len()];
         for link in &spec.network.links {
             if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
                 && of_switch[from] != of_switch[to]
             {
-                ways[of_switch[from] as usize].push(of_switch[to]);
+                ways[of_switch[from] as usize].insert(of_switch[to]);
             }
         }
-        ways.iter_mut().for_each(|ways: &mut Vec<u32>| {
-            ways.sort_unstable();
-            ways.dedup();
-        });
+        let ways = ways.into_iter().map(|ways| ways.into_iter().collect()).collect();
         Self { of_switch, hosts, place_of_host, ways, lookahead_ps }
     }
 

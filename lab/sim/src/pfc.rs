@@ -13,7 +13,7 @@ use spray_pipeline::bins::{Crossing, LOST};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::word::Word;
 
-use super::arena::Kind;
+use super::arena::{Kind, set};
 use super::port::{Port, Seen};
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
 
@@ -76,7 +76,7 @@ struct Room {
     /// Latency of a pause to the sender.
     back_ps: u64,
     /// Arrival of the latest pause or resume; the next one arrives later.
-    told_ps: u64,
+    signal_ps: u64,
     bytes: u64,
     /// Of `bytes`, in headroom.
     over: u64,
@@ -108,9 +108,7 @@ impl Pfc {
     }
 
     pub(super) fn comes_by(&mut self, event: u32, port: u32) {
-        let event = event as usize;
-        self.came_by.resize(self.came_by.len().max(event + 1), 0);
-        self.came_by[event] = port;
+        set(&mut self.came_by, event, port);
     }
 
     /// Passes a frame through a port; data has its memory by the link that it came over.
@@ -140,17 +138,16 @@ impl Pfc {
         seen.set(seen.get().map(|crossing| Crossing { bytes: 0, ..crossing }));
         match crossed {
             Ok(()) => self.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
-            Err(_) => self.lose(event, frame.len, now_ps),
+            Err(_) => self.release(self.came_by[event as usize], frame.len, now_ps),
         }
         crossed
     }
 
     /// Allocates memory for a frame that is held before its port; `false` if there is none.
     pub(super) fn admit_early(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
-        let place = event as usize;
-        self.admitted.resize(self.admitted.len().max(place + 1), false);
-        self.admitted[place] = self.admit(event, len, now_ps);
-        self.admitted[place]
+        let admitted = self.admit(event, len, now_ps);
+        set(&mut self.admitted, event, admitted);
+        admitted
     }
 
     /// Allocates memory for a data frame; `false` if there is none.
@@ -166,7 +163,7 @@ impl Pfc {
             room.over += len;
             //= docs/specs/pfc.md#PFC-3 pause
             if !std::mem::replace(&mut room.full, true) {
-                signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Pause, port });
+                signals.push(Signal { at_ps: room.signal_at(now_ps), kind: Kind::Pause, port });
             }
         } else {
             return false;
@@ -187,12 +184,8 @@ impl Pfc {
         room.bytes -= len;
         if room.full && room.may_resume(room.bytes, *used, len) {
             room.full = false;
-            signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Resume, port });
+            signals.push(Signal { at_ps: room.signal_at(now_ps), kind: Kind::Resume, port });
         }
-    }
-
-    fn lose(&mut self, event: u32, len: u32, now_ps: u64) {
-        self.release(self.came_by[event as usize], len, now_ps);
     }
 
     /// Queues a data frame at `number`; its last bit leaves at `due_ps` unless the port is paused.
@@ -292,11 +285,12 @@ impl Pfc {
         let shortest = self.shortest();
         let mut stuck: Vec<u32> = (0..ports.len() as u32).filter(pauses).collect();
         loop {
-            let held = |port: u32| self.held_for_good(&stuck, |held| held.came_by == port);
             let stays = |port: &u32| {
-                let Some(room) = &self.lanes[*port as usize].room else { return false };
-                let own = |held: &Held| self.room_of(held).is_some_and(|other| other.switch == room.switch);
-                !room.may_resume(held(*port), self.held_for_good(&stuck, own), shortest[*port as usize])
+                let room = |port: u32| self.lanes[port as usize].room.as_ref();
+                let Some(own) = room(*port) else { return false };
+                let bytes = self.held_for_good(&stuck, |held| held.came_by == *port);
+                let is_here = |held: &Held| room(held.came_by).is_some_and(|other| other.switch == own.switch);
+                !own.may_resume(bytes, self.held_for_good(&stuck, is_here), shortest[*port as usize])
             };
             let left: Vec<u32> = stuck.iter().copied().filter(stays).collect();
             if left.len() == stuck.len() {
@@ -335,10 +329,6 @@ impl Pfc {
         }
         shortest
     }
-
-    fn room_of(&self, held: &Held) -> Option<&Room> {
-        self.lanes[held.came_by as usize].room.as_ref()
-    }
 }
 
 impl Config {
@@ -369,7 +359,7 @@ impl Room {
             thresholds: (spec.queue)(link.rate_bps),
             headroom_bytes: config.headroom_bytes(spec.network, number),
             back_ps: back_ps(link),
-            told_ps: 0,
+            signal_ps: 0,
             bytes: 0,
             over: 0,
             full: false,
@@ -377,9 +367,9 @@ impl Room {
     }
 
     /// Arrival of a signal sent now; after the previous one, as simultaneous events are unordered.
-    fn tell(&mut self, now_ps: u64) -> u64 {
-        self.told_ps = (now_ps + self.back_ps).max(self.told_ps + 1);
-        self.told_ps
+    fn signal_at(&mut self, now_ps: u64) -> u64 {
+        self.signal_ps = (now_ps + self.back_ps).max(self.signal_ps + 1);
+        self.signal_ps
     }
 
     /// Whether a frame of `len` bytes that leaves `bytes` here and `used` in the switch ends a

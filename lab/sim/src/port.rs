@@ -52,9 +52,9 @@ pub(super) struct CableEnd {
 
 /// State that few ports need.
 #[derive(Debug, Default)]
-struct Rare {
+pub(super) struct Rare {
     periodic: Option<Periodic>,
-    departures: Departures,
+    pub departures: Departures,
     /// While paused: the time up to which the pause has been applied to the queue.
     frozen_ps: u64,
 }
@@ -88,19 +88,8 @@ impl Port {
         Self { queues, counters, place, way, kind, paused: false, config, rate_bps, rare: None }
     }
 
-    fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
-    }
-
-    /// As [`Departures::admit`], for a data frame that is marked on departure.
-    pub(super) fn admit(&mut self, now_ps: u64, len: u32) -> u64 {
-        let cable_ps = self.config.latency_ps;
-        self.rare().departures.admit(now_ps, len, cable_ps)
-    }
-
-    /// As [`Departures::behind`].
-    pub(super) fn behind(&mut self, place: u64, left_ps: u64) -> u64 {
-        self.rare().departures.behind(place, left_ps)
     }
 
     /// Passes a frame through the port; sets `seen` if the port is sampled.

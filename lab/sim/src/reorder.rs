@@ -71,7 +71,10 @@ impl Reorder {
         if holds {
             //= docs/specs/conweave.md#CWV-13 holding
             if pfc.is_none_or(|pfc| pfc.admit_early(index, slot.len, time_ps(slot.key))) {
-                self.hold(slot.place, queue, index, number);
+                let line = self.line(slot.place, queue);
+                line.events.push_back(index);
+                line.port = number;
+                self.frames += 1;
             } else {
                 waits = Err(Cause::Queue);
             }
@@ -100,13 +103,6 @@ impl Reorder {
     fn line(&mut self, switch: u32, queue: u32) -> &mut Line {
         let empty = || Line { events: VecDeque::new(), port: 0, armed_ps: NEVER };
         self.lines.entry((switch, queue)).or_insert_with(empty)
-    }
-
-    fn hold(&mut self, switch: u32, queue: u32, event: u32, port: u32) {
-        let line = self.line(switch, queue);
-        line.events.push_back(event);
-        line.port = port;
-        self.frames += 1;
     }
 
     fn release(&mut self, switch: u32, queue: u32) {

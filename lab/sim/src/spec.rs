@@ -1,11 +1,7 @@
 //! Input and outcome of a simulation.
 
 use spray_core::flow::FlowConfig;
-use spray_fabric::EvLife;
-
-use spray_fabric::{
-    FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows,
-};
+use spray_fabric::{EvLife, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes};
 pub use spray_fabric::{FlowOutcome, PortOutcome, PortSamples};
 use spray_pipeline::scheme::Counted;
 
@@ -57,10 +53,6 @@ impl SimSpec<'_> {
         let changes = changes(self.events, self.network.links.len());
         let queue = |(link, changes): (&Link, Vec<LinkChange>)| share((self.queue)(link.rate_bps), first_ppm(&changes));
         self.network.links.iter().zip(changes).map(queue).collect()
-    }
-
-    pub(super) fn check(&self) -> Result<(), FlowError> {
-        check_flows(self.flows, self.triggers, self.network.hosts.len())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs independent jobs in parallel.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Runs `job` for each number below `jobs`, on at most `threads` threads (fewer if the system
 /// refuses to create them). Returns the results in the order of the numbers. `job` must depend on
@@ -15,19 +15,15 @@ pub fn over_cores<T: Send, E: Send>(
     job: impl Fn(usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<T, E>>>> = Mutex::new((0..jobs).map(|_| None).collect());
+    let done = Mutex::new(Vec::new());
     let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= jobs {
-                return;
-            }
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        for number in numbers.take_while(|number| *number < jobs) {
             let result = job(number);
             if result.is_err() {
                 next.store(jobs, Ordering::Relaxed);
             }
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            done[number] = Some(result);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
     };
     std::thread::scope(|scope| {
@@ -38,9 +34,9 @@ pub fn over_cores<T: Send, E: Send>(
         }
         work();
     });
-    let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // Jobs that were not started are left out; the error is always present.
-    done.into_iter().flatten().collect()
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

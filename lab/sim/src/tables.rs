@@ -14,14 +14,13 @@ use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
 
-use super::arena::{Kind, Slot, Turn, key, time_ps};
+use super::arena::{Kind, Slot, Turn, key, set, time_ps};
 use super::common::{Common, OwnWord};
 use super::hosts::Uplink;
 use super::pfc::{Pfc, Signal};
 use super::port::{CableEnd, Port, Seen};
 use super::reorder::Reorder;
 use super::said::Said;
-use super::spec::Deadlock;
 use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, PortBins, Scheme};
 
@@ -50,7 +49,7 @@ pub(super) struct Switches<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Unsettled {
     port: u32,
-    /// Result of [`Port::admit`].
+    /// Result of [`Departures::admit`](super::departures::Departures::admit).
     place: u64,
 }
 
@@ -111,21 +110,21 @@ impl<'a> Switches<'a> {
     ) -> Result<Option<u32>, Cause> {
         let marked = self.settle(index, slot);
         eyes.arrives(index, slot, marked, controls);
-        let comes = matches!(slot.kind, Kind::AtSwitch);
-        let found = if comes { self.find(index, slot) } else { Some(slot.place) };
+        let arrived = matches!(slot.kind, Kind::AtSwitch);
+        let found = if arrived { self.find(index, slot) } else { Some(slot.place) };
         let Some(number) = found else {
             self.no_route += 1;
             if W::SEES {
-                eyes.is_lost(slot, controls);
+                eyes.unroutable(slot, controls);
             }
             return Err(Cause::NoRoute);
         };
         if !W::SEES {
-            return self.cross(index, slot, number, comes, &mut Treatment::default());
+            return self.cross(index, slot, number, arrived, &mut Treatment::default());
         }
-        let (at_ps, mut seen, mut fate) = (time_ps(slot.key), *slot, Treatment::default());
+        let (at_ps, mut seen, mut treatment) = (time_ps(slot.key), *slot, Treatment::default());
         let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
-        let crossed = self.cross(index, slot, number, comes, &mut fate);
+        let crossed = self.cross(index, slot, number, arrived, &mut treatment);
         match crossed {
             // Held before its port.
             Ok(None) if slot.key == seen.key && slot.place == seen.place => return crossed,
@@ -133,9 +132,9 @@ impl<'a> Switches<'a> {
                 seen = Slot { key: seen.key, ..*slot };
                 eyes.leaves(index, number);
             }
-            Err(cause) => fate.dropped = Some(cause.name()),
+            Err(cause) => treatment.dropped = Some(cause.name()),
         }
-        eyes.crosses(at_ps, number, waiting, &seen, fate, controls);
+        eyes.crosses(at_ps, number, waiting, &seen, treatment, controls);
         crossed
     }
 
@@ -146,10 +145,10 @@ impl<'a> Switches<'a> {
         index: u32,
         slot: &mut Slot,
         number: u32,
-        comes: bool,
-        fate: &mut Treatment,
+        arrived: bool,
+        treatment: &mut Treatment,
     ) -> Result<Option<u32>, Cause> {
-        if comes && self.has_to_wait(index, slot, number)? {
+        if arrived && self.has_to_wait(index, slot, number)? {
             return Ok(None);
         }
         let place = self.place(number);
@@ -170,10 +169,15 @@ impl<'a> Switches<'a> {
         if let Some(crossing) = seen.get() {
             note(&mut self.bins, place, &crossing);
         }
-        if port.config.mark_departing != 0 {
-            leave_unsettled(&mut self.unsettled, index, number, port, time_ps(slot.key), &frame, crossed);
+        // A frame that the link loses has used the queue all the same.
+        if port.config.mark_departing != 0 && !frame.control && matches!(crossed, Ok(()) | Err(Cause::Random)) {
+            let cable_ps = port.config.latency_ps;
+            let place = port.rare().departures.admit(time_ps(slot.key), frame.len, cable_ps);
+            if crossed.is_ok() {
+                set(&mut self.unsettled, index, Some(Unsettled { port: number, place }));
+            }
         }
-        (fate.marked, fate.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
+        (treatment.marked, treatment.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
         slot.key = key(frame.time_ps, Turn::Arrival);
         slot.len = frame.len;
@@ -245,10 +249,6 @@ impl<'a> Switches<'a> {
         self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames()
     }
 
-    pub(super) fn deadlock(&self) -> Option<Deadlock> {
-        self.pfc.as_ref()?.deadlock(self.common.spec.network, &self.common.port_of_link)
-    }
-
     /// Marks a frame at the far end of a cable, if that was deferred; returns whether it did.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
     #[inline]
@@ -258,7 +258,7 @@ impl<'a> Switches<'a> {
         let at = self.place(number);
         let port = &mut self.ports[at];
         let left_ps = time_ps(slot.key) - port.config.latency_ps;
-        let behind = port.behind(place, left_ps);
+        let behind = port.rare().departures.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
         if marks {
@@ -285,19 +285,17 @@ impl<'a> Switches<'a> {
         index: u32,
         entry: u32,
         reply: bool,
-        told: impl FnOnce() -> (Key, PacketFields),
+        fields: impl FnOnce() -> (Key, PacketFields),
     ) {
         if self.common.remembers {
-            let (key, fields) = told();
+            let (key, fields) = fields();
             self.trail.begin(entry, reply, &key, &fields);
             self.keep_trail(index);
         }
     }
 
     pub(super) fn keep_trail(&mut self, index: u32) {
-        let index = index as usize;
-        self.trails.resize(self.trails.len().max(index + 1), [0; trail::WORDS]);
-        self.trails[index] = self.trail.words();
+        set(&mut self.trails, index, self.trail.words());
     }
 
     /// Returns the egress port of a frame, and updates its trail.
@@ -385,27 +383,6 @@ fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
     if let Some(bins) = bins.get_mut(place) {
         bins.reach(crossing.came_ps.max(crossing.left_ps));
         bins.note(crossing);
-    }
-}
-
-fn leave_unsettled(
-    unsettled: &mut Vec<Option<Unsettled>>,
-    index: u32,
-    number: u32,
-    port: &mut Port,
-    came_ps: u64,
-    frame: &Frame,
-    crossed: Result<(), Cause>,
-) {
-    // A frame that the link loses has used the queue all the same.
-    if frame.control || !matches!(crossed, Ok(()) | Err(Cause::Random)) {
-        return;
-    }
-    let place = port.admit(came_ps, frame.len);
-    if crossed.is_ok() {
-        let index = index as usize;
-        unsettled.resize(unsettled.len().max(index + 1), None);
-        unsettled[index] = Some(Unsettled { port: number, place });
     }
 }
 

@@ -11,7 +11,7 @@ use spray_wire::{
     Ports,
 };
 
-use super::arena::{Slot, time_ps};
+use super::arena::{Slot, set, time_ps};
 use super::common::Common;
 use super::hosts::End;
 use super::said::Said;
@@ -49,7 +49,7 @@ impl Watch for Shared {
 }
 
 /// Static data to reconstruct frames for an observer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Catalogue {
     /// By part and number, each with its DSCP.
     ends: Vec<Vec<(End, u8)>>,
@@ -65,7 +65,7 @@ const MARKED: u32 = 1 << 31;
 /// The observer of a part.
 #[derive(Debug)]
 pub(super) struct Eyes<W> {
-    watch: W,
+    pub watch: W,
     catalogue: Arc<Catalogue>,
     /// By event 1 + the link that its frame came over.
     came_by: Vec<u32>,
@@ -89,11 +89,6 @@ impl Catalogue {
             links,
             v6: spec.v6,
         }
-    }
-
-    /// For a run that is not observed.
-    pub(super) fn empty() -> Self {
-        Self { ends: Vec::new(), part_of_host: Vec::new(), links: Vec::new(), v6: false }
     }
 
     fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Said]) -> Content {
@@ -156,9 +151,7 @@ impl<W: Watch> Eyes<W> {
 
     /// Sets the link that a frame comes over, from 1, and perhaps [`MARKED`]; 0 once observed.
     pub(super) fn come_by(&mut self, event: u32, link: u32) {
-        let event = event as usize;
-        self.came_by.resize(self.came_by.len().max(event + 1), 0);
-        self.came_by[event] = link;
+        set(&mut self.came_by, event, link);
     }
 
     /// Takes the link that a frame came over, from 1.
@@ -204,16 +197,12 @@ impl<W: Watch> Eyes<W> {
     }
 
     /// A switch has no route for a frame.
-    pub(super) fn is_lost(&mut self, slot: &Slot, controls: &[Said]) {
+    pub(super) fn unroutable(&mut self, slot: &Slot, controls: &[Said]) {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
         let fate = Treatment { dropped: Some(Cause::NoRoute.name()), ..Treatment::default() };
         self.tell(at_ps, interface, true, content, fate, None);
-    }
-
-    pub(super) fn settle(&mut self, until_ps: u64) {
-        self.watch.settle(until_ps);
     }
 
     fn tell(
