@@ -1,4 +1,4 @@
-//! From what endpoints, programs and samples hold to the result of a run.
+//! Collects the outcome of a run from endpoints, programs and samples.
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::EvLife;
@@ -14,7 +14,6 @@ use super::rig::Rig;
 use super::{Happened, Losses, Report, Subject, TestbedOutcome};
 use spray_switch::RunError;
 
-/// A run that is over.
 pub(super) struct Collect<'a> {
     pub setup: &'a Setup<'a>,
     pub lead_in_ps: u64,
@@ -22,7 +21,6 @@ pub(super) struct Collect<'a> {
 }
 
 impl Collect<'_> {
-    /// The whole outcome.
     pub fn outcome(&self, rig: &Rig, delivered: Vec<(u64, u64)>, losses: Losses) -> Result<TestbedOutcome, RunError> {
         let (flows, payload_verified) = self.setup.plan.outcomes(|first| self.counted(first));
         let mut lateness = Lateness::default();
@@ -50,7 +48,6 @@ impl Collect<'_> {
         })
     }
 
-    /// What the switches' ports have counted over time.
     fn samples(&self, rig: &Rig) -> Result<Vec<PortSamples>, RunError> {
         if self.setup.spec.sample_ps == 0 {
             return Ok(Vec::new());
@@ -65,7 +62,8 @@ impl Collect<'_> {
         Ok(self.setup.fabric.ports.iter().enumerate().map(of).collect())
     }
 
-    /// What the two ends of the connection that begins with a flow have counted; nothing where it was not made.
+    /// Returns the counters of both ends of the connection that begins with flow `first`; defaults
+    /// if it was not established.
     fn counted(&self, first: usize) -> (SenderStats, ReceiverStats) {
         let flow = &self.setup.spec.flows[first];
         let [from, to] = [flow.src, flow.dst].map(|host| &self.outcome.hosts[host]);
@@ -120,9 +118,8 @@ impl Collect<'_> {
         self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).chain(own).collect()
     }
 
-    /// What the testbed itself lost: at interfaces (`drops`), at sockets since `before`, and in the endpoints.
-    ///
-    /// An interface also counts what the socket behind it had no room for.
+    /// Counts the testbed's own losses: at interfaces (`drops`), at sockets since `before`, and in
+    /// endpoints. Interfaces also count what the socket behind them dropped.
     pub fn losses(&self, drops: u64, before: &[DeviceStats]) -> Losses {
         let mut losses = Losses::default();
         let mut at_sockets = 0;
@@ -130,7 +127,7 @@ impl Collect<'_> {
             let (stats, device) = (running.endpoint.stats(), running.endpoint.device().stats());
             let fill_empty = device.fill_empty - before.fill_empty;
             let ring_full = device.rx_dropped_ring_full - before.rx_dropped_ring_full;
-            // The kernel counts a frame that found the fill ring empty in both.
+            // The kernel counts a frame for which the fill ring was empty in both.
             let otherwise = (device.rx_dropped - before.rx_dropped).saturating_sub(fill_empty);
             at_sockets += fill_empty + ring_full + otherwise;
             losses.rx_ring_full += ring_full;
@@ -142,7 +139,6 @@ impl Collect<'_> {
         losses
     }
 
-    /// The entropy values of the connections that were watched.
     fn ev_lives(&self) -> Vec<(usize, EvLife)> {
         let watched = self.outcome.hosts.iter().flat_map(|running| &running.book.watched);
         let mut lives: Vec<_> = watched.map(|(flow, watch)| (*flow, watch.life())).collect();
@@ -150,7 +146,7 @@ impl Collect<'_> {
         lives
     }
 
-    /// What the hosts' algorithms and connections reported. It concerns the flow of its connection that was the first to go on then.
+    /// Returns the reports, each for the first flow of its connection that was in progress.
     fn log(&self, flows: &[FlowOutcome]) -> Vec<Report> {
         let plan = self.setup.plan;
         let flow_at = |first: usize, at_ps: i64| {
@@ -177,7 +173,6 @@ impl Collect<'_> {
     }
 }
 
-/// Frames that a host threw away as malformed, corrupted or forged.
 fn invalid_frames(running: &Running) -> u64 {
     let stats = running.endpoint.stats();
     stats.malformed + stats.checksum + stats.wrong_cookie + stats.unknown_connection + stats.invalid

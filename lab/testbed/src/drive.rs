@@ -1,4 +1,4 @@
-//! Threads that poll the hosts, and the thread that watches them.
+//! The threads that poll the hosts, and the thread that monitors them.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,31 +13,30 @@ use super::hosts::Running;
 use super::plan::{Completion, Plan};
 use spray_switch::RunError;
 
-/// What is left of a run.
 pub(super) struct Outcome {
-    /// The hosts, by number.
+    /// Sorted by number.
     pub hosts: Vec<Running>,
-    /// Virtual time at its end.
+    /// Virtual time at the end.
     pub end_ps: u64,
-    /// Real time that it took, lead-in included.
+    /// Real time, including the lead-in.
     pub wall: Duration,
     /// Real over virtual time, without the lead-in.
     pub dilation: f64,
 }
 
-/// What a thread tells the watcher of its hosts.
+/// Progress of a thread, for the monitor.
 #[derive(Debug, Default)]
 struct Board {
     now_ps: AtomicU64,
     placed_bytes: AtomicU64,
 }
 
-/// How often the watcher looks, at least.
 const LOOK: Duration = Duration::from_millis(2);
-/// Rounds of a thread between two counts of the bytes placed.
+/// Rounds between two counts of the placed bytes.
 const ROUNDS_PER_COUNT: u32 = 16;
 
-/// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal`, or until `watch` breaks off or fails.
+/// Runs `hosts` by the time of `clocks`, one per thread, until `goal` is reached or `watch` breaks
+/// or fails.
 pub(super) fn drive(
     hosts: Vec<Running>,
     clocks: Vec<PatientClock>,
@@ -46,7 +45,7 @@ pub(super) fn drive(
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
     let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
-    // Neighbours on a leaf talk to others: in turn, so that no thread gets all of one leaf.
+    // Round robin, since hosts of a leaf talk to other leaves: spreads each leaf over the threads.
     hosts.into_iter().enumerate().for_each(|(number, host)| shares[number % threads].push(host));
     let stop = AtomicBool::new(false);
     let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
@@ -58,7 +57,8 @@ pub(super) fn drive(
                 .spawn_scoped(scope, move || poll(share, clock, goal.plan, board, stop))
                 .map_err(RunError::thread)
         };
-        // Also set when `watch` panics or a thread cannot be started: the scope waits for the threads.
+        // Also stops the threads if `watch` panics or a thread cannot be started: the scope joins
+        // them.
         let stopping = StopOnDrop(&stop);
         let handles = shares.into_iter().zip(clocks).zip(&boards).map(spawn);
         let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
@@ -81,18 +81,15 @@ pub(super) fn drive(
     })
 }
 
-/// Payload placed so far, as the threads have counted it.
 fn placed(boards: &[Board]) -> u64 {
     boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum()
 }
 
-/// How watching ended.
 struct End {
-    /// The state of the run then.
     report: Report,
-    /// Real time then.
+    /// Real time at the end.
     at_ns: u64,
-    /// Real time at which the lead-in was seen to be over.
+    /// Real time at which the end of the lead-in was noticed.
     lead_in_ns: u64,
 }
 
@@ -116,16 +113,16 @@ fn watch_until_over(
             lead_in_ns.get_or_insert(at_ns);
         }
         let enough = watch(&report)?.is_break();
-        // A thread ends before it is told to only by a panic, which joining it passes on.
+        // A thread ends early only by a panic, which joining it propagates.
         if over || enough || report.now_ps >= goal.until_ps || ended() {
             return Ok(End { report, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
         }
     }
 }
 
-/// Polls a share of the hosts until told to stop, and hands them back.
+/// Polls a share of the hosts until `stop`, and returns them.
 fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board, stop: &AtomicBool) -> Vec<Running> {
-    // Without SCHED_IDLE a run is slower, but right.
+    // Without SCHED_IDLE a run is slower, but correct.
     let _ = DriverOptions::default().apply();
     let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
@@ -165,7 +162,7 @@ fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
     hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
 }
 
-/// Lets others have the core for a moment, in a round without a frame: a busy loop would slow its other hyperthread.
+/// Yields the core after an idle round: a busy loop would slow its other hyperthread.
 fn rest() {
     (0..SPINS).for_each(|_| std::hint::spin_loop());
     std::thread::yield_now();
@@ -174,7 +171,7 @@ fn rest() {
 /// Pauses of some nanoseconds each.
 const SPINS: u32 = 64;
 
-/// Sets the flag that ends other threads when this one returns, fails or panics.
+/// Sets the stop flag of other threads when it is dropped, also on errors and panics.
 #[derive(Debug)]
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 

@@ -1,28 +1,25 @@
-//! The goal of a run, and how far the run has come.
+//! The goal and the progress of a run.
 
 use spray_fabric::Progress;
 
 use super::plan::Plan;
 
-/// When a run is over.
 pub(super) struct Goal<'a> {
     pub plan: &'a Plan,
     pub flows: u64,
     pub total_bytes: u64,
     /// Virtual time at scenario time 0.
     pub lead_in_ps: u64,
-    /// Virtual time at which to give up.
+    /// Virtual time limit.
     pub until_ps: u64,
 }
 
-/// The state of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
     /// Virtual time that every thread has reached.
     pub now_ps: u64,
-    /// Payload bytes placed at their receivers.
     pub delivered_bytes: u64,
-    /// Messages that have arrived.
+    /// Number of messages received.
     pub arrived: u64,
 }
 

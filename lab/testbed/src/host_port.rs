@@ -1,4 +1,4 @@
-//! What hosts emulate of the fabric, each its own, while others look at it: the port that leads to it, and its link where that changes.
+//! Parts of the fabric that hosts emulate: the port that leads to the host, and the host's link.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,18 +12,17 @@ use spray_pipeline::config::{OUTSIDE, PortConfig};
 use spray_pipeline::last_port::{self, Delivery};
 use spray_pipeline::port;
 
-/// The switch port that leads to a host which plays it.
+/// The switch port that leads to a host, emulated there.
 pub(crate) trait LastPort: Debug + Send {
-    /// How long a frame is on its way from the port to the host at least.
+    /// The least latency from the port to the host.
     fn latency_ps(&self) -> u64;
 
-    /// Takes a frame with its shim through the port. Called in the order of virtual times, but for late frames.
-    ///
-    /// Returns when it is at the host, and the length of both then; `None` when it is lost.
+    /// Passes a frame with its shim through the port. Called in the order of virtual times, except
+    /// for late frames. Returns when it arrives at the host, and the new length of both; `None` if
+    /// it is lost.
     fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
 }
 
-/// One of them.
 #[derive(Clone, Debug)]
 pub(super) struct HostPort(Arc<Emulated>);
 
@@ -34,7 +33,7 @@ struct Emulated {
 }
 
 impl HostPort {
-    /// That of every port of `fabric` by its number, which counts into `bins`; `None` for those that lead to switches.
+    /// Returns the emulated ports of `fabric` by number; `None` for those that lead to switches.
     pub fn all(fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Vec<Option<Self>> {
         let spec = ChassisSpec { frame_bytes, bins, ..ChassisSpec::whole(fabric) };
         let emulated = |number: usize, port: &spray_fabric::Port| Emulated {
@@ -47,24 +46,20 @@ impl HostPort {
         fabric.ports.iter().enumerate().map(port).collect()
     }
 
-    /// What it has counted over time, as the port of this number, in a run that ends at `end_ps`.
     pub fn samples(&self, number: usize, end_ps: u64) -> PortSamples {
         self.0.bins.samples(number, end_ps)
     }
 
-    /// As [`last_port::LastPort::counters_until`].
     pub fn counters_until(&self, end_ps: u64) -> PortCounters {
         self.0.port.counters_until(end_ps)
     }
 
-    /// As [`last_port::LastPort::queue_bytes`].
     pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
         self.0.port.queue_bytes(now_ps)
     }
 }
 
 impl HostPort {
-    /// As [`last_port::LastPort::deliver`].
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
         self.0.port.deliver(frame, |crossing| self.0.bins.note(crossing))
     }
@@ -80,13 +75,13 @@ impl LastPort for HostPort {
     }
 }
 
-/// A host's own link that changes during a run.
+/// A host's own link with changes during the run.
 #[derive(Clone, Debug)]
 pub(super) struct OwnLink(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Its number, behind those of all ports.
+    /// Follows the numbers of all ports.
     number: u32,
     seed: u64,
     rate_bps: u64,
@@ -97,7 +92,7 @@ struct Inner {
 }
 
 impl OwnLink {
-    /// That of every host of `fabric`; `None` for those that do not change.
+    /// Returns the link of each host; `None` for those without changes.
     pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Self>> {
         let link = |(host, its): (usize, &spray_fabric::FabricHost)| {
             let link = &network.links[network.uplink(host)];
@@ -123,13 +118,12 @@ impl OwnLink {
         self.0.counters.read()
     }
 
-    /// Its rate at `now_ps`.
     pub fn rate_bps(&self, now_ps: u64) -> u64 {
         let now = self.0.changes.iter().rev().find(|change| change.at_ps <= now_ps);
         now.map_or(self.0.rate_bps, |change| change.state.rate_bps(self.0.rate_bps))
     }
 
-    /// Takes a frame of `len` bytes, with data or not, that the host puts on it at `now_ps`. Returns whether it arrives.
+    /// Whether the link carries a frame of `len` bytes sent at `now_ps`.
     pub fn carries(&self, now_ps: u64, len: u32, data: bool) -> bool {
         let Inner { number, seed, config, counters, frames, .. } = &*self.0;
         let random = port::share(frames.fetch_add(1, Ordering::Relaxed) as u32, now_ps, *number, *seed);

@@ -1,12 +1,14 @@
-//! The `xdp` engine: a fabric on this machine, in network namespaces. Linux only.
+//! The `xdp` engine: a fabric of network namespaces on this machine. Linux only.
 //!
-//! Every host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in the namespace of a
-//! chassis, where the XDP program plays the switches. [`Testbed::new`] sets it up from a [`FabricSpec`], [`Testbed::run`]
-//! runs a [`TestbedSpec`] on it, any number of times. Dropping the testbed removes everything. [`spray_switch::clean`]
-//! removes what killed processes left behind.
+//! Each host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in
+//! the namespace of a chassis, where the XDP program emulates the switches. [`Testbed::new`] sets
+//! it up from a [`FabricSpec`], and [`Testbed::run`] runs any number of [`TestbedSpec`]s on it.
+//! Dropping the testbed removes everything; [`spray_switch::clean`] removes what killed processes
+//! left behind.
 //!
-//! Scenario time 0 is some round trips after the hosts' clocks start: connections are set up before it. Inside,
-//! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
+//! Scenario time 0 is some round trips after the hosts' clocks start, so that connections are set
+//! up before it. Internal virtual times, including those in the programs' tables, are later by that
+//! lead-in; specs and outcomes are in scenario time.
 
 mod arrivals;
 mod calibrate;
@@ -45,15 +47,16 @@ pub use unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 use self::emulation::{DilatedClock, PatientClock};
 use self::goal::Goal;
 
-/// Base round trips before scenario time 0, in which connections are set up: a handshake takes two, its first retry comes after five.
-/// Virtual time, so that what a run comes to does not depend on how fast the machine is.
+/// Base round trips before scenario time 0, for connection setup: a handshake takes two, its first
+/// retry follows after five. Virtual time, so that results do not depend on the machine's speed.
 const LEAD_IN_RTTS: u64 = 40;
 
-/// How many times faster than the machine carries the hosts' full rate their clock goes where the machine is free. Links rarely all send
-/// at full rate; while they do, the clock waits for the hosts. Even so a frame has the real time of some frames to arrive in.
+/// Factor by which the clock is faster than the dilation for the hosts' full rate, since links
+/// rarely all send at full rate; when they do, the clock waits for the hosts. A frame still has the
+/// real time of several frames to arrive in.
 const HASTE: f64 = 4.0;
 
-/// A fabric that is set up on this machine.
+/// A fabric set up on this machine.
 #[derive(Debug)]
 pub struct Testbed {
     rig: Rig,
@@ -61,21 +64,21 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Sets up the hosts, links and switches of `spec`. Needs root.
+    /// Sets up the hosts, links and switches of `spec`. Requires root.
     ///
     /// # Errors
-    /// [`RunError`]; what had been made by then is removed.
+    /// [`RunError`]; everything created is removed again.
     pub fn new(spec: &FabricSpec<'_>) -> Result<Self, RunError> {
         let _span = info_span!("set up").entered();
         Ok(Self { rig: Rig::new(spec, &spec.compile(0)?)?, dilation: None })
     }
 
-    /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
-    /// second; `stop`, set from elsewhere, ends the run.
+    /// Runs `spec`, which must have the testbed's network. Calls `progress` a few times per second;
+    /// setting `stop` ends the run.
     ///
     /// # Errors
-    /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
-    /// outcome says so.
+    /// [`RunError::Stopped`] if stopped; others if the machine fails. Incomplete flows are not an
+    /// error: the outcome reports them.
     pub fn run(
         &mut self,
         spec: &TestbedSpec<'_>,
@@ -141,7 +144,7 @@ impl Testbed {
         Ok(result)
     }
 
-    /// The dilation that is given, or a measured one; measured once per testbed.
+    /// Returns the given dilation, or one measured once per testbed.
     fn dilation(
         &mut self,
         spec: &TestbedSpec<'_>,

@@ -1,6 +1,5 @@
-//! Observers of the frames of hosts, and of those at the ports that hosts emulate.
-//!
-//! Other ports are in the XDP programs, which do not report frames.
+//! Observers of the frames of hosts and of the ports that hosts emulate. The XDP programs of other
+//! ports do not report frames.
 
 use spray_capture::{Content, Shared, Sighting, Treatment};
 use spray_pipeline::last_port::Delivery;
@@ -10,17 +9,16 @@ use spray_wire::{Ecn, Ports};
 
 use super::host_port::{HostPort, LastPort};
 
-/// Sees the frames of a host.
 #[derive(Debug)]
 pub(crate) struct HostTap {
     pub watch: Shared,
-    /// Somebody wants to know what frames say.
+    /// Whether the observer needs the frames' content.
     pub parses: bool,
     pub interface: u32,
     pub lead_in_ps: u64,
 }
 
-/// The port that leads to a host, with somebody who sees what it does.
+/// The port that leads to a host, with an observer.
 #[derive(Debug)]
 pub(super) struct SeenPort {
     pub port: HostPort,
@@ -35,13 +33,12 @@ impl HostTap {
         self.watch.lock().see(sighting, false);
     }
 
-    /// The host sends a frame; its own link may lose it, else it is `carried`.
+    /// A host sends a frame, which its own link carries or drops.
     pub fn on_sent(&self, now_ps: u64, frame: &[u8], carried: bool) {
         let dropped = (!carried).then_some("host's link");
         self.see(now_ps, frame, true, Treatment { dropped, ..Treatment::default() }, None);
     }
 
-    /// A frame has come.
     pub fn on_received(&self, now_ps: u64, frame: &[u8]) {
         self.see(now_ps, frame, false, Treatment::default(), None);
     }
@@ -76,12 +73,12 @@ impl LastPort for SeenPort {
     }
 }
 
-/// What is behind the shim.
+/// The frame behind the shim.
 fn inner(frame: &[u8]) -> &[u8] {
     frame.get(SHIM_BYTES..).unwrap_or_default()
 }
 
-/// Mark and DSCP of a frame of ours.
+/// ECN mark and DSCP of a frame of this protocol.
 fn fields(frame: &[u8]) -> Option<(bool, u8)> {
     match parse(frame, Ports::DEFAULT) {
         Parsed::Ours(Headers { ecn, dscp, .. }) => Some((ecn == Ecn::Ce as u8, dscp)),
@@ -89,7 +86,7 @@ fn fields(frame: &[u8]) -> Option<(bool, u8)> {
     }
 }
 
-/// Converts a virtual time to scenario time.
+/// Converts virtual to scenario time.
 pub(super) const fn scenario(virtual_ps: u64, lead_in_ps: u64) -> i64 {
     virtual_ps.cast_signed() - lead_in_ps.cast_signed()
 }

@@ -1,4 +1,4 @@
-//! Attaches the observers of a run to its hosts, and passes on what the hosts' algorithms report.
+//! Attaches the observers of a run to its hosts, and forwards the hosts' reports to them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,10 +10,10 @@ use super::arrivals::Counter;
 use super::hosts::{Running, Setup};
 use super::tap::{HostTap, SeenPort, scenario};
 
-/// How far a host may be behind the others, in ps of scenario time.
+/// Maximum lag of a host behind the others, in ps of scenario time.
 const BEHIND_PS: i64 = 100_000_000;
 
-/// Has `arrivals` count the payload that arrives from now on, and the observer of the run see what hosts do.
+/// Attaches `arrivals` and the run's observer to the hosts.
 pub(super) fn watched(
     hosts: Vec<Running>,
     setup: &Setup<'_>,
@@ -43,12 +43,11 @@ pub(super) fn watched(
     hosts.into_iter().map(see).collect()
 }
 
-/// All hosts have come to `now_ps`.
+/// All hosts have reached `now_ps`.
 pub(super) fn settle(watch: &Shared, now_ps: u64, lead_in_ps: u64) {
     watch.lock().settle(scenario(now_ps, lead_in_ps) - BEHIND_PS);
 }
 
-/// Hands on what the hosts' algorithms have reported.
 pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
     let mut watch = watch.lock();
     watch.settle(i64::MAX);
