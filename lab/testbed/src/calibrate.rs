@@ -11,9 +11,8 @@ use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::stream;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
-use super::drive;
+use super::drive::{Goal, Report, drive};
 use super::emulation::{DilatedClock, PatientClock};
-use super::goal::{Goal, Report};
 use super::hosts::{Setup, return_devices};
 use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
@@ -116,13 +115,11 @@ fn burst_flows(pairs: &[FlowSpec]) -> Vec<FlowSpec> {
 const BURST_BYTES: usize = 1 << 20;
 const MESSAGES: usize = 240;
 
-/// The initial timeout is also that of the handshake. On a busy machine a round trip may take
-/// seconds.
+/// The initial timeout is also the handshake's. Round trips on a busy machine may take seconds.
 const PATIENT_RTO: RtoConfig = RtoConfig { initial_ps: 10 * RTO_PS, min_ps: RTO_PS, max_ps: 200 * RTO_PS };
 const GIVE_UP_PS: u64 = 60_000_000_000_000;
 
-/// A fixed window without pacing that fits into veth's ring at the busiest receiver, and timeouts
-/// that do not fire.
+/// A fixed window that fits into veth's ring at the busiest receiver, without pacing.
 fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> FlowConfig {
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
@@ -144,17 +141,11 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     let mut hosts = setup.hosts(rig, false)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
     let hosts = setup.connect(hosts, 0)?;
-    let goal = Goal {
-        plan: setup.plan,
-        flows: setup.spec.flows.len() as u64,
-        total_bytes: u64::MAX,
-        lead_in_ps: 0,
-        until_ps: u64::MAX,
-    };
+    let goal = Goal { plan: setup.plan, lead_in_ps: 0, until_ps: u64::MAX };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
     let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());
-    let outcome = drive::drive(hosts, clocks, &goal, &mut |report: &Report| {
+    let outcome = drive(hosts, clocks, &goal, &mut |report: &Report| {
         if stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }

@@ -1,5 +1,7 @@
 //! Collects the outcome of a run from endpoints, programs and samples.
 
+use std::sync::Arc;
+
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::EvLife;
 use spray_fabric::{FlowOutcome, Node, Port, PortCounters, PortOutcome, PortSamples};
@@ -56,14 +58,13 @@ impl Collect<'_> {
         let programs: Vec<_> =
             rig.chassis.iter().map(|chassis| chassis.program.samples(end_ps)).collect::<Result<_, _>>()?;
         let of = |(number, port): (usize, &Port)| match &self.setup.ports[number] {
-            Some(emulated) => emulated.samples(number, end_ps),
+            Some(emulated) => emulated.bins.samples(number, end_ps),
             None => programs[rig.chassis_of(port.switch)][number].clone(),
         };
         Ok(self.setup.fabric.ports.iter().enumerate().map(of).collect())
     }
 
-    /// Returns the counters of both ends of the connection that begins with flow `first`; defaults
-    /// if it was not established.
+    /// Returns the counters of the connection that begins with `first`; 0 if not established.
     fn counted(&self, first: usize) -> (SenderStats, ReceiverStats) {
         let flow = &self.setup.spec.flows[first];
         let [from, to] = [flow.src, flow.dst].map(|host| &self.outcome.hosts[host]);
@@ -86,7 +87,7 @@ impl Collect<'_> {
         let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.lead_in_ps).max(1) } else { 0 };
         let outcome = |((number, port), layer): ((usize, &Port), String)| {
             let mut counters: PortCounters = match &self.setup.ports[number] {
-                Some(port) => port.counters_until(self.outcome.end_ps),
+                Some(emulated) => emulated.port.counters_until(self.outcome.end_ps),
                 None => rig.program(port.switch).counters(number)?,
             };
             counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
@@ -101,8 +102,8 @@ impl Collect<'_> {
             })
         };
         // Hosts' own links that dropped something, as in the simulator.
-        let own = |(host, link): (usize, &Option<OwnLink>)| {
-            let (index, mut counters) = (network.uplink(host), link.as_ref()?.counters());
+        let own = |(host, link): (usize, &Option<Arc<OwnLink>>)| {
+            let (index, mut counters) = (network.uplink(host), link.as_ref()?.counters.read());
             counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
             (counters.drops_link() + counters.drops_random > 0).then(|| {
                 Ok(PortOutcome {
@@ -151,7 +152,7 @@ impl Collect<'_> {
         let plan = self.setup.plan;
         let flow_at = |first: usize, at_ps: i64| {
             let goes_on = |flow: &&usize| flows[**flow].acked_ps.is_none_or(|acked_ps| acked_ps.cast_signed() >= at_ps);
-            let series = plan.series(first);
+            let series = &plan.series[first];
             *series.iter().find(goes_on).or(series.last()).unwrap_or(&first)
         };
         let mut log = Vec::new();

@@ -8,10 +8,29 @@ use spray_nic::driver::DriverOptions;
 use spray_nic::sys::monotonic_ns;
 
 use super::emulation::{PatientClock, poll_all};
-use super::goal::{Goal, Report};
 use super::hosts::Running;
 use super::plan::{Completion, Plan};
 use spray_switch::RunError;
+
+/// When a run is over.
+pub(super) struct Goal<'a> {
+    pub plan: &'a Plan,
+    /// Virtual time at scenario time 0.
+    pub lead_in_ps: u64,
+    /// Virtual time limit.
+    pub until_ps: u64,
+}
+
+/// Progress of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    /// Virtual time that every thread has reached.
+    pub now_ps: u64,
+    /// Payload bytes placed at their receivers.
+    pub delivered_bytes: u64,
+    /// Number of messages received.
+    pub arrived: u64,
+}
 
 pub(super) struct Outcome {
     /// Sorted by number.
@@ -35,8 +54,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Rounds between two counts of the placed bytes.
 const ROUNDS_PER_COUNT: u32 = 16;
 
-/// Runs `hosts` by the time of `clocks`, one per thread, until `goal` is reached or `watch` breaks
-/// or fails.
+/// Runs `hosts` by the time of `clocks`, one per thread, until `goal` or until `watch` stops it.
 pub(super) fn drive(
     hosts: Vec<Running>,
     clocks: Vec<PatientClock>,
@@ -57,8 +75,7 @@ pub(super) fn drive(
                 .spawn_scoped(scope, move || poll(share, clock, goal.plan, board, stop))
                 .map_err(RunError::thread)
         };
-        // Also stops the threads if `watch` panics or a thread cannot be started: the scope joins
-        // them.
+        // Also if `watch` panics or a thread cannot be started: the scope joins the threads.
         let stopping = StopOnDrop(&stop);
         let handles = shares.into_iter().zip(clocks).zip(&boards).map(spawn);
         let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
@@ -81,10 +98,6 @@ pub(super) fn drive(
     })
 }
 
-fn placed(boards: &[Board]) -> u64 {
-    boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum()
-}
-
 struct End {
     report: Report,
     /// Real time at the end.
@@ -105,7 +118,7 @@ fn watch_until_over(
         let Completion { arrived, over } = goal.plan.completion();
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
-            delivered_bytes: placed(boards),
+            delivered_bytes: boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum(),
             arrived,
         };
         let at_ns = monotonic_ns();
@@ -131,10 +144,9 @@ fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
     let (mut now_ps, mut activity) = (clock.tick(0), 0);
     loop {
         let handled_ps = poll_all(&mut endpoints, now_ps, |host, endpoint| {
-            let device = endpoint.device();
-            let event_ps = if device.is_emulated() { device.now_ps() } else { now_ps };
-            let has_news = books[host].tell(endpoint, event_ps);
-            books[host].take(endpoint, plan) | has_news
+            let event_ps = endpoint.device().now_ps().unwrap_or(now_ps);
+            let paths_changed = books[host].update_paths(endpoint, event_ps);
+            books[host].take(endpoint, plan) | paths_changed
         });
         if !is_static {
             plan.advance(now_ps);
@@ -152,20 +164,16 @@ fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
         if is_last {
             break;
         }
-        let active = endpoints.iter().map(|endpoint| endpoint.device().activity()).sum();
+        let active = endpoints.iter().map(|endpoint| endpoint.device().activity).sum();
         if std::mem::replace(&mut activity, active) == active {
-            rest();
+            // Yields the core after an idle round: a busy loop would slow its other hyperthread.
+            (0..SPINS).for_each(|_| std::hint::spin_loop());
+            std::thread::yield_now();
         }
         now_ps = clock.tick(handled_ps);
     }
     let hosts = numbers.into_iter().zip(endpoints).zip(books);
     hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
-}
-
-/// Yields the core after an idle round: a busy loop would slow its other hyperthread.
-fn rest() {
-    (0..SPINS).for_each(|_| std::hint::spin_loop());
-    std::thread::yield_now();
 }
 
 /// Pauses of some nanoseconds each.

@@ -44,13 +44,13 @@ pub(crate) fn poll<D: Device>(
     now_ps: u64,
     mut user: impl FnMut(&mut Endpoint<EmulatedDevice<D>>) -> bool,
 ) -> u64 {
-    if !endpoint.device().is_emulated() {
+    if endpoint.device().now_ps().is_none() {
         let next = endpoint.poll(Time::from_ps(now_ps));
         user(endpoint);
         return next.map_or(u64::MAX, Time::ps);
     }
     let poll = |endpoint: &mut Endpoint<EmulatedDevice<D>>| {
-        let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps()));
+        let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps().unwrap_or(now_ps)));
         endpoint.device_mut().poll_next(next);
     };
     endpoint.device_mut().collect(now_ps);

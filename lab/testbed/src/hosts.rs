@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{Path, PathEvs};
 use spray_fabric::{EvWatch, WATCHED};
-use spray_nic::device::{Device, DeviceStats, XskDevice};
+use spray_nic::device::XskDevice;
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
@@ -29,7 +30,7 @@ pub(super) struct Setup<'a> {
     pub ports: &'a [Option<HostPort>],
     pub plan: &'a Plan,
     /// By host; `None` for those that do not change.
-    pub links: &'a [Option<OwnLink>],
+    pub links: &'a [Option<Arc<OwnLink>>],
 }
 
 /// The endpoint of a host.
@@ -56,9 +57,9 @@ pub(super) struct Book {
     pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
     pub log: Vec<LogEntry>,
     /// (time, connection, reachable paths), in descending order.
-    pub news: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
+    pub path_changes: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
     /// The same for connections yet to be accepted, by first flow.
-    news_of_expected: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
+    future_path_changes: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
     /// Whether payload is not verified.
     pub discard: bool,
     /// Whether to keep reports of retransmissions.
@@ -82,7 +83,7 @@ impl<'a> Setup<'a> {
             };
             let own = &self.fabric.hosts[host];
             let touches = |flow: &usize| self.spec.flows[*flow].src == host || self.spec.flows[*flow].dst == host;
-            let first = |flow: &usize| self.plan.first(*flow) == *flow;
+            let first = |flow: &usize| self.plan.first[*flow] == *flow;
             let mut flows = (0..self.spec.flows.len()).filter(first).filter(touches).peekable();
             let flow = (self.spec.flow_config)(flows.peek().copied().unwrap_or(0));
             let network = self.spec.fabric.network;
@@ -122,15 +123,16 @@ impl<'a> Setup<'a> {
         let (mut ancestors, mut watched) = (None, 0);
         for (index, flow) in self.spec.flows.iter().enumerate() {
             let name = &self.fabric.hosts[flow.src].name;
-            let config = (self.spec.flow_config)(self.plan.first(index));
+            let config = (self.spec.flow_config)(self.plan.first[index]);
             if flow.bytes > config.max_message_bytes {
                 let source = SendError::Size { bytes: flow.bytes, max: config.max_message_bytes };
                 return Err(RunError::Send { host: name.clone(), source });
             }
-            if self.plan.first(index) < index {
+            if self.plan.first[index] < index {
                 continue;
             }
-            let own = self.config(index);
+            // The path seed holds at the sender only.
+            let own = FlowConfig { path: Path { seed: flow.path_seed, ..config.path }, ..config };
             let connection = hosts[flow.src].endpoint.connect(CONNECT, self.peer(flow.dst), Some(own));
             let connection = connection.map_err(RunError::host(name))?;
             if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
@@ -150,30 +152,24 @@ impl<'a> Setup<'a> {
             book.expected.insert((from, connection), index);
             if config.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
-                let news = |from, to| self.news(known, [from, to], config.path.evs.into(), lead_in_ps);
-                let there = news(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
-                hosts[flow.src].book.news.extend(there);
+                let changes = |from, to| self.path_changes(known, [from, to], config.path.evs.into(), lead_in_ps);
+                let from_sender = changes(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
+                hosts[flow.src].book.path_changes.extend(from_sender);
                 if config.balancer.acks_in_turn() {
-                    hosts[flow.dst].book.news_of_expected.insert(index, news(flow.dst, flow.src).collect());
+                    hosts[flow.dst].book.future_path_changes.insert(index, changes(flow.dst, flow.src).collect());
                 }
             }
         }
         for Running { host, endpoint, book } in &mut hosts {
-            book.sort_news();
+            book.sort_path_changes();
             book.start(*host, endpoint, self.plan, 0);
         }
         Ok(hosts)
     }
 
-    /// Returns the sender's configuration of the connection that begins with flow `first`.
-    pub fn config(&self, first: usize) -> FlowConfig {
-        let config = (self.spec.flow_config)(first);
-        FlowConfig { path: Path { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
-    }
-
     /// Returns the reachable paths between two hosts, with the times from which they hold.
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
-    fn news(
+    fn path_changes(
         &self,
         known: &Ancestors<'_>,
         [from, to]: [usize; 2],
@@ -182,15 +178,14 @@ impl<'a> Setup<'a> {
     ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
         let [own, other] = [from, to].map(|host| self.address(&self.fabric.hosts[host]));
         let addresses = spray_fabric::addresses(own, other);
-        let news = move |from_ps: u64| {
+        let changes = move |from_ps: u64| {
             let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
             (at_ps, known.paths(from_ps, from, to, addresses, evs))
         };
-        known.epoch_starts().iter().copied().map(news)
+        known.epoch_starts().iter().copied().map(changes)
     }
 
-    /// Number of threads that poll hosts. One by default: hosts send in turns, so threads would
-    /// wait.
+    /// Number of polling threads. One by default: hosts send in turns, so threads would wait.
     pub fn threads(&self) -> usize {
         self.spec.threads.unwrap_or(1).clamp(1, self.fabric.hosts.len())
     }
@@ -216,8 +211,7 @@ impl<'a> Setup<'a> {
         if self.spec.v6 { host.v6.into() } else { host.v4.into() }
     }
 
-    /// Upper bound of a frame's time in flight: full queues at every hop, at the slowest rates, and
-    /// half as much again.
+    /// Bound of a frame's time in flight: full queues at every hop at the lowest rates, plus half.
     fn max_hold_ps(&self) -> u64 {
         let drain = |port: &spray_fabric::Port| {
             let bytes = port.queue.limit_bytes.saturating_add(port.queue.control_limit_bytes);
@@ -247,9 +241,9 @@ impl Book {
                 EndpointEvent::Accepted { connection, peer, remote, .. } => {
                     let Some(&first) = self.expected.get(&(peer.address, remote)) else { continue };
                     self.accepted.insert(connection, first);
-                    if let Some(news) = self.news_of_expected.remove(&first) {
-                        self.news.extend(news.into_iter().map(|(at_ps, paths)| (at_ps, connection, paths)));
-                        self.sort_news();
+                    if let Some(changes) = self.future_path_changes.remove(&first) {
+                        self.path_changes.extend(changes.into_iter().map(|(at_ps, paths)| (at_ps, connection, paths)));
+                        self.sort_path_changes();
                     }
                 }
                 EndpointEvent::Received { connection, message, data, completed_at, .. } => {
@@ -284,25 +278,25 @@ impl Book {
         for (at_ps, flow) in plan.take_due(host) {
             let at_ps = at_ps.max(now_ps);
             // A failed connection has already reported it.
-            if let Some(connection) = self.own.get(&plan.first(flow))
-                && endpoint.send_at(*connection, plan.payload(flow).clone(), Time::from_ps(at_ps)).is_ok()
+            if let Some(connection) = self.own.get(&plan.first[flow])
+                && endpoint.send_at(*connection, plan.payloads[flow].clone(), Time::from_ps(at_ps)).is_ok()
             {
                 plan.on_started(flow, at_ps);
             }
         }
     }
 
-    fn sort_news(&mut self) {
-        self.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
+    fn sort_path_changes(&mut self) {
+        self.path_changes.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
     }
 
     /// Applies the changes of reachable paths up to `now_ps`; returns whether there were any.
-    pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
-        let waiting = self.news.len();
-        while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
+    pub fn update_paths(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
+        let waiting = self.path_changes.len();
+        while let Some((_, connection, paths)) = self.path_changes.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
             endpoint.on_reachable(connection, &paths);
         }
-        self.news.len() < waiting
+        self.path_changes.len() < waiting
     }
 
     /// Payload bytes placed so far on accepted connections.
@@ -310,10 +304,6 @@ impl Book {
         let stats = |connection| endpoint.connection_stats(connection);
         self.accepted.keys().copied().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
     }
-}
-
-pub(super) fn device_stats(hosts: &[Running]) -> Vec<DeviceStats> {
-    hosts.iter().map(|running| running.endpoint.device().stats()).collect()
 }
 
 /// Returns the hosts' sockets to the rig, for the next run.

@@ -10,12 +10,10 @@
 //! up before it. Internal virtual times, including those in the programs' tables, are later by that
 //! lead-in; specs and outcomes are in scenario time.
 
-mod arrivals;
 mod calibrate;
 mod collect;
 mod drive;
 mod emulation;
-mod goal;
 mod host_port;
 mod hosts;
 mod pace;
@@ -33,6 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spray_fabric::{Arrivals, Progress, Scale, check_flows};
+use spray_nic::device::Device;
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
 
@@ -41,11 +40,11 @@ pub use emulation::EmulatedDevice;
 pub use hosts::HostEndpoint;
 pub use rig::Rig;
 pub use spec::{Dilation, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+use spray_switch::program::socket_frames;
 use spray_switch::{FabricSpec, RunError};
 pub use unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 
 use self::emulation::{DilatedClock, PatientClock};
-use self::goal::Goal;
 
 /// Base round trips before scenario time 0, for connection setup: a handshake takes two, its first
 /// retry follows after five. Virtual time, so that results do not depend on the machine's speed.
@@ -70,7 +69,9 @@ impl Testbed {
     /// [`RunError`]; everything created is removed again.
     pub fn new(spec: &FabricSpec<'_>) -> Result<Self, RunError> {
         let _span = info_span!("set up").entered();
-        Ok(Self { rig: Rig::new(spec, &spec.compile(0)?)?, dilation: None })
+        let fabric = spec.compile(0)?;
+        let rig = Rig::with_frames(spec, &fabric, socket_frames(fabric.hosts.len()))?;
+        Ok(Self { rig, dilation: None })
     }
 
     /// Runs `spec`, which must have the testbed's network. Calls `progress` a few times per second;
@@ -106,24 +107,25 @@ impl Testbed {
         let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
         hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);
         let drops_before = self.rig.interface_drops()?;
-        let devices_before = hosts::device_stats(&hosts);
+        let devices_before = hosts.iter().map(|running| running.endpoint.device().stats()).collect::<Vec<_>>();
         let hosts = setup.connect(hosts, lead_in_ps)?;
-        let goal = Goal {
-            plan: &plan,
-            flows: spec.flows.len() as u64,
-            total_bytes: spec.flows.iter().map(|flow| flow.bytes).sum(),
-            lead_in_ps,
-            until_ps: lead_in_ps.saturating_add(spec.until_ps),
-        };
+        let goal = drive::Goal { plan: &plan, lead_in_ps, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
+        let total_bytes = spec.flows.iter().map(|flow| flow.bytes).sum();
         let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
             &goal,
-            &mut |report: &goal::Report| {
+            &mut |report: &drive::Report| {
                 spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
-                progress(report.progress(&goal));
+                progress(Progress::Running {
+                    time_us: report.now_ps.saturating_sub(lead_in_ps) as f64 / 1e6,
+                    delivered_bytes: report.delivered_bytes,
+                    total_bytes,
+                    flows_completed: report.arrived,
+                    flows_total: spec.flows.len() as u64,
+                });
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
                     progress(Progress::Remark(format!(
                         "this machine is busy: the run goes {} times slower than planned. Its results hold",

@@ -1,5 +1,4 @@
-//! State shared by the hosts of a run: which flows start when, their progress, and the end of the
-//! run.
+//! State shared by the hosts of a run: starts of flows, their progress, and the end of the run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,16 +14,16 @@ use super::TestbedSpec;
 #[derive(Debug)]
 pub(super) struct Plan {
     flows: Vec<FlowSpec>,
-    payloads: Vec<Bytes>,
+    pub payloads: Vec<Bytes>,
     /// The first flow of each flow's connection, and all flows of a connection by its first one.
-    first: Vec<usize>,
-    series: Vec<Vec<usize>>,
+    pub first: Vec<usize>,
+    pub series: Vec<Vec<usize>>,
     /// Virtual time at scenario time 0.
     lead_in_ps: u64,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     starts: Starts,
     /// Future signals: (time, trigger).
@@ -60,16 +59,12 @@ impl Plan {
         first.iter().enumerate().for_each(|(flow, first)| series[*first].push(flow));
         let state = State {
             starts: Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), spec.triggers),
-            later: BinaryHeap::new(),
             due: vec![Vec::new(); spec.fabric.network.hosts.len()],
             outcomes: vec![FlowOutcome::default(); flows.len()],
             is_due: vec![false; flows.len()],
-            started: 0,
-            ended: 0,
-            delivered: 0,
-            arrived: 0,
             failed: vec![false; flows.len()],
             verified: true,
+            ..State::default()
         };
         let plan =
             Self { first, series, payloads: spec.payloads.to_vec(), lead_in_ps, state: Mutex::new(state), flows };
@@ -79,23 +74,9 @@ impl Plan {
         plan
     }
 
-    /// Returns the first flow of a flow's connection.
-    pub fn first(&self, flow: usize) -> usize {
-        self.first[flow]
-    }
-
-    /// Returns the flows of a connection, by its first one, in the order of their messages.
-    pub fn series(&self, first: usize) -> &[usize] {
-        &self.series[first]
-    }
-
     /// Whether all start times are known in advance.
     pub fn is_static(&self) -> bool {
         self.flows.iter().all(|flow| matches!(flow.start, Start::At(_)))
-    }
-
-    pub fn payload(&self, flow: usize) -> &Bytes {
-        &self.payloads[flow]
     }
 
     /// Applies the signals that are due at `now_ps`.
@@ -118,8 +99,7 @@ impl Plan {
         self.state().outcomes[flow].started_ps = Some(at_ps);
     }
 
-    /// Records a received message of the connection that begins with flow `first`; `data` is
-    /// verified if given.
+    /// Records a received message, and verifies `data`; the connection begins with flow `first`.
     pub fn on_received(&self, first: usize, message: u32, at_ps: u64, data: Option<&Bytes>, stats: ReceiverStats) {
         let Some(&flow) = self.series[first].get(message as usize) else { return self.on_stranger() };
         let at_ps = self.scenario(at_ps);
@@ -162,8 +142,7 @@ impl Plan {
         }
     }
 
-    /// Once it is over, every receiver has reported all messages that its sender knows to be
-    /// delivered.
+    /// Once it is over, receivers have reported every message that senders report as delivered.
     pub fn completion(&self) -> Completion {
         let state = self.state();
         let ended = state.ended >= state.started && state.arrived >= state.delivered;

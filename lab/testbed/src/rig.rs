@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spray_fabric::{ChassisSpec, Fabric, FabricHost, Scale};
 use spray_nic::device::{Device, XskConfig, XskDevice};
-use spray_switch::program::{HostProgram, KernelClock, SwitchProgram, socket_frames};
+use spray_switch::program::{HostProgram, KernelClock, SwitchProgram};
 use spray_switch::sites::{Chassis, Site, attach_switch, sites};
 use spray_switch::{FabricSpec, RunError};
 use tracing::debug_span;
@@ -28,12 +28,7 @@ const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
 
 impl Rig {
-    /// Creates the resources for `spec`, with `fabric`'s addresses.
-    pub fn new(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Self, RunError> {
-        Self::with_frames(spec, fabric, socket_frames(fabric.hosts.len()))
-    }
-
-    /// Like [`new`](Self::new), with `frames` UMEM frames for each host's socket.
+    /// Creates the resources for `spec`, with `fabric`'s addresses and `frames` UMEM frames per host.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         let hosts = fabric.hosts.len();
         let sites = sites(spec, fabric, &[])?;
@@ -41,7 +36,7 @@ impl Rig {
         let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
         let series = fabric.ports.len() * switch_sites.len();
-        let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, 1, 1));
+        let (frame_bytes, bins) = (spec.packet_bytes, Scale::new(0, 1, 1, series, BINS_BYTES));
         let clock = KernelClock::new()?;
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
@@ -78,7 +73,7 @@ impl Rig {
 
     /// Returns the bins of the ports' time series from `begin_ps` on, at least `asked_ps` long.
     pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
-        bins(self.series, begin_ps, asked_ps, span_ps)
+        Scale::new(begin_ps, asked_ps, span_ps, self.series, BINS_BYTES)
     }
 
     /// Discards frames of an earlier run until nothing has arrived for a while.
@@ -125,10 +120,6 @@ impl Rig {
 
 /// Memory limit of the bins in all programs, exceeded only if the least number of bins takes more.
 const BINS_BYTES: usize = 64 << 20;
-
-fn bins(series: usize, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
-    Scale::new(begin_ps, asked_ps, span_ps, series, BINS_BYTES)
-}
 
 /// Returns receive plus send drops of interface `name`, from the text of `/proc/net/dev`.
 fn drops_of(text: &str, name: &str) -> u64 {

@@ -42,7 +42,7 @@ fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
     let spec =
         FabricSpec { network: &network, events: &[], queue: &queue, packet_bytes: 3_114, per_switch: false, seed: 1 };
     let fabric = spec.compile(0).unwrap();
-    let mut rig = Rig::new(&spec, &fabric).unwrap();
+    let mut rig = Rig::with_frames(&spec, &fabric, socket_frames(fabric.hosts.len())).unwrap();
     let before = rig.interface_drops().unwrap();
     let (to, senders) = rig.devices.split_first_mut().unwrap();
     std::thread::scope(|scope| {

@@ -24,7 +24,7 @@ pub const OPEN_QUEUE: Thresholds = Thresholds {
     ..Thresholds::NONE
 };
 
-/// Returns a connection with a fixed window, long timeouts and without pacing. In real time all
+/// Returns a connection with a fixed window and long timeouts. It is not paced: in real time all
 /// packets of a poll have the same time, so that pacing would release only one.
 pub fn unpaced(balancer: BalancerKind, payload_bytes: u32, header_bytes: u32, window_bytes: u64) -> FlowConfig {
     let path = Path {

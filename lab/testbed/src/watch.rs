@@ -1,12 +1,13 @@
 //! Attaches the observers of a run to its hosts, and forwards the hosts' reports to them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_capture::Shared;
 use spray_fabric::Arrivals;
+use spray_nic::Time;
+use spray_nic::endpoint::Tap;
 
-use super::arrivals::Counter;
 use super::hosts::{Running, Setup};
 use super::tap::{HostTap, SeenPort, scenario};
 
@@ -32,10 +33,10 @@ pub(super) fn watched(
             endpoint.device_mut().set_port(Box::new(SeenPort { port, tap: tap(link ^ 1) }));
         }
         if let Some(tap) = tap {
-            endpoint.device_mut().set_tap(tap(link));
+            endpoint.device_mut().tap = Some(tap(link));
         }
         if let Some(arrivals) = arrivals {
-            let due_ps = endpoint.device().due_ps();
+            let due_ps = Arc::clone(&endpoint.device().due_ps);
             endpoint = endpoint.with_tap(Box::new(Counter { arrivals: Arc::clone(arrivals), due_ps }));
         }
         Running { host, endpoint, book }
@@ -57,5 +58,19 @@ pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
                 watch.report(scenario(entry.at.ps(), lead_in_ps), *first, &entry.event);
             }
         }
+    }
+}
+
+/// Counts what a host receives.
+#[derive(Debug)]
+struct Counter {
+    arrivals: Arc<Arrivals<AtomicU64>>,
+    /// Due time of the last received frame: one that the machine delayed counts at this time.
+    due_ps: Arc<AtomicU64>,
+}
+
+impl Tap for Counter {
+    fn on_placed(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
+        self.arrivals.add(self.due_ps.load(Ordering::Relaxed), bytes);
     }
 }

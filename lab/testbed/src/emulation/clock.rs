@@ -1,9 +1,7 @@
 //! The clock of an emulation: slowed down, and waiting for late threads.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_nic::sys::monotonic_ns;
 
@@ -59,8 +57,7 @@ impl PatientClock {
         (0..drivers).map(|driver| Self { shared: Arc::clone(&shared), driver, last_ps: 0 }).collect()
     }
 
-    /// Returns the scenario time, which never decreases. This driver has handled everything before
-    /// `handled_ps` and sent the results.
+    /// Returns the scenario time, which never decreases. The driver is done up to `handled_ps`.
     pub fn tick(&mut self, handled_ps: u64) -> u64 {
         let shared = &*self.shared;
         shared.handled_ps[self.driver].store(handled_ps, Ordering::Relaxed);

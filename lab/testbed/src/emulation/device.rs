@@ -10,6 +10,7 @@ use spray_fabric::HostLink;
 use spray_nic::Time;
 use spray_nic::device::{Device, DeviceStats, FrameCensus, FrameId, Received};
 use spray_pipeline::hash::mix;
+use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
 use spray_wire::{MAX_DATA_DSCP, Ports};
@@ -28,9 +29,8 @@ pub(crate) struct Emulation {
     /// Propagation delay of that link.
     pub link_latency_ps: u64,
     /// The link's state, if it changes.
-    pub link: Option<OwnLink>,
-    /// The port that leads to the host. With it, received frames have the time at that port, else
-    /// at the host.
+    pub link: Option<Arc<OwnLink>>,
+    /// The port that leads to the host; if set, received frames have the time at that port.
     pub port: Option<Box<dyn LastPort>>,
     /// Maximum lead of a received frame's virtual time over the clock. Later ones are dropped,
     /// since a forged time could hold a frame forever.
@@ -54,11 +54,11 @@ const POLLS_PER_FLUSH: u32 = 16;
 pub struct EmulatedDevice<D> {
     inner: D,
     host: Option<HostState>,
-    tap: Option<HostTap>,
-    /// Due time of the frame returned last.
-    due_ps: Arc<AtomicU64>,
+    pub(crate) tap: Option<HostTap>,
+    /// Due time of the frame returned last, which may be earlier than the time of its return.
+    pub(crate) due_ps: Arc<AtomicU64>,
     /// Number of frames sent and received.
-    activity: u64,
+    pub(crate) activity: u64,
 }
 
 #[derive(Debug)]
@@ -75,8 +75,7 @@ struct HostState {
     waiting: VecDeque<Waiting>,
     /// Frames of this host between two switches, until their turn.
     between: HeldFrames,
-    /// The latest virtual time at which hosts may have sent: earlier frames between switches are
-    /// late.
+    /// Latest virtual time of frames already sent: earlier frames between switches are late.
     sent_until_ps: u64,
     lateness: Lateness,
     too_early: u64,
@@ -122,19 +121,10 @@ impl<D: Device> EmulatedDevice<D> {
         Self { inner, host, tap: None, due_ps: Arc::default(), activity: 0 }
     }
 
-    pub(crate) fn set_tap(&mut self, tap: HostTap) {
-        self.tap = Some(tap);
-    }
-
     pub(crate) fn set_port(&mut self, port: Box<dyn LastPort>) {
         if let Some(host) = &mut self.host {
             host.emulation.port = Some(port);
         }
-    }
-
-    /// Due time of the frame returned last, which may be earlier than the time of its return.
-    pub(crate) fn due_ps(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.due_ps)
     }
 
     pub(crate) fn lateness(&self) -> Option<&Lateness> {
@@ -146,12 +136,9 @@ impl<D: Device> EmulatedDevice<D> {
         self.host.as_ref().map_or(0, |host| host.too_early + host.hold_overflow)
     }
 
-    pub(crate) fn is_emulated(&self) -> bool {
-        self.host.is_some()
-    }
-
-    pub(crate) fn now_ps(&self) -> u64 {
-        self.host.as_ref().map_or(0, |host| host.now_ps)
+    /// Time of the last event; `None` in real time.
+    pub(crate) fn now_ps(&self) -> Option<u64> {
+        self.host.as_ref().map(|host| host.now_ps)
     }
 
     /// Time of the next event: the first held frame or the endpoint's next poll; `u64::MAX` = none.
@@ -160,13 +147,13 @@ impl<D: Device> EmulatedDevice<D> {
         host.map_or(u64::MAX, |host| host.held.next_due_ps().unwrap_or(u64::MAX).min(host.next_ps))
     }
 
-    /// Sets the endpoint's next poll. If `next` is the step in which the link becomes free, the
-    /// poll is exactly then.
+    /// Sets the next poll. If `next` is the step in which the link becomes free, it is exactly
+    /// then.
     pub(crate) fn poll_next(&mut self, next: Option<Time>) {
         let Some(host) = &mut self.host else { return };
         let free_ps = host.link.free_ps();
         host.next_ps = match next {
-            Some(next) if free_ps > host.now_ps && next == step_after(free_ps) => free_ps,
+            Some(next) if free_ps > host.now_ps && next == Time::ZERO.after(free_ps) => free_ps,
             Some(next) => next.ps(),
             None => u64::MAX,
         };
@@ -175,10 +162,6 @@ impl<D: Device> EmulatedDevice<D> {
     /// Time up to which everything is handled and sent, as published to other hosts.
     pub(crate) fn done_ps(&self) -> u64 {
         self.host.as_ref().map_or(u64::MAX, |host| host.emulation.turn.done_ps())
-    }
-
-    pub(crate) fn activity(&self) -> u64 {
-        self.activity
     }
 
     /// Advances to an event; never goes back.
@@ -309,15 +292,14 @@ impl HostState {
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
             match port.deliver(bytes) {
-                Some((due_ps, len)) => self.keep(inner, due_ps.max(self.now_ps), 0, frame, len, false),
+                Some(Delivery { due_ps, len }) => self.keep(inner, due_ps.max(self.now_ps), 0, frame, len, false),
                 None => inner.release(frame),
             }
         }
         None
     }
 
-    /// Sends waiting frames whose turn it is while the device has room. Returns whether any were
-    /// sent.
+    /// Sends frames whose turn it is while the device has room. Returns whether any were sent.
     fn send_waiting<D: Device>(&mut self, inner: &mut D) -> bool {
         let until_ps = self.emulation.turn.until_ps();
         let mut sent = false;
@@ -369,8 +351,7 @@ fn shim<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<Shim> {
     Shim::read(inner.frame(frame, len).first_chunk()?)
 }
 
-/// Rounds to the time step of endpoints: queues of a path may differ by picoseconds where frames
-/// are to tie.
+/// Rounds to the endpoints' time step: frames that tie may differ by picoseconds of queueing.
 //= docs/specs/emulation.md#EMU-9 ties
 const fn nearest_step_ps(ps: u64) -> u64 {
     Time::from_ps(ps.saturating_add(Time::STEP_PS / 2)).ps()
@@ -485,7 +466,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
         let has_room = host.waiting.len() < MAX_BEFORE_TURN && self.inner.census().free > 0;
         match has_room {
             true if host.link.free_ps() <= host.now_ps => Time::ZERO,
-            true => step_after(host.link.free_ps()),
+            true => Time::ZERO.after(host.link.free_ps()),
             false => Time::NEVER,
         }
     }
@@ -513,9 +494,4 @@ impl<D: Device> Device for EmulatedDevice<D> {
     fn wake_fd(&self) -> Option<RawFd> {
         self.inner.wake_fd()
     }
-}
-
-/// The first time step of endpoints at or after `ps`.
-const fn step_after(ps: u64) -> Time {
-    Time::ZERO.after(ps)
 }

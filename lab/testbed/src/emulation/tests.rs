@@ -13,6 +13,7 @@ use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, 
 use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
+use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Ports, Probe, Time, emit, header_bytes};
 
@@ -245,13 +246,13 @@ impl LastPort for Shared {
         PORT_LATENCY_PS
     }
 
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery> {
         let mut port = self.0.lock().unwrap();
         let time_ps = Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps;
         port.came.push((time_ps, frame[11]));
         port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
         let kept = !port.came.len().is_multiple_of(20);
-        kept.then_some((port.busy_until_ps + PORT_LATENCY_PS, frame.len() as u32))
+        kept.then_some(Delivery { due_ps: port.busy_until_ps + PORT_LATENCY_PS, len: frame.len() as u32 })
     }
 }
 

@@ -1,9 +1,7 @@
 //! Order of transmission: frames of all hosts and threads are sent in the order of virtual time.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::Ties;
 
@@ -27,8 +25,7 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// `ahead_ps` is the least latency of a host's link, by which frames' virtual times are later
-    /// than their departure. `ties` orders hosts with frames of the same time.
+    /// `ahead_ps` is the least latency of a host's link. `ties` orders frames of the same time.
     pub fn new(hosts: usize, ahead_ps: u64, ties: Ties) -> Arc<Self> {
         Arc::new(Self { ahead_ps, ties, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
     }
@@ -45,14 +42,12 @@ impl Turn {
         self.turns.ties
     }
 
-    /// The host has handled everything up to `now_ps`; later frames leave after that. Published by
-    /// [`pass`](Self::pass).
+    /// The host has handled everything up to `now_ps`. Published by [`pass`](Self::pass).
     pub fn handled(&mut self, now_ps: u64) {
         self.handled_ps = now_ps;
     }
 
-    /// Latest virtual time of a frame that the host may send now: no other host will send an
-    /// earlier one.
+    /// Latest virtual time of a frame that the host may send now: none will send an earlier one.
     pub fn until_ps(&self) -> u64 {
         let Self { turns, host, handled_ps } = self;
         let next_ps = |other: usize| turns.next_ps[other].load(Ordering::Acquire);
@@ -65,8 +60,7 @@ impl Turn {
         until_ps.saturating_sub(waits.into()).min(handled_ps.saturating_add(turns.ahead_ps))
     }
 
-    /// Publishes the host's progress; `first_ps` is the virtual time of the first frame yet to be
-    /// sent, or `u64::MAX`.
+    /// Publishes the progress; `first_ps` is the time of the next frame to be sent, or `u64::MAX`.
     pub fn pass(&self, first_ps: u64) {
         let next_ps = first_ps.saturating_sub(self.turns.ahead_ps).min(self.handled_ps);
         self.turns.next_ps[self.host].store(next_ps, Ordering::Release);
