@@ -1,28 +1,28 @@
-//! The fastest of the shortest paths, where a fabric's paths are uneven.
+//! The fastest of the shortest paths in fabrics with uneven paths.
 
 use super::{Network, ShortestPaths};
 use crate::node::Node;
 
-/// The shortest paths from switches to one of those with hosts, without those over which no message is faster than over another one: latency,
-/// time for a byte, and that on the slowest link are all no less. An even fabric has one from each switch.
+/// The Pareto-optimal shortest paths to a leaf: for each one, no other has at most its latency, its
+/// time per byte, and its time per byte on the slowest link. An even fabric has one per switch.
 #[derive(Debug)]
 pub struct Fastest<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
     leaf: usize,
-    /// By switch where its ways begin and end, as far as they have been asked for.
+    /// By switch the range of its paths in `ways`, once computed.
     of_switch: Vec<Option<(u32, u32)>>,
     ways: Vec<Way>,
 }
 
-/// A link, which of the ways from its end goes on, and what a frame takes over all of it.
+/// A link, the path that continues at its end, and the totals of both.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     link: u32,
     rest: u32,
     latency_ps: u64,
     ps_per_byte: f64,
-    /// Of its slowest link.
+    /// Time per byte of the slowest link, in ps.
     slowest: f64,
 }
 
@@ -34,7 +34,7 @@ impl Way {
 }
 
 impl<'a> Fastest<'a> {
-    /// The paths to the switch `to`, which has hosts.
+    /// `to` is a switch with hosts.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths, to: usize) -> Self {
         let mut of_switch = vec![None; network.switches.len()];
         of_switch[to] = Some((0, 1));
@@ -42,13 +42,15 @@ impl<'a> Fastest<'a> {
         Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, ways: vec![end] }
     }
 
-    /// The least time that a frame of `bytes` takes from the queue of the switch `from` to that of the paths' end; 0 where there is no path.
+    /// Returns the least time of a frame of `bytes` from the queue of `from` to the end; 0 if there
+    /// is no path.
     pub fn least_ps(&mut self, from: usize, bytes: u64) -> u64 {
         let network = self.network;
         self.least(from, |links| links.map(|link| network.transit_ps(link, bytes)).sum()).unwrap_or(0)
     }
 
-    /// The least that `of` gives for the links of one of the paths from the switch `from`; `None` where there is no path.
+    /// Returns the minimum of `of` over the links of each path from `from`; `None` if there is no
+    /// path.
     pub fn least<T: Ord>(&mut self, from: usize, of: impl Fn(&mut dyn Iterator<Item = usize>) -> T) -> Option<T> {
         let (first, end) = self.search(from);
         (first..end).map(|way| of(&mut self.links(way))).min()
@@ -59,7 +61,7 @@ impl<'a> Fastest<'a> {
         std::iter::successors(at(way), move |way| at(way.rest)).map(|way| way.link as usize)
     }
 
-    /// Where the ways from a switch begin and end.
+    /// Returns the range of the paths from a switch.
     fn search(&mut self, from: usize) -> (u32, u32) {
         if let Some(known) = self.of_switch[from] {
             return known;
@@ -70,7 +72,7 @@ impl<'a> Fastest<'a> {
             Node::Host(_) => None,
         };
         let links = routes.next(from, leaf).iter().filter_map(ends);
-        // Every link leads nearer, so that this ends.
+        // Terminates, as every link leads nearer.
         for (_, next) in links.clone() {
             self.search(next);
         }
@@ -86,7 +88,8 @@ impl<'a> Fastest<'a> {
         found
     }
 
-    /// Puts a way among those from `first` on, unless one of them is as fast for any frame.
+    /// Adds a path to those from `first` on, unless it is dominated; removes those that it
+    /// dominates.
     fn add(&mut self, first: usize, link: u32, rest: u32) {
         let behind = self.ways[rest as usize];
         let own = 8e12 / self.network.links[link as usize].rate_bps as f64;
@@ -100,7 +103,7 @@ impl<'a> Fastest<'a> {
         if self.ways[first..].iter().any(|way| way.is_as_fast_as(&added)) {
             return;
         }
-        // Nothing refers to these yet.
+        // No path refers to these yet.
         let mut kept = first;
         for at in first..self.ways.len() {
             let way = self.ways[at];
@@ -131,7 +134,8 @@ mod tests {
         routes.next(from, leaf).iter().map(over).min().unwrap_or(0)
     }
 
-    /// As [`plain_ps`], of `packets` full packets of `bytes`, which follow each other over the slowest link.
+    /// As [`plain_ps`], for a message of [`PACKETS`] packets of `bytes`, limited by the slowest
+    /// link.
     fn plain_message_ps(
         network: &Network,
         routes: &ShortestPaths,
@@ -168,7 +172,7 @@ mod tests {
                     for (from, bytes) in (0..network.switches.len()).zip(bytes.iter().cycle()) {
                         let expected = plain_ps(&network, &routes, from, number, *bytes);
                         let found = fastest.least_ps(from, *bytes);
-                        // Each of a few links' time is rounded.
+                        // Rounding error of a few links.
                         prop_assert!((expected..expected + 8).contains(&found), "{found}, not {expected}");
                         let expected = plain_message_ps(&network, &routes, from, number, *bytes, [0, 0]);
                         let found = fastest.least(from, |links| {

@@ -1,20 +1,20 @@
-//! Which layer of a fabric a link belongs to: the tiers at its two ends.
+//! Layers of links, by the tiers of their ends.
 
 use crate::{Link, Network, Node};
 
 impl Network {
-    /// The layer of every link: `tor->agg`, `spine->leaf`, `leaf->host`.
+    /// Returns the layer of every link: `tor->agg`, `spine->leaf`, `leaf->host`.
     ///
-    /// A tier is called by what its switches' names begin with, if all of them and no other tier's do, before their numbers.
-    /// Otherwise it is `switch` where there is one tier, and `tier0` and so on where there are several. A dragonfly's links are
-    /// `local` within a group and `global` between two.
+    /// A tier is named by the common prefix of its switches' names before their numbers, if no
+    /// other tier has it; otherwise `switch` if it is the only tier, else `tier0` and so on. Links
+    /// of a dragonfly are `local` within a group and `global` between groups.
     //= docs/specs/switch.md#SW-18 length of the queue over time
     pub fn layers(&self) -> Vec<String> {
         let tiers = self.tiers().tier;
         let names = self.tier_names(&tiers);
         let name = |node: Node| match node {
             Node::Host(_) => "host",
-            // A switch that no host can be reached from has no tier.
+            // A switch that reaches no host has no tier.
             Node::Switch(switch) => names.get(tiers[switch]).map_or("switch", String::as_str),
         };
         let layer = |link: &Link| match (link.from, link.to) {

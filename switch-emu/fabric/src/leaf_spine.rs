@@ -1,4 +1,4 @@
-//! Two tiers by counts and rates.
+//! Leaf-spine topologies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,14 +33,15 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
-    /// Leaves, spines and hosts of each leaf, joined by single cables of `bps` and `latency_ps`; switches take no time.
+    /// Returns a fabric of `[leaves, spines, hosts_per_leaf]` with single cables of `bps` and
+    /// `latency_ps`, and switches without latency.
     #[must_use]
     pub const fn uniform([leaves, spines, hosts_per_leaf]: [usize; 3], bps: u64, latency_ps: u64) -> Self {
         let cables = Cables::uniform(bps, latency_ps);
         Self { leaves, spines, hosts_per_leaf, bundle: 1, uplink_gbps: None, cables }
     }
 
-    /// The counts of the network.
+    /// Returns the counts of the network.
     pub fn size(&self) -> Size {
         let &Self { leaves, spines, hosts_per_leaf, bundle, .. } = self;
         let hosts = leaves * hosts_per_leaf;

@@ -5,35 +5,36 @@ use std::collections::BTreeMap;
 use super::Network;
 use crate::node::Node;
 
-/// Next links on all shortest paths, from every switch to every switch that has hosts (a *leaf*).
+/// Next links on all shortest paths, from every switch to every switch with hosts (*leaf*).
 ///
-/// Hosts of one leaf share their routes, so that the tables of 8,192 hosts fit into memory.
+/// Hosts of a leaf share their routes, so that the tables of 8,192 hosts fit into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShortestPaths {
-    /// The leaves' switches, ascending.
+    /// Ascending.
     leaves: Vec<usize>,
-    /// Per switch its number among the leaves.
+    /// By switch.
     leaf_number: Vec<Option<u32>>,
-    /// `[switch * leaves + leaf]` is the number of its list. Leaves that a switch reaches by the same links share one: most do.
+    /// `[switch * leaves + leaf]` is the number of its list. A switch's leaves with the same next
+    /// links share one.
     list_of: Vec<u32>,
-    /// The first one has no links.
+    /// The first one is empty.
     lists: Vec<List>,
     /// Indices into [`Network::links`].
     members: Vec<u32>,
 }
 
-/// Links by which a switch is left toward some leaves.
+/// Next links of a switch toward some leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct List {
-    /// Where they begin among the members, and how many they are.
+    /// Range in the members.
     first: u32,
     count: u32,
-    /// The slowest of them, of equals the one of the longest latency.
+    /// The slowest link; of equals, one with the longest latency.
     slowest: Option<u32>,
 }
 
 impl ShortestPaths {
-    /// Finds the routes of a checked `network` over the links that `usable` lets through.
+    /// Finds the routes of a checked `network` over the `usable` links.
     pub fn new(network: &Network, usable: impl Fn(usize) -> bool) -> Self {
         let switches = network.switches.len();
         let mut into: Vec<Vec<Hop>> = vec![Vec::new(); switches];
@@ -59,35 +60,37 @@ impl ShortestPaths {
         routes
     }
 
-    /// The switches that have hosts, ascending.
+    /// Returns the switches with hosts, ascending.
     pub fn leaves(&self) -> &[usize] {
         &self.leaves
     }
 
-    /// The number among the leaves of `switch`; `None` where it has no hosts.
+    /// Returns the index of `switch` among the leaves; `None` without hosts.
     pub fn leaf_number(&self, switch: usize) -> Option<usize> {
         self.leaf_number[switch].map(|number| number as usize)
     }
 
-    /// The links by which `switch` is left toward the leaf with number `leaf`: indices into [`Network::links`]; none at
-    /// that leaf itself and where no path is left.
+    /// Returns the next links of `switch` toward the leaf with number `leaf`, as indices into
+    /// [`Network::links`]; empty at that leaf and without a path.
     pub fn next(&self, switch: usize, leaf: usize) -> &[u32] {
         self.members(&self.list(switch, leaf))
     }
 
-    /// The slowest of the links by which `switch` is left toward the leaf with number `leaf`, of equals one of the longest latency.
+    /// Returns the slowest of the next links of `switch` toward the leaf with number `leaf`; of
+    /// equals, one with the longest latency.
     pub fn slowest(&self, switch: usize, leaf: usize) -> Option<usize> {
         self.list(switch, leaf).slowest.map(|link| link as usize)
     }
 
-    /// By switch the sum of `of_link` over the links between switches of [`hops`] from there to the switch `to`; 0 where there is no path.
+    /// Returns by switch the sum of `of_link` over the links between switches of [`hops`] from
+    /// there to the switch `to`; 0 without a path.
     pub fn sums(&self, network: &Network, to: usize, of_link: impl Fn(usize) -> u64) -> Vec<u64> {
         let leaf = self.leaf_number(to).unwrap_or_default();
         let mut known: Vec<Option<u64>> = vec![None; network.switches.len()];
         let mut under_way = Vec::new();
         for from in self.leaves() {
             let (mut at, mut sum) = (*from, 0);
-            // Every link leads one hop nearer.
+            // Terminates, as every link leads nearer.
             while let (None, Some(link)) = (known[at], self.slowest(at, leaf)) {
                 under_way.push((at, link));
                 let Node::Switch(next) = network.links[link].to else { break };
@@ -110,17 +113,18 @@ impl ShortestPaths {
         &self.members[list.first as usize..][..list.count as usize]
     }
 
-    /// The number of the list of links by which `switch` is left toward the leaf with number `leaf`, less than [`Self::lists`].
+    /// Returns the number, below [`Self::lists`], of the list of next links of `switch` toward a
+    /// leaf.
     pub(crate) fn list_number(&self, switch: usize, leaf: usize) -> usize {
         self.list_of[switch * self.leaves.len() + leaf] as usize
     }
 
-    /// How many lists there are. No two switches share one, but that without links, number 0.
+    /// Number of lists. Except for the empty one, number 0, each belongs to one switch.
     pub(crate) fn lists(&self) -> usize {
         self.lists.len()
     }
 
-    /// Adds the links by which `switch` is left toward some leaves.
+    /// Adds the next links of `switch` toward some leaves.
     fn add(&mut self, network: &Network, switch: usize, leaves: &Set, alike: &Alike) {
         let slowest = |index: &&u32| {
             let link = &network.links[**index as usize];
@@ -141,7 +145,7 @@ impl ShortestPaths {
     }
 }
 
-/// A link between switches: its number, the switch at the end that is asked about, its cost.
+/// A link between switches; `end` is the switch at the end in question.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     link: u32,
@@ -149,13 +153,14 @@ struct Hop {
     cost: u32,
 }
 
-/// A set of leaves, by their numbers: a bit each.
+/// A bit per leaf number.
 type Set = Vec<u64>;
 
-/// By cost, ascending, the leaves to which the cheapest paths from a switch have it.
+/// By cost, ascending, the leaves whose cheapest paths from a switch have it.
 type Costs = Vec<(u32, Set)>;
 
-/// The costs from each switch; `into` has the links that lead to it. A search from all leaves at once, as links have few different costs.
+/// Costs from each switch; `into` has its incoming links. Searches from all leaves at once, as
+/// there are few different costs.
 fn costs(leaves: &[usize], into: &[Vec<Hop>]) -> Vec<Costs> {
     let words = leaves.len().div_ceil(64);
     let nothing = vec![Set::new(); into.len()];
@@ -165,7 +170,7 @@ fn costs(leaves: &[usize], into: &[Vec<Hop>]) -> Vec<Costs> {
         begin[*leaf] = vec![0; words];
         begin[*leaf][number / 64] = 1 << (number % 64);
     }
-    // By cost and switch the leaves to which some path has it.
+    // By cost and switch the leaves reached by some path of this cost.
     let mut known = BTreeMap::from([(0u32, begin)]);
     while let Some((cost, reached)) = known.pop_first() {
         for (switch, mut set) in reached.into_iter().enumerate() {
@@ -184,13 +189,12 @@ fn costs(leaves: &[usize], into: &[Vec<Hop>]) -> Vec<Costs> {
     found
 }
 
-/// Adds `more` to a set, whose length is 0 while nothing has been added.
+/// Adds `more` to a set, which may be empty (length 0).
 fn unite(set: &mut Set, more: &[u64]) {
     set.resize(more.len(), 0);
     set.iter_mut().zip(more).for_each(|(word, more)| *word |= more);
 }
 
-/// The leaves of a set, ascending.
 fn members(set: &Set) -> impl Iterator<Item = usize> {
     let of_word = |(index, word): (usize, &u64)| {
         let rest = std::iter::successors(Some(*word), |left| Some(left & left.wrapping_sub(1)));
@@ -199,14 +203,14 @@ fn members(set: &Set) -> impl Iterator<Item = usize> {
     set.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(of_word)
 }
 
-/// Which leaves a switch is left toward by the same links.
+/// Groups of leaves with the same next links of a switch.
 struct Alike {
-    /// By leaf its group, where it has one.
+    /// By leaf the index of its group, if any.
     of_leaf: Vec<usize>,
     groups: Vec<Together>,
 }
 
-/// How many leaves the same links lead to, and these links, in order.
+/// The number of leaves, and their next links in order.
 #[derive(Clone)]
 struct Together {
     leaves: u32,
@@ -214,7 +218,8 @@ struct Together {
 }
 
 impl Alike {
-    /// Of `leaves`, to all of which the cheapest paths from a switch with these `links` have the same cost.
+    /// Groups `leaves`, whose cheapest paths from a switch with these `links` all have the same
+    /// cost.
     fn new(leaves: &Set, cost: u32, links: &[Hop], costs: &[Costs]) -> Self {
         let count = leaves.iter().map(|word| word.count_ones()).sum();
         let mut alike =
@@ -232,7 +237,7 @@ impl Alike {
         alike
     }
 
-    /// Tells those leaves from the others toward which `link` leads.
+    /// Splits groups into the leaves toward which `link` leads, and the others.
     fn split(&mut self, led: &Set, link: u32) {
         let mut counts = vec![0; self.groups.len()];
         members(led).for_each(|leaf| counts[self.of_leaf[leaf]] += 1);
@@ -250,8 +255,8 @@ impl Alike {
     }
 }
 
-/// For every switch and host the links that lie on a shortest path from the one to the other, over the links that
-/// `usable` lets through: `[switch][host]` to indices into [`Network::links`], empty where no path is left.
+/// Returns the links on shortest paths over the `usable` links: `[switch][host]` to indices into
+/// [`Network::links`], empty if there is no path.
 pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<usize>>> {
     let routes = ShortestPaths::new(network, &usable);
     let group = |switch: usize, host: usize| -> Vec<usize> {
@@ -267,13 +272,14 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
     (0..network.switches.len()).map(|switch| (0..hosts).map(|host| group(switch, host)).collect()).collect()
 }
 
-/// The links of one shortest path from host `from` to host `to`, the host's own first; none when `from == to`.
+/// Returns the links of a shortest path between two hosts, including their own; none if `from ==
+/// to`.
 ///
-/// Of equal paths the one with the slowest, then the longest links is taken at each switch, so that base RTTs hold for
-/// every path of an uneven fabric.
+/// At each switch, the slowest, then the longest link is taken, so that base RTTs hold for every
+/// path of an uneven fabric.
 pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> impl Iterator<Item = usize> {
     let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
-    // Every link leads one hop nearer.
+    // Terminates, as every link leads nearer.
     let next = move |link: &usize| match network.links[*link].to {
         Node::Host(_) => None,
         Node::Switch(switch) => routes.slowest(switch, leaf),

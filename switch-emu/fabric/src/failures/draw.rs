@@ -12,22 +12,23 @@ use crate::fabric::DropEvery;
 use crate::node::Node;
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
-/// Stream of the first process; the others follow.
+/// RNG stream of the first process; the others follow.
 const STREAM: u64 = 1 << 34;
-/// Most failures of one process, and most of them times links of the fabric: each looks at all links.
+/// Maximum failures of a process, and their product with the links, all of which each failure
+/// visits.
 const MAX_FAILURES: usize = 100_000;
 const MAX_LOOKS: usize = 1_000_000_000;
 const MILLION: f64 = 1e6;
 
 impl FailureFile {
-    /// The events of this file, with victims drawn from the seed.
+    /// Returns the events of this file, with failing devices drawn from the seed.
     ///
-    /// Failing devices are drawn one after another, uniformly among the devices that work. A device whose failure would leave a
-    /// leaf without any path to another leaf is not drawn; NICs are exempt from this rule. At any time as many devices fail as the
-    /// share asks for.
+    /// Devices are drawn one after another, uniformly among those that work. A device is not drawn
+    /// if a leaf would lose all paths to another leaf; NICs are exempt. At any time as many devices
+    /// fail as the share requires.
     ///
     /// # Errors
-    /// The process that fails too often, and the random failure that finds too few devices.
+    /// A process with too many failures, or a random failure with too few devices.
     pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, DrawError> {
         if self.processes.is_empty() && self.random.is_empty() && self.random_ppm == 0 {
             return Ok(Vec::new());
@@ -43,7 +44,6 @@ impl FailureFile {
         Ok(events)
     }
 
-    /// The failures of the lines of a file.
     fn listed(
         &self,
         context: &FailureContext<'_>,
@@ -85,7 +85,7 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    /// Devices that fail one after another, each for a while or for good.
+    /// Draws devices that fail one after another, temporarily or permanently.
     fn strike(&mut self, routes: &ShortestPaths, outages: &mut Outages) -> Result<Vec<LinkEvent>, FileError> {
         let process = self.process;
         let mut candidates = self.candidates();
@@ -98,7 +98,7 @@ impl Draw<'_> {
             let (back, out): (Vec<_>, Vec<_>) = active.into_iter().partition(|(until, _)| *until <= at_ps);
             active = out;
             candidates.extend(back.into_iter().map(|(_, candidate)| candidate));
-            // The failures of NICs take no way from others.
+            // Failures of NICs take no path from others.
             let concerns_ways = process.device != Device::Nic;
             let mut ways = concerns_ways.then(|| outages.ways(self.context.network, routes, at_ps, end_ps));
             let mut needed = Vec::new();
@@ -115,7 +115,8 @@ impl Draw<'_> {
             }
             candidates.append(&mut needed);
             self.check_count(events.len())?;
-            // The next failure begins at its time. If as many devices are out as may be, it waits until one is back.
+            // The next failure starts after a period, or when the number of failed devices drops
+            // below the limit.
             let free_ps = active.iter().map(|(until, _)| *until).min().unwrap_or(u64::MAX);
             let due_ps = at_ps.saturating_add(process.period_ps.max(1));
             at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
@@ -123,7 +124,6 @@ impl Draw<'_> {
         Ok(events)
     }
 
-    /// The same share of the frames on every device.
     fn corrupt_all(&self) -> Vec<LinkEvent> {
         let process = self.process;
         let name = match process.device {
@@ -137,7 +137,7 @@ impl Draw<'_> {
         vec![LinkEvent { name: name.into(), links, at_ps: process.start_ps, until_ps, action }]
     }
 
-    /// One frame at a time: a random device drops what comes within the time of a full frame.
+    /// Corrupts single frames: a random device drops everything for the duration of a full frame.
     fn corrupt_one_by_one(&mut self) -> Result<Vec<LinkEvent>, FileError> {
         let (process, network) = (self.process, self.context.network);
         let candidates = self.candidates();
@@ -165,7 +165,7 @@ impl Draw<'_> {
         Err(FileError { line: self.process.line, column: 1, message })
     }
 
-    /// How many devices may be out at a time: the least number that reaches the share. A share of 1 means one device.
+    /// Returns the least number of devices that reaches the share. A share of 1 means one device.
     fn limit(&self) -> usize {
         let network = self.context.network;
         let all = match self.process.device {
@@ -177,7 +177,6 @@ impl Draw<'_> {
         if share >= 1.0 { 1 } else { (share * all as f64 - 1e-9).ceil().max(1.0) as usize }
     }
 
-    /// What happens to a victim.
     fn actions(&mut self) -> Vec<LinkAction> {
         let process = self.process;
         let loss = |percent: u32| LinkAction::Loss { ppm: percent * 10_000 };
@@ -226,7 +225,6 @@ impl Draw<'_> {
     }
 }
 
-/// The links between switches; of the two upper tiers only where asked.
 fn cables(network: &Network, upper_only: bool) -> Vec<usize> {
     let tiers = network.tiers().tier;
     let top = tiers.iter().copied().max().unwrap_or(0);

@@ -1,24 +1,24 @@
-//! Devices that may fail, and the ways that are left by those that do.
+//! Devices that may fail, and the paths left by failures.
 
 use rand_core::RngCore;
 
 use super::ways::Ways;
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
-/// The fabric and the time for which failures are drawn.
+/// The fabric and the time range of failures.
 #[derive(Debug, Clone, Copy)]
 pub struct FailureContext<'a> {
     /// The fabric.
     pub network: &'a Network,
-    /// Root of the draw.
+    /// Seed of the draw.
     pub seed: u64,
-    /// Events that begin later are left out.
+    /// Later events are left out.
     pub until_ps: u64,
     /// Bytes of a full data frame.
     pub packet_bytes: u32,
 }
 
-/// A device that may fail, and the links that fail with it.
+/// A device that may fail, with its links.
 pub(super) struct Candidate {
     pub name: String,
     pub links: Vec<usize>,
@@ -30,7 +30,8 @@ impl Candidate {
     }
 }
 
-/// Takes a random one of the devices whose failure leaves a way, uniformly. Those that are needed go to `needed`.
+/// Draws a device uniformly among those whose failure leaves all leaves connected. Rejected devices
+/// are moved to `needed`.
 pub(super) fn draw_one(
     rng: &mut impl RngCore,
     candidates: &mut Vec<Candidate>,
@@ -48,11 +49,10 @@ pub(super) fn draw_one(
     None
 }
 
-/// Failures that remove paths.
 #[derive(Default)]
 pub(super) struct Outages {
     all: Vec<Outage>,
-    /// The failures that may last at the time last asked for, or later.
+    /// Indices of the failures that may last at the latest time of [`Outages::ways`].
     lasting: Vec<usize>,
 }
 
@@ -68,12 +68,12 @@ impl Outages {
         self.all.push(Outage { links: links.to_vec(), from_ps, until_ps });
     }
 
-    /// Begins anew: until the next call of this, the ways are asked for in the order of time.
+    /// Restarts the sequence of times of [`Outages::ways`], which must ascend.
     pub(super) fn begin(&mut self) {
         self.lasting = (0..self.all.len()).collect();
     }
 
-    /// The ways that are left from `at_ps` to `end_ps`.
+    /// Returns the paths left between `at_ps` and `end_ps`.
     pub(super) fn ways<'a>(
         &mut self,
         network: &'a Network,

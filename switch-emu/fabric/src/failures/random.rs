@@ -1,4 +1,5 @@
-//! Links and switches that fail together: a share of those of a tier or of a name, or each with a probability.
+//! Random failures of links and switches: a share of a tier or of a name pattern, or each with a
+//! probability.
 
 use rand_core::RngCore;
 use schemars::JsonSchema;
@@ -10,42 +11,44 @@ use crate::names::fits;
 use crate::node::Node;
 use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network, ShortestPaths};
 
-/// Devices of one kind that fail at one time.
+/// Devices of one kind that fail at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomFailure {
-    /// Which devices may fail.
+    /// The devices that may fail.
     pub what: Which,
-    /// How many of them do.
+    /// The number of devices that fail.
     pub how_many: HowMany,
-    /// When they fail.
+    /// Start of the failure.
     pub at_ps: u64,
-    /// When they are back; `None` is never.
+    /// End of the failure; `None` is never.
     pub until_ps: Option<u64>,
-    /// What happens to their links.
+    /// Effect on their links.
     pub action: LinkAction,
-    /// Whether devices may fail without which some host cannot reach another.
+    /// Whether hosts may be disconnected.
     pub disconnect: bool,
-    /// Root of the draw; `None` is the run's.
+    /// Seed of the draw; `None` is the run's.
     pub seed: Option<u64>,
 }
 
-/// Which devices may fail.
+/// A set of devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     /// The devices of a tier.
     Level(Level),
-    /// Those of a name, see [`LinkPattern`]: nodes, cables for both directions, or links for one.
+    /// Devices that match a [`LinkPattern`]: nodes, cables (both directions), or links (one
+    /// direction).
     Named(String),
 }
 
-/// Which links or switches: a link is both directions of a cable between two switches.
+/// Links or switches of a tier; a link is both directions of a cable between switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Level {
     /// All links between switches.
     Links,
-    /// Links between the switches that have hosts and those above: ToRs and aggregation switches, leaves and spines.
+    /// Links between switches with hosts and those above: ToRs and aggregation switches, leaves and
+    /// spines.
     TorAgg,
     /// Links between aggregation switches and cores.
     AggCore,
@@ -55,31 +58,29 @@ pub enum Level {
     Global,
     /// All switches without hosts.
     Switches,
-    /// Switches that have hosts. They cut these off, and need `disconnect`.
+    /// Switches with hosts, which are disconnected; requires `disconnect`.
     Tor,
-    /// Switches above these: aggregation switches, spines.
+    /// Switches one tier above: aggregation switches, spines.
     Agg,
-    /// Switches above these.
+    /// Switches two tiers above.
     Core,
 }
 
-/// How many devices fail.
+/// The number of devices that fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HowMany {
     /// The least number that reaches this share.
     Share(f64),
-    /// Each by itself with this probability.
+    /// Each independently with this probability.
     Probability(f64),
 }
 
-/// Stream of the first random failure; the others follow.
+/// RNG stream of the first random failure; the others follow.
 const STREAM: u64 = (1 << 34) + (1 << 20);
 
 impl RandomFailure {
-    /// The events of this failure, number `index` of its scenario.
-    ///
-    /// # Errors
-    /// Says that there are no such devices, or too few that may fail.
+    /// Draws the events of this failure, number `index` of its scenario. Fails if there are no such
+    /// devices, or too few that may fail.
     pub(super) fn events(
         &self,
         context: &FailureContext<'_>,
@@ -96,7 +97,7 @@ impl RandomFailure {
             return Ok(Vec::new());
         }
         let mut rng = stream(self.seed.unwrap_or(context.seed), STREAM + index);
-        // A slow link is still a way.
+        // Slow links still are paths.
         let removes = !matches!(self.action, LinkAction::Rate { .. });
         outages.begin();
         let working = removes.then(|| outages.ways(network, routes, self.at_ps, self.until_ps));
@@ -135,7 +136,7 @@ impl RandomFailure {
 }
 
 impl Which {
-    /// What people call its devices.
+    /// Returns the name of its devices, for messages.
     pub fn words(&self) -> String {
         match self {
             Self::Level(level) => level.words().into(),
@@ -172,7 +173,7 @@ impl Which {
 }
 
 impl Level {
-    /// What people call its devices.
+    /// Returns the name of its devices, for messages.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Links => "links",
@@ -199,7 +200,7 @@ impl Level {
         (Self::Core, "core"),
     ];
 
-    /// The names of those that `network` has.
+    /// Returns the names of those that `network` has.
     fn of(network: &Network) -> String {
         let has = Self::ALL.iter().filter(|(level, _)| !level.devices(network).is_empty());
         has.map(|(_, name)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
@@ -231,7 +232,7 @@ impl Level {
     }
 }
 
-/// Both directions of the cable whose first is this one.
+/// Both directions of a cable; `index` is that of the first.
 fn cable(index: usize, link: &Link) -> Candidate {
     Candidate { name: link.name.replacen("->", "-", 1), links: vec![index, index + 1] }
 }
@@ -243,8 +244,8 @@ fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
     Some([a.min(b), a.max(b)])
 }
 
-/// A switch, and the links that work no more without it: all that leave it, and those to it from other switches. A host's link may
-/// go on, since nothing leaves the switch.
+/// A switch with all links that leave it, and those to it from other switches. Hosts' links to it
+/// keep working, as nothing leaves the switch.
 fn switch_of(network: &Network, switch: usize) -> Candidate {
     let node = Node::Switch(switch);
     let with_it = |link: &Link| link.from == node || (link.to == node && matches!(link.from, Node::Switch(_)));

@@ -1,4 +1,4 @@
-//! Reading a failure file.
+//! Parser of failure files.
 
 use super::file::{Device, Failure, FailureFile, Process};
 use crate::FileError;
@@ -10,7 +10,7 @@ const FAILURES: [(&str, Failure); 4] = [
     ("fail", Failure::Fail),
     ("ber", Failure::BitErrors),
 ];
-/// What follows `Cable-Fail` and the like; the last three with some failures only.
+/// Suffixes of `Cable-Fail` and similar keys; the last three are valid for some failures only.
 const SUFFIXES: [&str; 9] = [
     "",
     "-start-after",
@@ -27,13 +27,13 @@ const ALLOWED: &str = "allowed: Cable-, Switch- or NIC- with Fail, Degradation, 
                        and -Drop-Period, of Switch-Degradation also -Percent; Random-Packet-Drop, \
                        Random-Packet-Drop-Rate, Only-US-CS-Cable, Stop-Failures-After";
 
-/// Longest time that a file may give, in ps: beyond it sums would overflow. A longer one means as long.
+/// Upper limit of times, in ps, so that sums do not overflow.
 const FOREVER_PS: f64 = 1e18;
 
-/// By how much a share in millionths may miss the share that its logarithm gives.
+/// Relative rounding error allowed for a share given as a logarithm.
 const MOST_OFF: f64 = 0.002;
 
-/// One process as far as it has been read.
+/// A process while it is parsed.
 struct Draft {
     process: Process,
     on: bool,
@@ -42,7 +42,6 @@ struct Draft {
     has_share: bool,
 }
 
-/// A value and where it stands.
 struct Value<'a> {
     key: &'a str,
     text: &'a str,
@@ -54,7 +53,7 @@ impl FailureFile {
     /// Parses `text`.
     ///
     /// # Errors
-    /// Names line and column of an unknown key, of a value that the key does not take, and of what does not go together.
+    /// Line and column of an unknown key, an invalid value, or an inconsistency.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut file = Self::default();
         let mut drafts: Vec<Draft> = Vec::new();
@@ -95,7 +94,7 @@ fn value(full: &str, line: usize) -> Result<Option<Value<'_>>, FileError> {
     Ok(Some(Value { key, text, line, column: column(text) }))
 }
 
-/// Takes `key: value` into the process that it belongs to.
+/// Applies `key: value` to its process.
 fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), FileError> {
     let unknown = || error(value.line, 1, format!("unknown key `{}`; {ALLOWED}", value.key));
     let (device, rest) = key.split_once('-').ok_or_else(unknown)?;

@@ -1,24 +1,25 @@
-//! Which ways between leaves are left while links fail and routing does not know.
+//! Paths between leaves that are left by failures unknown to routing.
 
 use std::rc::Rc;
 
 use crate::node::Node;
 use crate::{Network, ShortestPaths};
 
-/// Counts for every leaf the links over which each switch still reaches it.
+/// Counts the links over which each switch still reaches each leaf.
 #[derive(Clone)]
 pub(super) struct Ways<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
-    /// Links between switches that end at each switch.
+    /// Incoming links of each switch from other switches.
     into: Rc<Vec<Vec<u32>>>,
     dead: Vec<bool>,
-    /// `[leaf * switches + switch]`: how many of the switch's next links work and lead to a switch that still reaches the leaf.
+    /// `[leaf * switches + switch]`: number of next links that work and lead to a switch that still
+    /// reaches the leaf.
     alive: Vec<u32>,
 }
 
 impl<'a> Ways<'a> {
-    /// The ways while all links work.
+    /// Creates the paths while all links work.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths) -> Self {
         let switches = network.switches.len();
         let mut into = vec![Vec::new(); switches];
@@ -32,7 +33,7 @@ impl<'a> Ways<'a> {
         Self { network, routes, into: into.into(), dead: vec![false; network.links.len()], alive }
     }
 
-    /// Takes `links` away. If some leaf then had no way to another, changes nothing instead.
+    /// Removes `links`, unless a leaf would lose its last path to another; returns whether it did.
     pub fn remove(&mut self, links: &[usize]) -> bool {
         let mut less = self.clone();
         let possible = less.take(links);
@@ -42,12 +43,12 @@ impl<'a> Ways<'a> {
         possible
     }
 
-    /// Takes `links` away, whatever comes of it. False when some leaf lost its last way to another.
+    /// Removes `links`; returns whether all leaves are still connected.
     pub fn take(&mut self, links: &[usize]) -> bool {
         links.iter().fold(true, |kept, link| kept & self.remove_one(*link))
     }
 
-    /// Whether none of `links` works.
+    /// Whether all `links` have failed.
     pub fn are_dead(&self, links: &[usize]) -> bool {
         links.iter().all(|link| self.dead[*link])
     }
@@ -58,7 +59,7 @@ impl<'a> Ways<'a> {
         }
         let (Node::Switch(from), Node::Switch(to)) = (self.network.links[link].from, self.network.links[link].to)
         else {
-            // A host has no other way.
+            // A host has no other link.
             return false;
         };
         (0..self.routes.leaves().len()).fold(true, |kept, leaf| {
@@ -75,7 +76,8 @@ impl<'a> Ways<'a> {
         leaf * self.network.switches.len() + switch
     }
 
-    /// `switch` has one way less to `leaf`; false when a leaf has none left.
+    /// Removes one of the paths from `switch` to `leaf`; returns whether all leaves are still
+    /// connected.
     fn lose_way(&mut self, switch: usize, leaf: usize) -> bool {
         let slot = self.slot(switch, leaf);
         self.alive[slot] -= 1;
