@@ -25,8 +25,7 @@ pub struct Ancestors<'a> {
 type Choices = [u32; MAX_HOPS];
 
 impl<'a> Ancestors<'a> {
-    /// Creates the choices under the events that routing learns of, with the hash salts of a run
-    /// with `seed`.
+    /// Creates the choices under `events` in a run with `seed`, from which hash salts are drawn.
     pub fn new(network: &'a Network, events: &[LinkEvent], seed: u64) -> Self {
         Self { network, routes: RouteTable::new(network, events, seed, |link| link as u32) }
     }
@@ -36,9 +35,8 @@ impl<'a> Ancestors<'a> {
         self.routes.epoch_starts()
     }
 
-    /// Returns entropy values below `evs` for every path between two hosts by the routes in force
-    /// at `at_ps`. Paths without a matching value are left out: all, if some switch does not hash.
-    /// `addresses` are the hosts', see [`addresses`].
+    /// Returns entropy values below `evs` for each path between hosts with these [`addresses`] at
+    /// `at_ps`. Paths without values are left out: all paths, if some switch does not hash.
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     //= docs/specs/host-dr.md#HDR-11 order of the list
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<PathEvs> {

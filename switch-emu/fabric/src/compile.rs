@@ -71,16 +71,14 @@ pub fn compile(
     Ok(fabric)
 }
 
-/// Returns the links of a network in the order of ports: those that leave a switch, then the hosts'
-/// own by host number.
+/// Returns the links in the order of ports: those that leave a switch, then those of the hosts.
 pub fn ports(network: &Network) -> impl Iterator<Item = usize> + '_ {
     let leaves_switch = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
     let of_switches = (0..network.links.len()).filter(leaves_switch);
     of_switches.chain((0..network.hosts.len()).map(|host| network.uplink(host)))
 }
 
-/// Returns the hosts' own links as ports that lead to the hosts' switches, with the queue for their
-/// rate, for fabrics whose hosts do not emulate them.
+/// Returns the hosts' links as ports to their switches, for hosts that do not emulate them.
 pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<Port> {
     let port = |host: usize| {
         let link = &network.links[network.uplink(host)];
@@ -98,8 +96,7 @@ pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<P
     (0..network.hosts.len()).map(port).collect()
 }
 
-/// Replaces the routes and link changes of `fabric`, which [`compile`] made from `network`, by
-/// those of other events.
+/// Replaces the routes and link changes of a fabric compiled from `network`.
 ///
 /// # Errors
 /// As [`preload`].
@@ -194,8 +191,7 @@ fn v6(host: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16)
 }
 
-/// Returns the addresses of a switch with a number below 65,535: in the hosts' networks, above all
-/// hosts' addresses.
+/// Returns the addresses of a switch below number 65,535, above those of all hosts.
 pub fn switch_addresses(switch: usize) -> (Ipv4Addr, Ipv6Addr) {
     let id = switch as u16 + 1;
     let [high, low] = id.to_be_bytes();

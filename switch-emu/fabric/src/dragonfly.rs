@@ -24,8 +24,7 @@ pub struct Dragonfly {
     /// Hosts on each router, `h0` and on.
     #[schemars(range(min = 1, max = 128))]
     pub hosts_per_router: usize,
-    /// Cables of each router to other groups. Their number per group must be a multiple of the
-    /// number of other groups.
+    /// Cables of a router to other groups; per group a multiple of the number of other groups.
     #[schemars(range(min = 1, max = 128))]
     pub global_cables: usize,
     /// Rate of the cables within a group. By default `host_gbps`.

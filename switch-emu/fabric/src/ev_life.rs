@@ -71,8 +71,7 @@ impl EvLife {
 pub struct EvWatch(Arc<Mutex<EvLife>>);
 
 impl EvWatch {
-    /// Starts the first bin at `begin_ps`, which also counts earlier packets. Allocates all its
-    /// memory.
+    /// Starts the first bin, which also counts earlier packets. Allocates all memory in advance.
     #[must_use]
     pub fn new(begin_ps: u64) -> Self {
         Self(Arc::new(Mutex::new(EvLife::new(begin_ps))))

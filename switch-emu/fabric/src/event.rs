@@ -20,8 +20,7 @@ pub struct LinkEvent {
 /// The effect of an event on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkAction {
-    /// Administratively down: the link drops every frame. Routing learns of start and end after
-    /// `convergence_ps`.
+    /// The link drops every frame; routing learns of start and end after `convergence_ps`.
     Down {
         /// Convergence time of routing; [`u64::MAX`] is never.
         convergence_ps: u64,
@@ -38,16 +37,14 @@ pub enum LinkAction {
         /// 1 to 1,000,000.
         ppm: u32,
     },
-    /// The link drops every frame during the first `down_ps` of every `period_ps`, unnoticed by
-    /// routing.
+    /// The link drops every frame for `down_ps` of every `period_ps`, unnoticed by routing.
     Flap {
         /// Length of a cycle.
         period_ps: u64,
         /// Part of the cycle in which frames are dropped.
         down_ps: u64,
     },
-    /// The link drops the last `lose` of every `pass + lose` frames, unnoticed by routing.
-    /// Simulator only.
+    /// The link drops `lose` frames after every `pass`, unnoticed by routing. Simulator only.
     Periodic(DropEvery),
 }
 
@@ -64,8 +61,7 @@ impl LinkAction {
         }
     }
 
-    /// Returns the fraction of the remaining rate, of lost frames, or of the time that the link is
-    /// down.
+    /// Returns the fraction of remaining rate, of lost frames, or of down time.
     pub fn share(&self) -> Option<f64> {
         match self {
             Self::Rate { ppm } | Self::Loss { ppm } => Some(f64::from(*ppm) / 1e6),
@@ -77,8 +73,7 @@ impl LinkAction {
 }
 
 impl LinkEvent {
-    /// Whether it is in force at `now_ps` for an observer who notices start and end `delay_ps`
-    /// late.
+    /// Whether it is in force at `now_ps`, with start and end delayed by `delay_ps`.
     pub fn active(&self, now_ps: u64, delay_ps: u64) -> bool {
         let end = self.until_ps.map_or(u64::MAX, |until| until.saturating_add(delay_ps));
         self.at_ps.saturating_add(delay_ps) <= now_ps && now_ps < end

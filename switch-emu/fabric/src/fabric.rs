@@ -25,13 +25,11 @@ pub struct Fabric {
     pub groups: Groups,
     /// Egress ports of all switches, by port number.
     pub ports: Vec<Port>,
-    /// Routing tables in order of `valid_from_ps`; the first is valid from 0. At most
-    /// [`MAX_EPOCHS`].
+    /// At most [`MAX_EPOCHS`] routing tables, in order of `valid_from_ps`, from 0 on.
     pub routes: Vec<RouteEpoch>,
 }
 
-/// Largest IP packet on the links of a testbed: the limit of one page in native XDP on veth, less
-/// the shim.
+/// Largest IP packet on a testbed: the limit of native XDP on veth (one page), less the shim.
 pub const MAX_IP_BYTES: u32 = 3_498 - SHIM_BYTES as u32;
 
 /// A host; switches accept either address.
@@ -64,8 +62,7 @@ pub struct Port {
     pub latency_ps: u64,
     /// Queue limits and marking thresholds.
     pub queue: Thresholds,
-    /// Timed changes in order of `at_ps`; before the first the link is [`LinkState::UP`]. At most
-    /// [`MAX_CHANGES`].
+    /// At most [`MAX_CHANGES`] timed changes, in order of `at_ps`; [`LinkState::UP`] before.
     pub changes: Vec<LinkChange>,
 }
 

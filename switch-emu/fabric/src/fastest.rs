@@ -42,15 +42,13 @@ impl<'a> Fastest<'a> {
         Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, ways: vec![end] }
     }
 
-    /// Returns the least time of a frame of `bytes` from the queue of `from` to the end; 0 if there
-    /// is no path.
+    /// Returns the least time of a frame of `bytes` from the queue of `from`; 0 without a path.
     pub fn least_ps(&mut self, from: usize, bytes: u64) -> u64 {
         let network = self.network;
         self.least(from, |links| links.map(|link| network.transit_ps(link, bytes)).sum()).unwrap_or(0)
     }
 
-    /// Returns the minimum of `of` over the links of each path from `from`; `None` if there is no
-    /// path.
+    /// Returns the minimum of `of` over the paths from `from`; `None` without a path.
     pub fn least<T: Ord>(&mut self, from: usize, of: impl Fn(&mut dyn Iterator<Item = usize>) -> T) -> Option<T> {
         let (first, end) = self.search(from);
         (first..end).map(|way| of(&mut self.links(way))).min()
@@ -88,8 +86,7 @@ impl<'a> Fastest<'a> {
         found
     }
 
-    /// Adds a path to those from `first` on, unless it is dominated; removes those that it
-    /// dominates.
+    /// Adds a path to those from `first` on, and removes dominated ones.
     fn add(&mut self, first: usize, link: u32, rest: u32) {
         let behind = self.ways[rest as usize];
         let own = 8e12 / self.network.links[link as usize].rate_bps as f64;

@@ -70,8 +70,7 @@ impl FatTree {
         self.tree().size()
     }
 
-    /// Builds the network: hosts `h0..`, switches `tor0..` and `agg0..` (pod by pod), then
-    /// `core0..`.
+    /// Builds the network: hosts `h0..`, switches `tor0..`, `agg0..` (by pod), `core0..`.
     pub fn network(&self) -> Network {
         self.tree().network()
     }

@@ -11,9 +11,7 @@ pub struct FlowSpec {
     pub dst: usize,
     /// Payload bytes; 0 is sent as one empty packet.
     pub bytes: u64,
-    /// An earlier flow between the same hosts, whose connection this one uses; `None` opens a new
-    /// connection.
-    ///
+    /// An earlier flow between the same hosts, whose connection is used; `None` opens a new one.
     /// The first flow determines balancer, congestion control and path seed. Counters of a
     /// connection are divided: a flow has those from the end of the flow that ended before it to
     /// its own end.
@@ -147,8 +145,7 @@ pub fn check_flows(flows: &[FlowSpec], triggers: &[Trigger], hosts: usize) -> Re
     Ok(())
 }
 
-/// Returns by flow the first flow of its connection, given each flow's
-/// [connection](FlowSpec::connection).
+/// Returns the first flow of each connection by flow, given [`FlowSpec::connection`] of each.
 pub fn first_flows(connections: impl IntoIterator<Item = Option<usize>>) -> Vec<usize> {
     let mut first = Vec::new();
     for (flow, of) in connections.into_iter().enumerate() {
@@ -157,8 +154,8 @@ pub fn first_flows(connections: impl IntoIterator<Item = Option<usize>>) -> Vec<
     first
 }
 
-/// Divides the counters of a connection among its messages. `ended` has the end of each with the
-/// counters then, `total` the final counters, and `until` subtracts.
+/// Divides the counters of a connection, in the end `total`, among its messages. `ended` has the
+/// end of each with the counters then; `until` subtracts.
 //= docs/specs/triggers.md#TRG-7 what was added from the end of the flow that ended before it
 pub fn share_out<T: Copy + Default>(ended: &[Option<(u64, T)>], total: T, until: impl Fn(&T, &T) -> T) -> Vec<T> {
     let at = |(message, end): (usize, &Option<(u64, T)>)| end.map(|(at_ps, counted)| (at_ps, message, counted));
@@ -216,8 +213,7 @@ struct QueuedFlow {
 }
 
 impl Starts {
-    /// Takes the start conditions and [connections](FlowSpec::connection) of [checked](check_flows)
-    /// flows.
+    /// Takes starts and [`FlowSpec::connection`] of [checked](check_flows) flows.
     pub fn new(flows: impl IntoIterator<Item = (Start, Option<usize>)>, triggers: &[Trigger]) -> Self {
         let waiting =
             |trigger: &Trigger| Waiting { trigger: *trigger, signals: 0, latest_ps: 0, flows: VecDeque::new() };
@@ -281,8 +277,8 @@ impl Starts {
         }
     }
 
-    /// Returns the first flow that never starts even if every started flow ends; `None` if all
-    /// start. `ended` returns the triggers signalled at the end of a flow.
+    /// Returns a flow that never starts even if every other one ends, if there is any. `ended`
+    /// returns the triggers signalled at the end of a flow.
     pub fn never_started<T: IntoIterator<Item = usize>>(mut self, ended: impl Fn(usize) -> T) -> Option<usize> {
         let mut started = vec![false; self.flows.len()];
         let mut todo = Vec::new();
@@ -299,8 +295,7 @@ impl Starts {
         started.iter().position(|started| !started)
     }
 
-    /// Lets a flow start at `at_ps`, or after the previous ones of its connection; later ones that
-    /// are ready follow.
+    /// Lets a flow, and ready ones behind it, start at `at_ps` or after those before it.
     //= docs/specs/triggers.md#TRG-5 messages of a connection
     fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Due)) {
         self.flows[flow].ready_ps = Some(at_ps);

@@ -22,8 +22,7 @@ impl HostLink {
         self.free_ps
     }
 
-    /// Puts a frame on the link behind the one in progress; returns when it has arrived at the far
-    /// end.
+    /// Puts a frame on the link; returns when it has arrived at the far end.
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
         self.free_ps = self.free_ps.max(now_ps) + serialisation_ceil_ps(bytes, self.rate_bps);
         self.free_ps + self.latency_ps

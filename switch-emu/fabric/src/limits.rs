@@ -4,8 +4,7 @@
 pub const MAX_HOSTS: usize = 65_536;
 /// Maximum number of cables: 2.5 times those of a full fat tree of [`MAX_HOSTS`].
 pub const MAX_CABLES: usize = 1 << 19;
-/// Maximum entries of a route table: that tree, with 2,048 ToRs, 2,048 aggregation switches and
-/// 1,024 cores, has 279 million.
+/// Maximum entries of a route table: that tree (2,048 ToRs and aggs, 1,024 cores) has 279 million.
 pub const MAX_ROUTES: usize = 300_000_000;
 /// Maximum flows of a run: a training step of 1,024 hosts has 260,096.
 pub const MAX_FLOWS: usize = 300_000;
@@ -15,8 +14,7 @@ pub const MAX_WORKLOADS: usize = 64;
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 40;
 /// Maximum packets of a run: hours for a simulator of a million packets per second.
 pub const MAX_PACKETS: u64 = 10_000_000_000;
-/// Maximum time in a scenario, and of its flows at full rate: an hour, in ps. Runs end at fifty
-/// times that, which is far from overflow.
+/// Maximum time in a scenario, and of its flows at full rate: an hour. Fifty times fits into u64.
 pub const MAX_TIME_PS: u64 = 3_600_000_000_000_000;
 /// Maximum size of a topology, matrix or failure file.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -35,8 +33,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Returns the entries of the route table: one per switch and leaf, plus links, as at most half
-    /// of them lead towards a leaf.
+    /// Returns the entries of the route table. At most half of the links lead towards a leaf.
     pub fn routes(&self) -> usize {
         let between = self.cables.saturating_sub(self.hosts);
         self.leaves.saturating_mul(self.switches.saturating_add(between))

@@ -120,8 +120,7 @@ impl Network {
         node
     }
 
-    /// Adds a cable: two links of `rate_bps` and `latency_ps` each. Parallel cables are numbered
-    /// from `#2`.
+    /// Adds a cable, which is two links. Parallel cables are numbered from `#2`.
     pub fn add_cable(&mut self, a: Node, b: Node, rate_bps: u64, latency_ps: u64) {
         let parallel = self.parallel.entry((a, b)).or_default();
         *parallel += 1;
@@ -167,8 +166,7 @@ impl Network {
         }
     }
 
-    /// Returns the latency in ps from a link's queue to its far end, without serialisation: of its
-    /// switch and its cable.
+    /// Returns the latency in ps of a link's switch and cable, without serialisation.
     pub fn latency_ps(&self, link: usize) -> u64 {
         let Link { from, latency_ps, .. } = self.links[link];
         match from {
@@ -177,8 +175,7 @@ impl Network {
         }
     }
 
-    /// Returns the time in ps of a frame of `bytes` over a link: [`Self::latency_ps`] and
-    /// serialisation.
+    /// Returns [`Self::latency_ps`] plus the serialisation time of a frame of `bytes`.
     pub fn transit_ps(&self, link: usize, bytes: u64) -> u64 {
         self.latency_ps(link) + serialisation_floor_ps(bytes, self.links[link].rate_bps)
     }

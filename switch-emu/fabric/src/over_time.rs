@@ -81,8 +81,7 @@ impl PortSamples {
         Self { port, bin_ps, before, bins }
     }
 
-    /// Returns the end of each bin in ps, from time 0, with the bytes that have left the port by
-    /// then.
+    /// Returns the end of each bin in ps, from time 0, with the bytes sent by then.
     //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
     pub fn sent(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         so_far(self.bin_ps, self.before.sent_bytes, self.bins.iter().map(|bin| bin.sent_bytes))
@@ -122,8 +121,7 @@ impl<W: Word + Default> Arrivals<W> {
     }
 }
 
-/// Returns the end of each bin in ps, from time 0, with the bytes delivered by then, in a run that
-/// ends at `end_ps`; empty without sampling.
+/// Returns the end of each bin in ps, from time 0, with the bytes delivered by then.
 pub fn delivered(scale: &Scale, counted: impl Iterator<Item = u64>, end_ps: u64) -> Vec<(u64, u64)> {
     if !scale.is_on() {
         return Vec::new();

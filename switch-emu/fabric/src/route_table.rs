@@ -12,15 +12,13 @@ use super::switching::{Places, Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
 use crate::node::Node;
 
-/// Groups by epoch, switch and leaf. Hosts of a leaf share their routes, which keeps the table
-/// small.
+/// Groups by epoch, switch and leaf, as hosts of a leaf share their routes.
 #[derive(Debug)]
 pub struct RouteTable {
     switches: Vec<SwitchConfig>,
     /// Start of each epoch, ascending from 0.
     epochs: Vec<u64>,
-    /// The current epoch, and the start of the next one. Only changed while no thread looks up
-    /// routes.
+    /// The current epoch and the start of the next one. Changed only while no thread reads them.
     epoch: AtomicUsize,
     next_epoch_ps: AtomicU64,
     leaves: usize,
@@ -104,14 +102,12 @@ impl RouteTable {
         &self.epochs
     }
 
-    /// Returns the initial memory of the switches, indexed by [`Group::pointer`] and
-    /// [`SwitchConfig::memory`].
+    /// Initial memory, indexed by [`Group::pointer`] and [`SwitchConfig::memory`].
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Returns the initial state of each switch, see [`Forwarding::state`]; empty if no scheme has
-    /// any.
+    /// Initial state by switch, see [`Forwarding::state`]; empty if no scheme has any.
     pub fn states(&self) -> &[Option<State>] {
         &self.states
     }

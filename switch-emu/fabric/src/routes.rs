@@ -14,8 +14,7 @@ pub struct ShortestPaths {
     leaves: Vec<usize>,
     /// By switch.
     leaf_number: Vec<Option<u32>>,
-    /// `[switch * leaves + leaf]` is the number of its list. A switch's leaves with the same next
-    /// links share one.
+    /// `[switch * leaves + leaf]`: number of a list, shared by leaves with the same next links.
     list_of: Vec<u32>,
     /// The first one is empty.
     lists: Vec<List>,
@@ -70,20 +69,19 @@ impl ShortestPaths {
         self.leaf_number[switch].map(|number| number as usize)
     }
 
-    /// Returns the next links of `switch` toward the leaf with number `leaf`, as indices into
-    /// [`Network::links`]; empty at that leaf and without a path.
+    /// Returns the indices of the next links toward the leaf with number `leaf`; empty at that
+    /// leaf.
     pub fn next(&self, switch: usize, leaf: usize) -> &[u32] {
         self.members(&self.list(switch, leaf))
     }
 
-    /// Returns the slowest of the next links of `switch` toward the leaf with number `leaf`; of
-    /// equals, one with the longest latency.
+    /// Returns the slowest of [`Self::next`]; of equals, one with the longest latency.
     pub fn slowest(&self, switch: usize, leaf: usize) -> Option<usize> {
         self.list(switch, leaf).slowest.map(|link| link as usize)
     }
 
-    /// Returns by switch the sum of `of_link` over the links between switches of [`hops`] from
-    /// there to the switch `to`; 0 without a path.
+    /// Returns by switch the sum of `of_link` over the [`hops`] to the switch `to`; 0 without a
+    /// path.
     pub fn sums(&self, network: &Network, to: usize, of_link: impl Fn(usize) -> u64) -> Vec<u64> {
         let leaf = self.leaf_number(to).unwrap_or_default();
         let mut known: Vec<Option<u64>> = vec![None; network.switches.len()];
@@ -113,8 +111,7 @@ impl ShortestPaths {
         &self.members[list.first as usize..][..list.count as usize]
     }
 
-    /// Returns the number, below [`Self::lists`], of the list of next links of `switch` toward a
-    /// leaf.
+    /// Returns the number, below [`Self::lists`], of the list of next links.
     pub(crate) fn list_number(&self, switch: usize, leaf: usize) -> usize {
         self.list_of[switch * self.leaves.len() + leaf] as usize
     }
@@ -159,8 +156,7 @@ type Set = Vec<u64>;
 /// By cost, ascending, the leaves whose cheapest paths from a switch have it.
 type Costs = Vec<(u32, Set)>;
 
-/// Costs from each switch; `into` has its incoming links. Searches from all leaves at once, as
-/// there are few different costs.
+/// Searches from all leaves at once, as there are few different costs. `into`: incoming links.
 fn costs(leaves: &[usize], into: &[Vec<Hop>]) -> Vec<Costs> {
     let words = leaves.len().div_ceil(64);
     let nothing = vec![Set::new(); into.len()];
@@ -218,8 +214,7 @@ struct Together {
 }
 
 impl Alike {
-    /// Groups `leaves`, whose cheapest paths from a switch with these `links` all have the same
-    /// cost.
+    /// Groups `leaves`, all at the same cost from a switch with these `links`.
     fn new(leaves: &Set, cost: u32, links: &[Hop], costs: &[Costs]) -> Self {
         let count = leaves.iter().map(|word| word.count_ones()).sum();
         let mut alike =
@@ -255,8 +250,7 @@ impl Alike {
     }
 }
 
-/// Returns the links on shortest paths over the `usable` links: `[switch][host]` to indices into
-/// [`Network::links`], empty if there is no path.
+/// Returns by switch and host the indices of next links over `usable` ones; empty without a path.
 pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<usize>>> {
     let routes = ShortestPaths::new(network, &usable);
     let group = |switch: usize, host: usize| -> Vec<usize> {
@@ -272,11 +266,8 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
     (0..network.switches.len()).map(|switch| (0..hosts).map(|host| group(switch, host)).collect()).collect()
 }
 
-/// Returns the links of a shortest path between two hosts, including their own; none if `from ==
-/// to`.
-///
-/// At each switch, the slowest, then the longest link is taken, so that base RTTs hold for every
-/// path of an uneven fabric.
+/// Returns the links of a shortest path between two hosts; none if they are equal. Of equal-cost
+/// links takes the slowest, then the longest, so that base RTTs hold for every path.
 pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> impl Iterator<Item = usize> {
     let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
     // Terminates, as every link leads nearer.

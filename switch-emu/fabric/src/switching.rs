@@ -22,14 +22,12 @@ use crate::salt::{mix, salt};
 /// The schemes of a network's switches, and their parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Switching {
-    /// By tier, from the hosts' switches up; the last one also applies to the tiers above. Empty =
-    /// ECMP.
+    /// By tier from the hosts up; the last one also applies to higher tiers. Empty = ECMP.
     pub schemes: Vec<Scheme>,
     /// Gap that ends a flowlet.
     pub flowlet_gap_ps: u64,
-    /// Longest time of a frame in flight, after which no frame arrives over a port that routing has
-    /// removed. Only for schemes that [drain](Scheme::drains), otherwise 0, so that fabrics do not
-    /// depend on failures.
+    /// Longest time of a frame in flight over a port that routing has removed, for schemes that
+    /// [drain](Scheme::drains); otherwise 0, so that fabrics do not depend on failures.
     pub longest_ps: u64,
     /// A draining flow resumes when at most this number of its packets are in flight.
     pub resume_packets: u32,
@@ -56,8 +54,7 @@ impl Switching {
         self.schemes.iter().all(|scheme| scheme.hashes())
     }
 
-    /// Whether some switches inform others about frames, which requires one chassis for all
-    /// switches.
+    /// Whether switches inform others about frames, which requires a single chassis.
     pub fn remembers(&self) -> bool {
         self.schemes.iter().any(|scheme| scheme.remembers())
     }
@@ -114,8 +111,7 @@ impl fmt::Display for Switching {
     }
 }
 
-/// Additional rotation per tier, in bits: with CRC-16, ports of three tiers of up to 32 ports use
-/// different bits.
+/// Rotation per tier, so that three tiers of up to 32 ports use different bits of CRC-16.
 const OFFSET_BITS: u32 = 5;
 
 /// A reason why a scheme cannot run in a fabric.
@@ -335,8 +331,7 @@ impl Plan {
         })
     }
 
-    /// Returns the weight of each port toward `leaf`: the sum of the bottleneck rates of all paths
-    /// over it.
+    /// Returns the sum of the bottleneck rates of all paths to `leaf` over each port.
     //= docs/specs/switching.md#SWC-4 weights
     fn weights(&mut self, ports: &[u32], leaf: usize, ways: &Ways<'_>) -> Vec<u64> {
         let weight = |port: &u32| {
@@ -418,8 +413,8 @@ fn weighted(ports: &[u32], weights: &[u64]) -> Vec<u32> {
     ports.iter().zip(weights).flat_map(|(port, weight)| std::iter::repeat_n(*port, *weight as usize)).collect()
 }
 
-/// Returns the ports of `places` in random order, as an interleaved weighted round robin: round `r`
-/// has all ports with more than `r` places.
+/// Returns an interleaved weighted round robin of ports in random order: round `r` has all ports
+/// with more than `r` places.
 //= docs/specs/switching.md#SWC-4 weights
 fn interleaved(places: &[u32], rng: &mut impl RngCore) -> Vec<u32> {
     let mut ports: Vec<(u32, usize)> = Vec::new();

@@ -10,8 +10,7 @@ use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::MOST_IN_KERNEL;
 use std::net::Ipv6Addr;
 
-/// Default size of a full frame, by which queue slots are sized: 3,000 bytes of payload and
-/// headers.
+/// Default size of a full frame: 3,000 bytes of payload and headers. Determines queue slots.
 pub const DEFAULT_FRAME_BYTES: u32 = 3_106;
 
 /// The fabric exceeds the tables of a chassis.

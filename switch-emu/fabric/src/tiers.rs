@@ -9,8 +9,7 @@ use crate::node::Node;
 pub struct Tiers {
     /// 0 for switches with hosts, else the number of links down to the nearest of them.
     pub tier: Vec<usize>,
-    /// Number of the pod: switches connected below the top tier. With a single tier, each switch is
-    /// a pod.
+    /// Switches connected below the top tier; with a single tier, each switch is a pod.
     pub pod: Vec<usize>,
 }
 

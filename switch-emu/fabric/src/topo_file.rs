@@ -179,8 +179,7 @@ impl TopoFile {
         if self.tiers.len() == 2 { &["leaf", "spine"] } else { &["tor", "agg", "core"] }
     }
 
-    /// Builds the network: hosts `h0..`, switches by [`TopoFile::tier_names`] with numbers, pod by
-    /// pod.
+    /// Builds the network: hosts `h0..`, switches by [`TopoFile::tier_names`] and number.
     pub fn network(&self) -> Network {
         let mut network = Network::default();
         let tier = &self.tiers;

@@ -14,8 +14,7 @@ use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
 /// RNG stream of the first process; the others follow.
 const STREAM: u64 = 1 << 34;
-/// Maximum failures of a process, and their product with the links, all of which each failure
-/// visits.
+/// Maximum failures of a process, and their product with the number of links.
 const MAX_FAILURES: usize = 100_000;
 const MAX_LOOKS: usize = 1_000_000_000;
 const MILLION: f64 = 1e6;
@@ -115,8 +114,7 @@ impl Draw<'_> {
             }
             candidates.append(&mut needed);
             self.check_count(events.len())?;
-            // The next failure starts after a period, or when the number of failed devices drops
-            // below the limit.
+            // Starts after a period, or when fewer devices than the limit are out.
             let free_ps = active.iter().map(|(until, _)| *until).min().unwrap_or(u64::MAX);
             let due_ps = at_ps.saturating_add(process.period_ps.max(1));
             at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };

@@ -65,8 +65,7 @@ pub(super) struct Process {
     pub(super) period_ps: u64,
     /// `None` is forever.
     pub(super) duration_ps: Option<u64>,
-    /// Maximum share of devices failed at the same time, where 1 means one device; for bit errors,
-    /// the share of corrupted frames.
+    /// Maximum share of failed devices (1 = one device), or share of frames with bit errors.
     pub(super) share: f64,
     /// Of periodic loss: consecutive frames lost.
     pub(super) lose: u32,
@@ -96,15 +95,13 @@ impl Process {
 }
 
 impl FailureFile {
-    /// Returns the permanent, silent failure of one direction of a random `share` (below 1) of the
-    /// cables from time 0 on.
+    /// Returns the silent failure of a `share` below 1 of the cables in one direction, from time 0.
     pub fn dead_cables(share: f64) -> Self {
         let process = Process { share, ..Process::new(Device::Cable, Failure::Fail) };
         Self { processes: vec![process], ..Self::default() }
     }
 
-    /// Returns the lowest rate, in millionths, to which a random failure reduces links from time 0
-    /// on; `None` if none does.
+    /// Returns the lowest rate of links, in millionths, by a random failure from time 0, if any.
     pub fn slowest_ppm(&self) -> Option<u32> {
         let rate = |failure: &RandomFailure| match failure.action {
             LinkAction::Rate { ppm } if failure.at_ps == 0 => Some(ppm),

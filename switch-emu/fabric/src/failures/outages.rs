@@ -30,8 +30,7 @@ impl Candidate {
     }
 }
 
-/// Draws a device uniformly among those whose failure leaves all leaves connected. Rejected devices
-/// are moved to `needed`.
+/// Draws a device whose failure leaves all leaves connected; moves others to `needed`.
 pub(super) fn draw_one(
     rng: &mut impl RngCore,
     candidates: &mut Vec<Candidate>,

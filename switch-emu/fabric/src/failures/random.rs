@@ -1,5 +1,4 @@
-//! Random failures of links and switches: a share of a tier or of a name pattern, or each with a
-//! probability.
+//! Random failures: a share of the links or switches of a tier or pattern, or with a probability.
 
 use rand_core::RngCore;
 use schemars::JsonSchema;
@@ -35,8 +34,7 @@ pub struct RandomFailure {
 pub enum Which {
     /// The devices of a tier.
     Level(Level),
-    /// Devices that match a [`LinkPattern`]: nodes, cables (both directions), or links (one
-    /// direction).
+    /// Nodes, cables (both directions) or links (one direction) that match a [`LinkPattern`].
     Named(String),
 }
 
@@ -47,8 +45,7 @@ pub enum Which {
 pub enum Level {
     /// All links between switches.
     Links,
-    /// Links between switches with hosts and those above: ToRs and aggregation switches, leaves and
-    /// spines.
+    /// Links between switches with hosts and the tier above (aggregation switches, spines).
     TorAgg,
     /// Links between aggregation switches and cores.
     AggCore,
@@ -79,8 +76,7 @@ pub enum HowMany {
 const STREAM: u64 = (1 << 34) + (1 << 20);
 
 impl RandomFailure {
-    /// Draws the events of this failure, number `index` of its scenario. Fails if there are no such
-    /// devices, or too few that may fail.
+    /// Draws the events of failure number `index`. Fails if too few devices may fail.
     pub(super) fn events(
         &self,
         context: &FailureContext<'_>,
@@ -244,8 +240,8 @@ fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
     Some([a.min(b), a.max(b)])
 }
 
-/// A switch with all links that leave it, and those to it from other switches. Hosts' links to it
-/// keep working, as nothing leaves the switch.
+/// A switch with its outgoing links and those from other switches. Hosts' links to it keep working,
+/// as nothing leaves it.
 fn switch_of(network: &Network, switch: usize) -> Candidate {
     let node = Node::Switch(switch);
     let with_it = |link: &Link| link.from == node || (link.to == node && matches!(link.from, Node::Switch(_)));

@@ -13,8 +13,7 @@ pub(super) struct Ways<'a> {
     /// Incoming links of each switch from other switches.
     into: Rc<Vec<Vec<u32>>>,
     dead: Vec<bool>,
-    /// `[leaf * switches + switch]`: number of next links that work and lead to a switch that still
-    /// reaches the leaf.
+    /// `[leaf * switches + switch]`: number of next links over which the switch reaches the leaf.
     alive: Vec<u32>,
 }
 
@@ -76,8 +75,7 @@ impl<'a> Ways<'a> {
         leaf * self.network.switches.len() + switch
     }
 
-    /// Removes one of the paths from `switch` to `leaf`; returns whether all leaves are still
-    /// connected.
+    /// Removes a path from `switch` to `leaf`; returns whether all leaves are still connected.
     fn lose_way(&mut self, switch: usize, leaf: usize) -> bool {
         let slot = self.slot(switch, leaf);
         self.alive[slot] -= 1;

@@ -1,5 +1,4 @@
-//! Locations of hosts and ports, and the words that describe them to [stateful](Scheme::remembers)
-//! schemes.
+//! Locations of hosts and ports, and the words that describe them to stateful schemes.
 
 use std::collections::HashMap;
 
@@ -110,8 +109,7 @@ impl Places {
         self.leaves.iter().map(|leaf| 2 * known[*leaf].unwrap_or(0)).collect()
     }
 
-    /// By switch the ports that lead up, in order: its ways from 1 on, limited to the range of
-    /// [`u8`].
+    /// By switch the ports that lead up, in order: its ways from 1 on, at most 255.
     //= docs/specs/reunion.md#REU-2 source routing
     pub(super) fn ways(&self, tiers: &Tiers) -> Vec<Vec<u32>> {
         let mut ways = vec![Vec::new(); tiers.tier.len()];
