@@ -60,7 +60,7 @@ impl<'a> Common<'a> {
         let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
         Self {
             spec,
-            words: routes.words().iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
+            words: routes.words.iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
             remembers: switches.any(|config| config.remembers != 0),
             has_more: spec.pfc.is_some() || network.switching.has_notices(),
             first_host: first_hosts(network),
@@ -101,7 +101,7 @@ fn number_ports(spec: &SimSpec<'_>, partition: &Partition) -> (Vec<u32>, Vec<u32
     let network = spec.network;
     let mut of_part = vec![Vec::new(); partition.len()];
     for (index, link) in network.links.iter().enumerate() {
-        if let Node::Switch(switch) = link.from {
+        if let Some(switch) = link.from.switch() {
             of_part[partition.of_switch[switch] as usize].push(index);
         }
     }

@@ -12,7 +12,6 @@ mod handover;
 mod hosts;
 mod mail;
 mod net;
-mod notices;
 mod part;
 mod partition;
 mod pfc;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use spray_fabric::{Network, Node};
+use spray_fabric::Network;
 
 use super::spec::SimSpec;
 
@@ -44,7 +44,7 @@ impl Partition {
         let place_of_host = (0..spec.network.hosts.len()).map(place).collect();
         let mut ways = vec![BTreeSet::new(); hosts.len()];
         for link in &spec.network.links {
-            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
+            if let Some((from, to)) = link.switches()
                 && of_switch[from] != of_switch[to]
             {
                 ways[of_switch[from] as usize].insert(of_switch[to]);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use spray_core::link::serialisation_ceil_ps;
-use spray_fabric::{Link, Network, Node, Thresholds};
+use spray_fabric::{Link, Network, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::bins::{Crossing, LOST};
 use spray_pipeline::frame::Frame;
@@ -353,7 +353,7 @@ fn back_ps(link: &Link) -> u64 {
 impl Room {
     fn new(spec: &SimSpec<'_>, config: &Config, number: usize) -> Option<Self> {
         let link = &spec.network.links[number];
-        let Node::Switch(switch) = link.to else { return None };
+        let switch = link.to.switch()?;
         Some(Self {
             switch: switch as u32,
             thresholds: (spec.queue)(link.rate_bps),

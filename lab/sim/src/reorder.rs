@@ -18,7 +18,8 @@ pub(super) struct Reorder {
     /// (event, port) of frames that may leave.
     released: VecDeque<(u32, u32)>,
     timers: Vec<Timer>,
-    frames: u64,
+    /// Number of held frames, which have no scheduled events.
+    pub frames: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,11 +49,6 @@ impl Reorder {
     #[inline]
     pub(super) fn timer(&mut self) -> Option<Timer> {
         self.timers.pop()
-    }
-
-    /// Number of held frames, which have no scheduled events.
-    pub(super) fn frames(&self) -> u64 {
-        self.frames
     }
 
     /// Whether a frame is held before port `number`; an error if `pfc` has no memory for it.

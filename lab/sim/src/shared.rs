@@ -1,6 +1,6 @@
 //! Shared buffers of switches.
 
-use spray_fabric::{Network, Node, Thresholds};
+use spray_fabric::{Network, Thresholds};
 
 use super::port::Port;
 
@@ -23,7 +23,7 @@ impl Shared {
         let (thresholds, switch) = (vec![Thresholds::NONE; links.len()], vec![0; links.len()]);
         let mut shared = Self { thresholds, switch, ports: vec![Vec::new(); switches.len()] };
         for (index, link) in links.iter().enumerate() {
-            let Node::Switch(switch) = link.from else { continue };
+            let Some(switch) = link.from.switch() else { continue };
             let port = port_of_link[index];
             shared.ports[switch].push(port);
             shared.switch[port as usize] = switch as u32;

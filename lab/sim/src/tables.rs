@@ -9,7 +9,7 @@ use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, State, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, Notice, State, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
@@ -82,7 +82,7 @@ impl<'a> Switches<'a> {
             bins: (0..own).map(|_| PortBins::empty(common.bins)).collect(),
             ports: links.iter().map(port).collect(),
             first: common.first_port[number],
-            states: common.routes.states().iter().enumerate().map(state).collect(),
+            states: common.routes.states.iter().enumerate().map(state).collect(),
             trail: Trail::default(),
             trails: Vec::new(),
             reorder: Reorder::default(),
@@ -246,7 +246,7 @@ impl<'a> Switches<'a> {
 
     /// Number of frames held at ports or in reordering queues, without scheduled events.
     pub(super) fn frames_held(&self) -> u64 {
-        self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames()
+        self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames
     }
 
     /// Marks a frame at the far end of a cable, if that was deferred; returns whether it did.
@@ -377,12 +377,38 @@ impl<'a> Switches<'a> {
         let random = port::share(random, now_ps, uplink.number, self.common.spec.seed);
         entry.config.carry(now_ps, len, data, random, &entry.counters)
     }
+
+    /// Returns the next notice of switch `at`, and a host of the switch that it is for.
+    #[inline]
+    pub(super) fn poll_notice(&self, at: u32) -> Option<(u32, Notice)> {
+        if self.common.first_host.is_empty() {
+            return None;
+        }
+        let notice = scheme::poll(self, at)?;
+        Some((*self.common.first_host.get(notice.to as usize)?, notice))
+    }
+
+    pub(super) fn begin_notice(&mut self, index: u32, entry: u32, notice: &Notice) {
+        self.trail.begin_notice(entry, notice.note, notice.flow, notice.more);
+        self.keep_trail(index);
+    }
+
+    /// Whether a notice has reached its destination switch; if so, the switch processes it.
+    pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
+        let is_there = self.common.first_host.get(slot.place as usize) == Some(&slot.to);
+        if is_there {
+            self.trail.resume(self.trails[index as usize]);
+            let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
+            let _port = scheme::recall(self, &mut frame, slot.to);
+        }
+        is_there
+    }
 }
 
 fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
     if let Some(bins) = bins.get_mut(place) {
         bins.reach(crossing.came_ps.max(crossing.left_ps));
-        bins.note(crossing);
+        bins.crossed(crossing);
     }
 }
 

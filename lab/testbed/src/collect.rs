@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::EvLife;
-use spray_fabric::{FlowOutcome, Node, Port, PortCounters, PortOutcome, PortSamples};
+use spray_fabric::{FlowOutcome, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
 use spray_nic::device::{Device, DeviceStats};
 
 use super::drive::Outcome;
 use super::emulation::Lateness;
 use super::host_port::OwnLink;
-use super::hosts::{Running, Setup};
+use super::hosts::Setup;
 use super::rig::Rig;
 use super::{Happened, Losses, Report, Subject, TestbedOutcome};
 use spray_switch::RunError;
@@ -29,6 +29,7 @@ impl Collect<'_> {
         let of_hosts = self.outcome.hosts.iter().filter_map(|running| running.endpoint.device().lateness());
         of_hosts.for_each(|of_host| lateness.merge(of_host));
         let epochs = self.setup.fabric.routes.iter().skip(1);
+        let stats = self.outcome.hosts.iter().map(|running| running.endpoint.stats());
         Ok(TestbedOutcome {
             counted: rig.program(0).counted(),
             payload_verified,
@@ -41,7 +42,9 @@ impl Collect<'_> {
             flows,
             reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.lead_in_ps)).collect(),
             end_ps: self.outcome.end_ps.saturating_sub(self.lead_in_ps),
-            invalid_frames: self.outcome.hosts.iter().map(invalid_frames).sum(),
+            invalid_frames: stats
+                .map(|of| of.malformed + of.checksum + of.wrong_cookie + of.unknown_connection + of.invalid)
+                .sum(),
             losses,
             late_frames: lateness.late_frames(),
             lateness_p99_ps: lateness.quantile_ps(0.99),
@@ -81,7 +84,7 @@ impl Collect<'_> {
         let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
         let network = spec.fabric.network;
         let of_links = network.layers();
-        let layers = of_links.iter().zip(&network.links).filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        let layers = of_links.iter().zip(&network.links).filter(|(_, link)| link.from.switch().is_some());
         let layers = layers.map(|(layer, _)| layer.clone());
         // 0 means that there was none.
         let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.lead_in_ps).max(1) } else { 0 };
@@ -94,7 +97,7 @@ impl Collect<'_> {
             Ok(PortOutcome {
                 name: port.name.clone(),
                 layer,
-                uplink: matches!(port.to, Node::Switch(_)),
+                uplink: port.to.switch().is_some(),
                 rate_bps: port.rate_bps,
                 queue_mean_bytes: counters.queue_mean_bytes(span_ps),
                 counters,
@@ -172,9 +175,4 @@ impl Collect<'_> {
         }
         log
     }
-}
-
-fn invalid_frames(running: &Running) -> u64 {
-    let stats = running.endpoint.stats();
-    stats.malformed + stats.checksum + stats.wrong_cookie + stats.unknown_connection + stats.invalid
 }

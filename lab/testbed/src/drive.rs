@@ -82,36 +82,24 @@ pub(super) fn drive(
         let ended = || handles.iter().any(std::thread::ScopedJoinHandle::is_finished);
         let watched = watch_until_over(goal, &boards, ended, watch);
         drop(stopping);
-        let mut hosts = Vec::new();
+        let mut hosts: Vec<Running> = Vec::new();
         for handle in handles {
             hosts.extend(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
+        hosts.sort_by_key(|running| running.host);
         Ok::<_, RunError>((hosts, watched))
     })?;
-    let mut hosts: Vec<Running> = hosts;
-    hosts.sort_by_key(|running| running.host);
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
-    watched.map(|end| {
-        let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
-        let dilation = real_ps / end.report.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
-        Outcome { hosts, end_ps: end.report.now_ps, wall, dilation }
-    })
+    watched.map(|(end_ps, dilation)| Outcome { hosts, end_ps, wall, dilation })
 }
 
-struct End {
-    report: Report,
-    /// Real time at the end.
-    at_ns: u64,
-    /// Real time at which the end of the lead-in was noticed.
-    lead_in_ns: u64,
-}
-
+/// Returns the virtual time at the end, and real over virtual time since the lead-in.
 fn watch_until_over(
     goal: &Goal<'_>,
     boards: &[Board],
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
-) -> Result<End, RunError> {
+) -> Result<(u64, f64), RunError> {
     let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
@@ -128,7 +116,9 @@ fn watch_until_over(
         let enough = watch(&report)?.is_break();
         // A thread ends early only by a panic, which joining it propagates.
         if over || enough || report.now_ps >= goal.until_ps || ended() {
-            return Ok(End { report, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
+            let real_ps = (at_ns - lead_in_ns.unwrap_or(at_ns)) as f64 * 1000.0;
+            let virtual_ps = report.now_ps.saturating_sub(goal.lead_in_ps).max(1);
+            return Ok((report.now_ps, real_ps / virtual_ps as f64));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::{ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, Scale, Thresholds};
 use spray_pipeline::Cause;
+use spray_pipeline::bins::Cells;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
 use spray_pipeline::last_port::{self, Delivery};
 use spray_pipeline::port;
@@ -41,7 +42,7 @@ impl HostPort {
     }
 
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
-        self.port.deliver(frame, |crossing| self.bins.note(crossing))
+        self.port.deliver(frame, |crossing| self.bins.crossed(crossing))
     }
 }
 

@@ -60,13 +60,8 @@ impl Rig {
     /// Loads `fabric`, of the same shape, into all switches; clears queues and counters.
     pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            chassis.program.configure(&ChassisSpec {
-                fabric,
-                switch: chassis.switch,
-                frame_bytes,
-                hop_by_hop: true,
-                bins,
-            })?;
+            let switch = chassis.switch;
+            chassis.program.configure(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins })?;
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ use spray_wire::switch_view::{addresses_v4, addresses_v6};
 use spray_wire::{Ev, EvPort, Ports};
 
 use super::{LinkEvent, Network, RouteTable};
-use crate::node::Node;
 
 /// The switches' choices in every routing epoch.
 #[derive(Debug)]
@@ -98,10 +97,7 @@ impl<'a> Ancestors<'a> {
     }
 
     fn end(&self, link: u32) -> Option<usize> {
-        match self.network.links[link as usize].to {
-            Node::Switch(switch) => Some(switch),
-            Node::Host(_) => None,
-        }
+        self.network.links[link as usize].to.switch()
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 
-use crate::{Network, Node};
+use crate::{Network, Node, TopoTier};
 
 /// The cables of a topology that is defined by counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,25 @@ impl Cables {
     /// Rate of cables between switches in bits per second; `own` overrides the default.
     pub(crate) fn bps(&self, own: Option<Gbps>) -> u64 {
         own.unwrap_or(self.host_gbps).bps()
+    }
+
+    /// Returns the tier of the hosts' switches.
+    pub(crate) fn host_tier(&self, radix_down: usize, radix_up: usize) -> TopoTier {
+        let tier = self.tier(Some(self.host_gbps), [radix_down, radix_up], 1);
+        TopoTier { downlink_latency_ps: self.host_latency_ps(), ..tier }
+    }
+
+    /// Returns a higher tier whose cables to the tier below have the rate `own`, if given.
+    pub(crate) fn tier(&self, own: Option<Gbps>, [radix_down, radix_up]: [usize; 2], bundle: usize) -> TopoTier {
+        TopoTier {
+            downlink_bps: self.bps(own),
+            radix_down,
+            radix_up,
+            downlink_latency_ps: self.latency_us.ps(),
+            switch_latency_ps: self.switch_latency_us.ps(),
+            oversubscribed: 0,
+            bundle,
+        }
     }
 
     pub(crate) fn add_switch(&self, network: &mut Network, name: String) -> Node {

@@ -56,7 +56,7 @@ pub fn compile(
     let (hosts, switching, groups) = (hosts(network, &changes), network.switching.clone(), network.groups);
     let mut fabric = Fabric { seed, hosts, salts, switching, groups, ..Fabric::default() };
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
-        let Node::Switch(switch) = link.from else { continue };
+        let Some(switch) = link.from.switch() else { continue };
         fabric.ports.push(Port {
             name: link.name.clone(),
             switch,
@@ -73,7 +73,7 @@ pub fn compile(
 
 /// Returns the links in the order of ports: those that leave a switch, then those of the hosts.
 pub fn ports(network: &Network) -> impl Iterator<Item = usize> + '_ {
-    let leaves_switch = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
+    let leaves_switch = |link: &usize| network.links[*link].from.switch().is_some();
     let of_switches = (0..network.links.len()).filter(leaves_switch);
     of_switches.chain((0..network.hosts.len()).map(|host| network.uplink(host)))
 }
@@ -96,10 +96,7 @@ pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<P
     (0..network.hosts.len()).map(port).collect()
 }
 
-/// Replaces the routes and link changes of a fabric compiled from `network`.
-///
-/// # Errors
-/// As [`preload`].
+/// Replaces the routes and link changes of a fabric compiled from `network`; fails as [`preload`].
 pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> Result<(), CompileError> {
     let mut changes = preload(network, events)?;
     for (port, link) in ports(network).enumerate() {
@@ -113,10 +110,7 @@ pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> 
     Ok(())
 }
 
-/// Checks that every link of `network` keeps at least the minimum rate under its `changes`.
-///
-/// # Errors
-/// [`CompileError::Rate`] for the first link that does not.
+/// Checks that every link keeps at least [`MIN_RATE_PPM`]; else fails with [`CompileError::Rate`].
 pub fn check_rates(network: &Network, changes: &[Vec<LinkChange>]) -> Result<(), CompileError> {
     let slowest = |changes: &Vec<LinkChange>| changes.iter().map(|change| change.state.rate_ppm).min();
     let mut slow = network.links.iter().zip(changes).filter_map(|(link, changes)| Some((link, slowest(changes)?)));

@@ -1,5 +1,7 @@
 //! Timed link events, and the state of a link under overlapping events.
 
+use std::collections::BTreeSet;
+
 use crate::fabric::{DropEvery, Flap, LinkChange, LinkState};
 
 /// A change of one or more directed links from `at_ps` until `until_ps`.
@@ -114,10 +116,8 @@ pub fn changes(events: &[LinkEvent], links: usize) -> Vec<Vec<LinkChange>> {
 }
 
 fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
-    let mut times: Vec<u64> = events.iter().flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
-    times.sort_unstable();
-    times.dedup();
-    let mut changes: Vec<LinkChange> = Vec::with_capacity(times.len());
+    let times: BTreeSet<u64> = events.iter().flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
+    let mut changes: Vec<LinkChange> = Vec::new();
     for at_ps in times {
         let state = state(events, at_ps);
         if changes.last().map_or(LinkState::UP, |last| last.state) != state {
@@ -130,19 +130,14 @@ fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
 /// Returns the start of each routing epoch, ascending from 0.
 //= docs/specs/switching.md#SWC-22 routing converges after G
 pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
-    let mut times: Vec<u64> = events
-        .iter()
-        .filter_map(|event| match event.action {
-            LinkAction::Down { convergence_ps } => Some((event, convergence_ps)),
-            _ => None,
-        })
-        .flat_map(|(event, delay)| [Some(event.at_ps), event.until_ps].map(|at| at?.checked_add(delay)))
-        .flatten()
-        .chain([0])
-        .collect();
-    times.sort_unstable();
-    times.dedup();
-    times
+    let mut times = BTreeSet::from([0]);
+    for event in events {
+        if let LinkAction::Down { convergence_ps } = event.action {
+            let ends = [Some(event.at_ps), event.until_ps].into_iter().flatten();
+            times.extend(ends.filter_map(|at_ps| at_ps.checked_add(convergence_ps)));
+        }
+    }
+    times.into_iter().collect()
 }
 
 /// Whether routing knows at `now_ps` that `link` is down.

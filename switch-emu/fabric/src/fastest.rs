@@ -1,7 +1,6 @@
 //! The fastest of the shortest paths in fabrics with uneven paths.
 
 use super::{Network, ShortestPaths};
-use crate::node::Node;
 
 /// The Pareto-optimal shortest paths to a leaf: for each one, no other has at most its latency, its
 /// time per byte, and its time per byte on the slowest link. An even fabric has one per switch.
@@ -65,10 +64,7 @@ impl<'a> Fastest<'a> {
             return known;
         }
         let Self { network, routes, leaf, .. } = *self;
-        let ends = |link: &u32| match network.links[*link as usize].to {
-            Node::Switch(next) => Some((*link, next)),
-            Node::Host(_) => None,
-        };
+        let ends = |link: &u32| Some((*link, network.links[*link as usize].to.switch()?));
         let links = routes.next(from, leaf).iter().filter_map(ends);
         // Terminates, as every link leads nearer.
         for (_, next) in links.clone() {
@@ -125,7 +121,7 @@ mod tests {
     fn plain_ps(network: &Network, routes: &ShortestPaths, from: usize, leaf: usize, bytes: u64) -> u64 {
         let over = |link: &u32| {
             let link = *link as usize;
-            let Node::Switch(next) = network.links[link].to else { unreachable!("links lead to leaves") };
+            let next = network.links[link].to.switch().unwrap();
             network.transit_ps(link, bytes) + plain_ps(network, routes, next, leaf, bytes)
         };
         routes.next(from, leaf).iter().map(over).min().unwrap_or(0)
@@ -143,7 +139,7 @@ mod tests {
     ) -> u64 {
         let [sum, slowest] = so_far;
         let over = |link: &u32| {
-            let Node::Switch(next) = network.links[*link as usize].to else { unreachable!("links lead to leaves") };
+            let next = network.links[*link as usize].to.switch().unwrap();
             let own = network.transit_ps(*link as usize, bytes);
             let slowest = slowest.max(own - network.latency_ps(*link as usize));
             plain_message_ps(network, routes, next, leaf, bytes, [sum + own, slowest])

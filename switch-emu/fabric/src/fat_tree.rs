@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 
 use super::limits::Size;
-use super::{Cables, Network, TopoFile, TopoTier};
+use super::{Cables, Network, TopoFile};
 
 /// A fat tree of three tiers: pods of ToRs and aggregation switches, each ToR with `bundle` cables
 /// to every aggregation switch of its pod, and cores above. Core `c` has a cable to aggregation
@@ -76,25 +76,14 @@ impl FatTree {
     }
 
     fn tree(&self) -> TopoFile {
-        let cables = &self.cables;
-        let podsize = self.tors_per_pod * self.hosts_per_tor;
-        let tier = |downlink_bps, downlink_latency_ps, radix_down, radix_up, bundle| TopoTier {
-            downlink_bps,
-            radix_down,
-            radix_up,
-            downlink_latency_ps,
-            switch_latency_ps: cables.switch_latency_us.ps(),
-            oversubscribed: 0,
-            bundle,
-        };
-        let (bundle, latency_ps) = (self.bundle, cables.latency_us.ps());
-        let core_gbps = self.core_gbps.or(self.uplink_gbps);
-        let planes = self.cores / self.aggs_per_pod;
+        let &Self { pods, tors_per_pod, aggs_per_pod, hosts_per_tor, bundle, cables, .. } = self;
+        let podsize = tors_per_pod * hosts_per_tor;
+        let planes = self.cores / aggs_per_pod;
         let tiers = vec![
-            tier(cables.host_gbps.bps(), cables.host_latency_ps(), self.hosts_per_tor, self.aggs_per_pod * bundle, 1),
-            tier(cables.bps(self.uplink_gbps), latency_ps, self.tors_per_pod * bundle, planes * bundle, bundle),
-            tier(cables.bps(core_gbps), latency_ps, self.pods * bundle, 0, bundle),
+            cables.host_tier(hosts_per_tor, aggs_per_pod * bundle),
+            cables.tier(self.uplink_gbps, [tors_per_pod * bundle, planes * bundle], bundle),
+            cables.tier(self.core_gbps.or(self.uplink_gbps), [pods * bundle, 0], bundle),
         ];
-        TopoFile { nodes: self.pods * podsize, podsize, tiers }
+        TopoFile { nodes: pods * podsize, podsize, tiers }
     }
 }

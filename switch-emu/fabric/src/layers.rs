@@ -17,12 +17,10 @@ impl Network {
             // A switch that reaches no host has no tier.
             Node::Switch(switch) => names.get(tiers[switch]).map_or("switch", String::as_str),
         };
-        let layer = |link: &Link| match (link.from, link.to) {
-            (Node::Switch(from), Node::Switch(to)) if self.groups.exist() => {
-                let same = self.groups.of_switch(from) == self.groups.of_switch(to);
-                if same { "local".to_string() } else { "global".to_string() }
-            }
-            (from, to) => format!("{}->{}", name(from), name(to)),
+        let layer = |link: &Link| match link.switches().filter(|_| self.groups.exist()) {
+            Some((from, to)) if self.groups.of_switch(from) == self.groups.of_switch(to) => "local".into(),
+            Some(_) => "global".into(),
+            None => format!("{}->{}", name(link.from), name(link.to)),
         };
         self.links.iter().map(layer).collect()
     }

@@ -46,10 +46,7 @@ impl Size {
         parts.iter().fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))
     }
 
-    /// Checks the counts.
-    ///
-    /// # Errors
-    /// The first count above its limit, and what is allowed.
+    /// Checks the counts; the error names the first one above its limit, and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             (self.hosts, "hosts", MAX_HOSTS, "fewer hosts"),

@@ -7,7 +7,8 @@ pub struct LinkPattern<'a> {
     from: &'a str,
     /// `None` for all links of `from`.
     to: Option<&'a str>,
-    both: bool,
+    /// Whether it matches both directions of cables.
+    pub(crate) both: bool,
     cable: &'a str,
 }
 
@@ -25,11 +26,6 @@ impl<'a> LinkPattern<'a> {
     /// Whether it matches all links of a node.
     pub fn is_node(&self) -> bool {
         self.to.is_none()
-    }
-
-    /// Whether it matches both directions of cables.
-    pub fn is_both(&self) -> bool {
-        self.both
     }
 
     /// Whether it matches the link of this name.

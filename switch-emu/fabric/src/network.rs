@@ -69,22 +69,12 @@ pub enum NetworkError {
     /// A name that is reserved by the kernel or by the testbed.
     #[error("the name `{0}` is kept by the kernel or the testbed; kept: {kept}", kept = KEPT.join(", "))]
     Kept(String),
-    /// A host has no link or several.
-    #[error("host `{host}` has {links} links; a host has exactly one, to a switch")]
-    HostLinks {
-        /// The host.
-        host: String,
-        /// The number of its cables.
-        links: usize,
-    },
-    /// There is no path between two hosts.
-    #[error("there is no path from host `{from}` to host `{to}`")]
-    Unreachable {
-        /// The source.
-        from: String,
-        /// The destination.
-        to: String,
-    },
+    /// A host, and the number of its links, which is not one.
+    #[error("host `{0}` has {1} links; a host has exactly one, to a switch")]
+    HostLinks(String, usize),
+    /// Two hosts without a path between them.
+    #[error("there is no path from host `{0}` to host `{1}`")]
+    Unreachable(String, String),
     /// A link joins two hosts, or a node to itself.
     #[error("link `{0}` joins neither two switches nor a switch and a host")]
     Ends(String),
@@ -96,7 +86,12 @@ const KEPT: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
 impl Link {
     /// Whether it joins two switches.
     pub fn is_uplink(&self) -> bool {
-        matches!((self.from, self.to), (Node::Switch(_), Node::Switch(_)))
+        self.switches().is_some()
+    }
+
+    /// Returns the switches at both ends; `None` if one end is a host.
+    pub fn switches(&self) -> Option<(usize, usize)> {
+        self.from.switch().zip(self.to.switch())
     }
 }
 
@@ -160,19 +155,13 @@ impl Network {
 
     /// Returns the switch of `host`.
     pub fn leaf_of(&self, host: usize) -> usize {
-        match self.links[self.uplink(host)].to {
-            Node::Switch(switch) => switch,
-            Node::Host(_) => unreachable!("a checked host's link ends at a switch"),
-        }
+        self.links[self.uplink(host)].to.switch().expect("a checked host's link ends at a switch")
     }
 
     /// Returns the latency in ps of a link's switch and cable, without serialisation.
     pub fn latency_ps(&self, link: usize) -> u64 {
         let Link { from, latency_ps, .. } = self.links[link];
-        match from {
-            Node::Switch(switch) => latency_ps + self.switches[switch].latency_ps,
-            Node::Host(_) => latency_ps,
-        }
+        latency_ps + from.switch().map_or(0, |switch| self.switches[switch].latency_ps)
     }
 
     /// Returns [`Self::latency_ps`] plus the serialisation time of a frame of `bytes`.
@@ -182,10 +171,7 @@ impl Network {
 
     /// Returns the tier and the pod of every switch.
     pub fn tiers(&self) -> Tiers {
-        let leaving = |link: &Link| match link.from {
-            Node::Switch(from) => Some((from, link.to)),
-            Node::Host(_) => None,
-        };
+        let leaving = |link: &Link| Some((link.from.switch()?, link.to));
         Tiers::new(self.switches.len(), self.links.iter().filter_map(leaving))
     }
 
@@ -211,7 +197,7 @@ impl Network {
         for (host, name) in self.hosts.iter().enumerate() {
             let links = self.host_links[host].len();
             if links != 1 {
-                return Err(NetworkError::HostLinks { host: name.clone(), links });
+                return Err(NetworkError::HostLinks(name.clone(), links));
             }
         }
         self.check_paths()
@@ -253,7 +239,7 @@ impl Network {
         }
         // Cables run both ways, so host 0 reaching a host implies the reverse.
         match (0..self.hosts.len()).find(|host| !seen[*host]) {
-            Some(host) => Err(NetworkError::Unreachable { from: self.hosts[0].clone(), to: self.hosts[host].clone() }),
+            Some(host) => Err(NetworkError::Unreachable(self.hosts[0].clone(), self.hosts[host].clone())),
             None => Ok(()),
         }
     }

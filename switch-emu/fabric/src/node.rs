@@ -8,3 +8,13 @@ pub enum Node {
     /// The switch with this number.
     Switch(usize),
 }
+
+impl Node {
+    /// Returns the number of the switch; `None` for a host.
+    pub const fn switch(self) -> Option<usize> {
+        match self {
+            Self::Switch(switch) => Some(switch),
+            Self::Host(_) => None,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Time series in bins of equal length.
 
-use spray_pipeline::bins::{Bin, Cells, Crossing, Scale};
+use spray_pipeline::bins::{Bin, Cells, Scale};
 use spray_pipeline::word::Word;
 
 /// Time series of a port while it counts: at most 86,072 bytes, see [`Scale::new`].
@@ -39,13 +39,6 @@ impl<W: Word + Default> PortBins<W> {
     /// Returns the counts of a run that ends at `end_ps`.
     pub fn samples(&self, port: usize, end_ps: u64) -> PortSamples {
         PortSamples::of(port, &self.scale, self.cells.iter().map(Bin::read), end_ps)
-    }
-}
-
-impl<W: Word> PortBins<W> {
-    /// Counts a frame, if its cell exists.
-    pub fn note(&self, crossing: &Crossing) {
-        self.crossed(crossing);
     }
 }
 
@@ -169,6 +162,7 @@ fn even<T: Clone + Default>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spray_pipeline::bins::Crossing;
     use std::cell::Cell;
 
     /// 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
@@ -204,7 +198,7 @@ mod tests {
         for (came_ps, left_ps, bytes) in [(1_000, 4_000, 3), (6_000, 7_500, 5), (20_000, 28_000, 7)] {
             let crossing = Crossing { left_ps, waiting: bytes, bytes, ..Crossing::at(came_ps) };
             bins.reach(left_ps);
-            bins.note(&crossing);
+            bins.crossed(&crossing);
         }
         let samples = bins.samples(4, 20_500);
         assert_eq!((samples.port, samples.bin_ps, samples.before.sent_bytes), (4, 1_000, 3));

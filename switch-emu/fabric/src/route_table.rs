@@ -10,7 +10,6 @@ use spray_pipeline::scheme::State;
 
 use super::switching::{Places, Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
-use crate::node::Node;
 
 /// Groups by epoch, switch and leaf, as hosts of a leaf share their routes.
 #[derive(Debug)]
@@ -29,9 +28,10 @@ pub struct RouteTable {
     /// Ports of the groups, then each host's downlink from `downlinks` on.
     members: Vec<u32>,
     downlinks: u32,
-    /// Initial memory of the switches.
-    words: Vec<u64>,
-    states: Vec<Option<State>>,
+    /// Initial memory, indexed by [`Group::pointer`] and [`SwitchConfig::memory`].
+    pub words: Vec<u64>,
+    /// Initial state by switch, see [`Forwarding::state`]; empty if no scheme has any.
+    pub states: Vec<Option<State>>,
 }
 
 /// Group of a leaf toward its own hosts: its only member is the host's downlink.
@@ -45,7 +45,7 @@ impl RouteTable {
         let places = places(network, &port_of);
         let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching, network.groups, &places);
         let mut link_of = vec![0; network.links.len()];
-        let of_switches = network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        let of_switches = network.links.iter().enumerate().filter(|(_, link)| link.from.switch().is_some());
         of_switches.for_each(|(link, _)| link_of[port_of(link) as usize] = link);
         let port = |port: u32| {
             let link = &network.links[link_of[port as usize]];
@@ -102,16 +102,6 @@ impl RouteTable {
         &self.epochs
     }
 
-    /// Initial memory, indexed by [`Group::pointer`] and [`SwitchConfig::memory`].
-    pub fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    /// Initial state by switch, see [`Forwarding::state`]; empty if no scheme has any.
-    pub fn states(&self) -> &[Option<State>] {
-        &self.states
-    }
-
     /// Returns the equal-cost ports of `switch` toward `host` at `t_ps`, repeated by weight.
     pub fn ports(&self, t_ps: u64, switch: u32, host: u32) -> &[u32] {
         let Group { first, count, .. } = self.group(t_ps, switch, host).unwrap_or_default();
@@ -138,7 +128,7 @@ impl RouteTable {
 fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
     let (mut ports, mut latencies_ps) = (Vec::new(), Vec::new());
     for (link, entry) in network.links.iter().enumerate() {
-        if let Node::Switch(switch) = entry.from {
+        if let Some(switch) = entry.from.switch() {
             let port = port_of(link) as usize;
             ports.resize(ports.len().max(port + 1), None);
             ports[port] = Some((switch, entry.to));

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::Network;
-use crate::node::Node;
 
 /// Next links on all shortest paths, from every switch to every switch with hosts (*leaf*).
 ///
@@ -39,7 +38,7 @@ impl ShortestPaths {
         let mut into: Vec<Vec<Hop>> = vec![Vec::new(); switches];
         let mut out: Vec<Vec<Hop>> = vec![Vec::new(); switches];
         for (index, link) in network.links.iter().enumerate().filter(|(index, _)| usable(*index)) {
-            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) {
+            if let Some((from, to)) = link.switches() {
                 into[to].push(Hop { link: index as u32, end: from as u32, cost: link.cost });
                 out[from].push(Hop { link: index as u32, end: to as u32, cost: link.cost });
             }
@@ -91,7 +90,7 @@ impl ShortestPaths {
             // Terminates, as every link leads nearer.
             while let (None, Some(link)) = (known[at], self.slowest(at, leaf)) {
                 under_way.push((at, link));
-                let Node::Switch(next) = network.links[link].to else { break };
+                let Some(next) = network.links[link].to.switch() else { break };
                 at = next;
             }
             sum += known[at].unwrap_or(0);
@@ -271,10 +270,7 @@ pub fn groups(network: &Network, usable: impl Fn(usize) -> bool) -> Vec<Vec<Vec<
 pub fn hops(network: &Network, routes: &ShortestPaths, from: usize, to: usize) -> impl Iterator<Item = usize> {
     let leaf = routes.leaf_number(network.leaf_of(to)).unwrap_or_default();
     // Terminates, as every link leads nearer.
-    let next = move |link: &usize| match network.links[*link].to {
-        Node::Host(_) => None,
-        Node::Switch(switch) => routes.slowest(switch, leaf),
-    };
+    let next = move |link: &usize| routes.slowest(network.links[*link].to.switch()?, leaf);
     let between = std::iter::successors((from != to).then(|| network.uplink(from)), next);
     between.chain((from != to).then(|| network.downlink(to)))
 }

@@ -60,9 +60,6 @@ impl Switching {
     }
 
     /// Checks that the schemes can run in a fabric with these groups.
-    ///
-    /// # Errors
-    /// The scheme that cannot, and why.
     //= docs/specs/switching.md#SWC-34 where they run
     pub fn check(&self, groups: Groups) -> Result<(), SwitchingError> {
         match self.schemes.iter().find(|scheme| scheme.needs_groups()) {
@@ -342,7 +339,7 @@ impl Plan {
     }
 
     fn capacity(&mut self, end: Node, leaf: usize, least_bps: u64, ways: &Ways<'_>) -> u64 {
-        let Node::Switch(switch) = end else { return least_bps };
+        let Some(switch) = end.switch() else { return least_bps };
         if switch == leaf {
             return least_bps;
         }
@@ -361,10 +358,7 @@ impl Plan {
 
 /// Number of links of a shortest path to the switch `leaf`.
 fn hops(switch: usize, leaf: usize, ways: &Ways<'_>) -> u8 {
-    let further = |at: &usize| match (ways.port)(*(ways.next)(*at).first()?).0 {
-        Node::Switch(next) if *at != leaf => Some(next),
-        _ => None,
-    };
+    let further = |at: &usize| (ways.port)(*(ways.next)(*at).first()?).0.switch().filter(|_| *at != leaf);
     // Terminates, as every link leads nearer.
     std::iter::successors(Some(switch), further).skip(1).count().min(usize::from(u8::MAX)) as u8
 }

@@ -46,14 +46,9 @@ impl<'a> ChassisSpec<'a> {
 
     /// Returns the ports whose cable leads to a host or to another chassis.
     pub fn external_ports(&self) -> impl Iterator<Item = usize> + '_ {
-        let leaves =
-            |port: &Port| matches!(port.to, Node::Switch(to) if !self.contains(to)) || matches!(port.to, Node::Host(_));
-        self.fabric
-            .ports
-            .iter()
-            .enumerate()
-            .filter(move |(_, port)| self.contains(port.switch) && leaves(port))
-            .map(|(i, _)| i)
+        let leaves = |port: &Port| port.to.switch().is_none_or(|to| !self.contains(to));
+        let ports = self.fabric.ports.iter().enumerate();
+        ports.filter(move |(_, port)| self.contains(port.switch) && leaves(port)).map(|(number, _)| number)
     }
 
     /// Returns a port as the pipeline's configuration.

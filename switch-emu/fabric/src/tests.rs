@@ -245,9 +245,9 @@ fn a_graph_without_sense_is_refused() {
     let (s, t) = (network.add_switch("s", 0), network.add_switch("t", 0));
     network.add_cable(a, s, 1_000_000_000, 0);
     network.add_cable(b, s, 1_000_000_000, 0);
-    assert_eq!(network.check(), Err(NetworkError::HostLinks { host: "c".into(), links: 0 }));
+    assert_eq!(network.check(), Err(NetworkError::HostLinks("c".into(), 0)));
     network.add_cable(c, t, 1_000_000_000, 0);
-    assert_eq!(network.check(), Err(NetworkError::Unreachable { from: "a".into(), to: "c".into() }));
+    assert_eq!(network.check(), Err(NetworkError::Unreachable("a".into(), "c".into())));
     network.add_cable(s, t, 1_000_000_000, 0);
     assert_eq!(network.check(), Ok(()));
     network.switches[1].name = "a".into();

@@ -7,10 +7,11 @@ use spray_core::rng::stream;
 
 use super::file::{Device, DrawError, Failure, FailureFile, Process};
 use super::outages::{Candidate, FailureContext, Outages, draw_one};
+use super::random::tier_pair;
 use crate::FileError;
 use crate::fabric::DropEvery;
 use crate::node::Node;
-use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
+use crate::{Link, LinkAction, LinkEvent, Network, ShortestPaths};
 
 /// RNG stream of the first process; the others follow.
 const STREAM: u64 = 1 << 34;
@@ -212,13 +213,7 @@ impl Draw<'_> {
                 let named = network.switches.iter().enumerate();
                 named.map(|(switch, its)| Candidate { name: its.name.clone(), links: leaving(switch) }).collect()
             }
-            Device::Nic => {
-                let candidate = |host: usize| Candidate {
-                    name: network.hosts[host].clone(),
-                    links: vec![network.uplink(host), network.downlink(host)],
-                };
-                (0..network.hosts.len()).map(candidate).collect()
-            }
+            Device::Nic => (0..network.hosts.len()).map(|host| Candidate::host(network, host)).collect(),
         }
     }
 }
@@ -226,11 +221,9 @@ impl Draw<'_> {
 fn cables(network: &Network, upper_only: bool) -> Vec<usize> {
     let tiers = network.tiers().tier;
     let top = tiers.iter().copied().max().unwrap_or(0);
-    let fits = |(index, link): (usize, &crate::Link)| match (link.from, link.to) {
-        (Node::Switch(from), Node::Switch(to)) => {
-            (!upper_only || tiers[from].max(tiers[to]) == top && tiers[from] != tiers[to]).then_some(index)
-        }
-        _ => None,
+    let fits = |(index, link): (usize, &Link)| {
+        let [low, high] = tier_pair(&tiers, link)?;
+        (!upper_only || (high == top && low != high)).then_some(index)
     };
     network.links.iter().enumerate().filter_map(fits).collect()
 }

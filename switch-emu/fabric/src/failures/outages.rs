@@ -25,6 +25,10 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    pub(super) fn host(network: &Network, host: usize) -> Self {
+        Self { name: network.hosts[host].clone(), links: vec![network.uplink(host), network.downlink(host)] }
+    }
+
     pub(super) fn event(&self, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
         LinkEvent { name: self.name.clone(), links: self.links.clone(), at_ps, until_ps, action }
     }

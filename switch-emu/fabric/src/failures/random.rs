@@ -97,7 +97,8 @@ impl RandomFailure {
         let removes = !matches!(self.action, LinkAction::Rate { .. });
         outages.begin();
         let working = removes.then(|| outages.ways(network, routes, self.at_ps, self.until_ps));
-        let works = |device: &Candidate| working.as_ref().is_none_or(|ways| !ways.are_dead(&device.links));
+        let works =
+            |device: &Candidate| working.as_ref().is_none_or(|ways| device.links.iter().any(|link| !ways.dead[*link]));
         let mut ways = if self.disconnect { None } else { working.clone() };
         let failing: Vec<Candidate> = match self.how_many {
             //= docs/specs/switching.md#SWC-20 who fails
@@ -147,21 +148,15 @@ impl Which {
         };
         let pattern = LinkPattern::new(name);
         if pattern.is_node() {
-            let hosts = network.hosts.iter().enumerate().filter(|(_, host)| fits(name, host));
-            let host = |(host, its): (usize, &String)| Candidate {
-                name: its.clone(),
-                links: vec![network.uplink(host), network.downlink(host)],
-            };
+            let hosts = (0..network.hosts.len()).filter(|host| fits(name, &network.hosts[*host]));
+            let hosts = hosts.map(|host| Candidate::host(network, host));
             let switches = (0..network.switches.len()).filter(|switch| fits(name, &network.switches[*switch].name));
-            return hosts.map(host).chain(switches.map(|switch| switch_of(network, switch))).collect();
+            return hosts.chain(switches.map(|switch| switch_of(network, switch))).collect();
         }
         let links = network.links.iter().enumerate();
-        if pattern.is_both() {
-            return links
-                .step_by(2)
-                .filter(|(_, link)| pattern.means(&link.name))
-                .map(|(index, link)| cable(index, link))
-                .collect();
+        if pattern.both {
+            let cables = links.step_by(2).filter(|(_, link)| pattern.means(&link.name));
+            return cables.map(|(index, link)| cable(index, link)).collect();
         }
         let alone = |(index, link): (usize, &Link)| Candidate { name: link.name.clone(), links: vec![index] };
         links.filter(|(_, link)| pattern.means(&link.name)).map(alone).collect()
@@ -169,37 +164,28 @@ impl Which {
 }
 
 impl Level {
-    /// Returns the name of its devices, for messages.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Links => "links",
-            Self::TorAgg => "links between ToRs and aggregation switches",
-            Self::AggCore => "links between aggregation switches and cores",
-            Self::Local => "links within groups",
-            Self::Global => "links between groups",
-            Self::Switches => "switches without hosts",
-            Self::Tor => "switches with hosts",
-            Self::Agg => "aggregation switches",
-            Self::Core => "cores",
-        }
-    }
-
-    const ALL: [(Self, &'static str); 9] = [
-        (Self::Links, "links"),
-        (Self::TorAgg, "tor-agg"),
-        (Self::AggCore, "agg-core"),
-        (Self::Local, "local"),
-        (Self::Global, "global"),
-        (Self::Switches, "switches"),
-        (Self::Tor, "tor"),
-        (Self::Agg, "agg"),
-        (Self::Core, "core"),
+    /// Name in a scenario, and name of the devices in messages.
+    const ALL: [(Self, &'static str, &'static str); 9] = [
+        (Self::Links, "links", "links"),
+        (Self::TorAgg, "tor-agg", "links between ToRs and aggregation switches"),
+        (Self::AggCore, "agg-core", "links between aggregation switches and cores"),
+        (Self::Local, "local", "links within groups"),
+        (Self::Global, "global", "links between groups"),
+        (Self::Switches, "switches", "switches without hosts"),
+        (Self::Tor, "tor", "switches with hosts"),
+        (Self::Agg, "agg", "aggregation switches"),
+        (Self::Core, "core", "cores"),
     ];
+
+    /// Returns the name of its devices, for messages.
+    pub fn words(self) -> &'static str {
+        Self::ALL.iter().find(|(level, ..)| *level == self).map_or("", |(.., words)| words)
+    }
 
     /// Returns the names of those that `network` has.
     fn of(network: &Network) -> String {
-        let has = Self::ALL.iter().filter(|(level, _)| !level.devices(network).is_empty());
-        has.map(|(_, name)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+        let has = Self::ALL.iter().filter(|(level, ..)| !level.devices(network).is_empty());
+        has.map(|(_, name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
     }
 
     fn devices(self, network: &Network) -> Vec<Candidate> {
@@ -234,17 +220,16 @@ fn cable(index: usize, link: &Link) -> Candidate {
 }
 
 /// The tiers of both ends of a link between switches, the lower one first.
-fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
-    let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) else { return None };
-    let (a, b) = (tier[from], tier[to]);
-    Some([a.min(b), a.max(b)])
+pub(super) fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
+    let (from, to) = link.switches()?;
+    Some([tier[from].min(tier[to]), tier[from].max(tier[to])])
 }
 
 /// A switch with its outgoing links and those from other switches. Hosts' links to it keep working,
 /// as nothing leaves it.
 fn switch_of(network: &Network, switch: usize) -> Candidate {
     let node = Node::Switch(switch);
-    let with_it = |link: &Link| link.from == node || (link.to == node && matches!(link.from, Node::Switch(_)));
+    let with_it = |link: &Link| link.from == node || (link.to == node && link.from.switch().is_some());
     let links = network.links.iter().enumerate().filter(|(_, link)| with_it(link)).map(|(index, _)| index).collect();
     Candidate { name: network.switches[switch].name.clone(), links }
 }

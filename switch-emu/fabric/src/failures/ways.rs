@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use crate::node::Node;
 use crate::{Network, ShortestPaths};
 
 /// Counts the links over which each switch still reaches each leaf.
@@ -12,7 +11,7 @@ pub(super) struct Ways<'a> {
     routes: &'a ShortestPaths,
     /// Incoming links of each switch from other switches.
     into: Rc<Vec<Vec<u32>>>,
-    dead: Vec<bool>,
+    pub dead: Vec<bool>,
     /// `[leaf * switches + switch]`: number of next links over which the switch reaches the leaf.
     alive: Vec<u32>,
 }
@@ -23,7 +22,7 @@ impl<'a> Ways<'a> {
         let switches = network.switches.len();
         let mut into = vec![Vec::new(); switches];
         for (index, link) in network.links.iter().enumerate() {
-            if let (Node::Switch(_), Node::Switch(to)) = (link.from, link.to) {
+            if let Some((_, to)) = link.switches() {
                 into[to].push(index as u32);
             }
         }
@@ -47,20 +46,12 @@ impl<'a> Ways<'a> {
         links.iter().fold(true, |kept, link| kept & self.remove_one(*link))
     }
 
-    /// Whether all `links` have failed.
-    pub fn are_dead(&self, links: &[usize]) -> bool {
-        links.iter().all(|link| self.dead[*link])
-    }
-
     fn remove_one(&mut self, link: usize) -> bool {
         if std::mem::replace(&mut self.dead[link], true) {
             return true;
         }
-        let (Node::Switch(from), Node::Switch(to)) = (self.network.links[link].from, self.network.links[link].to)
-        else {
-            // A host has no other link.
-            return false;
-        };
+        // A host has no other link.
+        let Some((from, to)) = self.network.links[link].switches() else { return false };
         (0..self.routes.leaves().len()).fold(true, |kept, leaf| {
             let led = self.routes.next(from, leaf).contains(&(link as u32)) && self.reaches(to, leaf);
             kept & (!led || self.lose_way(from, leaf))
@@ -85,7 +76,7 @@ impl<'a> Ways<'a> {
         let kept = self.routes.leaf_number(switch).is_none();
         let before: Vec<u32> = self.into[switch].iter().copied().filter(|link| !self.dead[*link as usize]).collect();
         before.into_iter().fold(kept, |kept, link| {
-            let Node::Switch(from) = self.network.links[link as usize].from else { return kept };
+            let Some(from) = self.network.links[link as usize].from.switch() else { return kept };
             kept & (!self.routes.next(from, leaf).contains(&link) || self.lose_way(from, leaf))
         })
     }

@@ -1,6 +1,6 @@
 //! Locations of hosts and ports, and the words that describe them to stateful schemes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use spray_pipeline::routes::SwitchConfig;
 use spray_pipeline::scheme::{PortWord, Scheme, Size, port_words};
@@ -25,17 +25,15 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(leaf_of: Vec<usize>, ports: Vec<Option<(usize, Node)>>, latencies_ps: Vec<u64>) -> Self {
-        let mut leaves = leaf_of.clone();
-        leaves.sort_unstable();
-        leaves.dedup();
-        Self { leaf_of, ports, latencies_ps, leaves }
+        let leaves: BTreeSet<usize> = leaf_of.iter().copied().collect();
+        Self { leaf_of, ports, latencies_ps, leaves: leaves.into_iter().collect() }
     }
 
     /// Returns the number of each port between switches, its switch and the next one.
     fn links(&self) -> impl Iterator<Item = (u32, usize, usize)> {
-        (0..).zip(&self.ports).filter_map(|(number, port)| match port {
-            Some((from, Node::Switch(to))) => Some((number, *from, *to)),
-            _ => None,
+        (0..).zip(&self.ports).filter_map(|(number, port)| {
+            let (from, to) = (*port)?;
+            Some((number, from, to.switch()?))
         })
     }
 
