@@ -128,7 +128,7 @@ impl Testbed {
                 });
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
                     progress(Progress::Remark(format!(
-                        "this machine is busy: the run goes {} times slower than planned. Its results hold",
+                        "this machine is busy: the run is {} times slower than planned; its results are valid",
                         pace::times(slower)
                     )));
                 }
@@ -160,12 +160,12 @@ impl Testbed {
         if let Some(dilation) = self.dilation {
             return Ok(dilation);
         }
-        progress(Progress::Phase("measuring what this machine carries".into()));
+        progress(Progress::Phase("measuring the frame rate of this machine".into()));
         let _span = info_span!("calibrate").entered();
         let calibrate::Calibration { frames_per_s, dilation, slower } =
             calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
         progress(Progress::Phase(format!(
-            "{frames_per_s:.0} frames a second, so at the hosts' full rate time runs {dilation:.0} times slower"
+            "{frames_per_s:.0} frames per second: virtual time is {dilation:.0} times slower at the hosts' full rate"
         )));
         pace::expectation(ideal_ps, dilation, slower).into_iter().for_each(|text| progress(Progress::Remark(text)));
         self.dilation = Some(dilation);

@@ -86,16 +86,16 @@ const SHARED: f64 = 2.0;
 /// run without queues, `dilation` its factor on an idle machine.
 pub(super) fn expectation(run_ps: u64, dilation: f64, slower: Option<f64>) -> Option<String> {
     let seconds = run_ps as f64 / 1e12 * dilation * slower.unwrap_or(1.0);
-    let takes = format!("a run takes some {} s or more", seconds.ceil());
+    let takes = format!("a run takes at least {} s", seconds.ceil());
     match slower {
         Some(slower) => Some(format!(
-            "this machine is busy: others leave so little of it that it carries {} times fewer frames than alone; {takes}, less once they \
-             are done. Results hold",
+            "this machine is busy: it carries {} times fewer frames than without other load; {takes}, less once that \
+             ends; results are valid",
             times(slower)
         )),
-        None if seconds >= LONG_S => Some(format!(
-            "time runs {dilation:.0} times slower than in the fabric, as this machine carries no more: {takes}"
-        )),
+        None if seconds >= LONG_S => {
+            Some(format!("virtual time is {dilation:.0} times slower, the limit of this machine: {takes}"))
+        }
         None => None,
     }
 }
@@ -214,9 +214,12 @@ mod tests {
         const RUN_PS: u64 = 1_400_000_000;
         assert_eq!(expectation(RUN_PS, 500.0, None), None);
         let busy = expectation(RUN_PS, 500.0, Some(16.0)).unwrap();
-        assert!(busy.contains("is busy") && busy.contains("16 times fewer") && busy.contains("some 12 s"), "{busy}");
+        assert!(busy.contains("is busy") && busy.contains("16 times fewer") && busy.contains("least 12 s"), "{busy}");
         let slow = expectation(RUN_PS, 75_871.0, None).unwrap();
-        assert!(slow.contains("75871 times slower") && slow.contains("some 107 s") && !slow.contains("busy"), "{slow}");
+        assert!(
+            slow.contains("75871 times slower") && slow.contains("least 107 s") && !slow.contains("busy"),
+            "{slow}"
+        );
     }
 
     #[test]

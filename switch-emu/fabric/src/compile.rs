@@ -25,9 +25,7 @@ pub enum CompileError {
     #[error("link `{0}` loses frames periodically; allowed: on the simulator only")]
     Periodic(String),
     /// Overlapping events leave too little of a link's rate.
-    #[error(
-        "link `{link}` has {ppm} millionths of its rate left by all events together; allowed: at least {MIN_RATE_PPM}"
-    )]
+    #[error("events reduce link `{link}` to {ppm} millionths of its rate; allowed: at least {MIN_RATE_PPM}")]
     Rate {
         /// The link's name.
         link: String,

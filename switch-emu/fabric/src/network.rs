@@ -67,8 +67,8 @@ pub enum NetworkError {
     #[error("the name `{0}` is not one to eleven letters, digits, `.` or `_`")]
     Name(String),
     /// A name that is reserved by the kernel or by the testbed.
-    #[error("the name `{0}` is kept by the kernel or the testbed; kept: {kept}", kept = KEPT.join(", "))]
-    Kept(String),
+    #[error("the name `{0}` is reserved by the kernel or the testbed; reserved: {names}", names = RESERVED.join(", "))]
+    Reserved(String),
     /// A host, and the number of its links, which is not one.
     #[error("host `{0}` has {1} links; a host has exactly one, to a switch")]
     HostLinks(String, usize),
@@ -81,7 +81,7 @@ pub enum NetworkError {
 }
 
 /// Invalid as name of an interface, a sysctl folder or a namespace of a host.
-const KEPT: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
+const RESERVED: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
 
 impl Link {
     /// Whether it joins two switches.
@@ -210,8 +210,8 @@ impl Network {
             if !fits || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
                 return Err(NetworkError::Name(name.clone()));
             }
-            if KEPT.contains(&name.as_str()) {
-                return Err(NetworkError::Kept(name.clone()));
+            if RESERVED.contains(&name.as_str()) {
+                return Err(NetworkError::Reserved(name.clone()));
             }
             if !seen.insert(name) {
                 return Err(NetworkError::DuplicateName(name.clone()));

@@ -115,9 +115,7 @@ const OFFSET_BITS: u32 = 5;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchingError {
     /// The fabric is not a dragonfly.
-    #[error(
-        "switches with `{0}` take detours over other groups, and the fabric has none; allowed: dragonflies, or another scheme"
-    )]
+    #[error("scheme `{0}` needs groups for its detours; allowed: dragonflies, or another scheme")]
     NoGroups(Scheme),
     /// There are more groups than a frame can name.
     #[error("switches with `{0}` in a dragonfly of {1} groups; allowed: at most {MOST_GROUPS} groups")]
@@ -138,8 +136,8 @@ pub(crate) struct Plan {
     pub(crate) words: Vec<u64>,
     /// By switch the initial state of its scheme; empty if no scheme holds packets.
     pub(crate) states: Vec<Option<State>>,
-    /// Start of the members, by shuffle and ports.
-    runs: HashMap<Shuffle, HashMap<Vec<u32>, u32>>,
+    /// Start of the members, by shuffle (see `run`) and ports.
+    runs: HashMap<Option<u64>, HashMap<Vec<u32>, u32>>,
     pointers: HashMap<(usize, Destination), u32>,
     /// By switch and leaf, of resilient groups.
     latest: HashMap<(usize, usize), Group>,
@@ -147,14 +145,6 @@ pub(crate) struct Plan {
     after: HashMap<(u32, u16), HashMap<Vec<u32>, Group>>,
     /// By switch, leaf, and the least rate on the way to the switch; cleared in each epoch.
     capacities: HashMap<(usize, usize, u64), u64>,
-}
-
-/// Scope in which the same ports have the same shuffled orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Shuffle {
-    No,
-    At { switch: usize },
-    Toward { switch: usize, pod: usize },
 }
 
 /// What a switch has pointers for.
@@ -249,7 +239,7 @@ impl Plan {
         let ports = (ways.next)(switch);
         let hops = if layout.ways && self.switches[switch].groups.exist() { hops(switch, leaf, ways) } else { 0 };
         if ports.len() < 2 {
-            let first = self.run(Shuffle::No, &ports, 1);
+            let first = self.run(None, &ports, 1);
             return Group { first, count: ports.len() as u16, orders: 1, hops, pointer: 0 };
         }
         if layout.resilient {
@@ -258,31 +248,27 @@ impl Plan {
         let pointer = self.pointer(switch, leaf, &layout, &ports);
         let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, ways)) } else { ports };
         let shuffle = match layout.pointers {
-            _ if !layout.shuffled => Shuffle::No,
+            _ if !layout.shuffled => None,
             //= docs/specs/switching.md#SWC-8 OFAN's pointers
-            Pointers::Destination => Shuffle::Toward { switch, pod: self.tiers.pod[leaf] },
-            Pointers::Ports | Pointers::None => Shuffle::At { switch },
+            Pointers::Destination => Some((switch as u64) << 32 | self.tiers.pod[leaf] as u64),
+            Pointers::Ports | Pointers::None => Some((switch as u64) << 32 | u64::from(u32::MAX)),
         };
         let first = self.run(shuffle, &ports, layout.orders);
         Group { first, count: ports.len() as u16, orders: layout.orders, hops, pointer }
     }
 
-    /// Returns the index of the first member of these ports' orders.
-    fn run(&mut self, shuffle: Shuffle, ports: &[u32], orders: u8) -> u32 {
+    /// Returns the index of the first member of these ports' orders, in random order if `shuffle`
+    /// is the number of a random stream.
+    fn run(&mut self, shuffle: Option<u64>, ports: &[u32], orders: u8) -> u32 {
         if let Some(first) = self.runs.get(&shuffle).and_then(|runs| runs.get(ports)) {
             return *first;
         }
         let first = self.members.len() as u32;
-        let lot = match shuffle {
-            Shuffle::No => None,
-            Shuffle::At { switch } => Some((switch as u64) << 32 | u64::from(u32::MAX)),
-            Shuffle::Toward { switch, pod } => Some((switch as u64) << 32 | pod as u64),
-        };
         for order in 0..orders {
-            match lot {
+            match shuffle {
                 None => self.members.extend(ports),
-                Some(lot) => {
-                    let mut rng = stream(mix(self.seed ^ mix(lot)), u64::from(order));
+                Some(shuffle) => {
+                    let mut rng = stream(mix(self.seed ^ mix(shuffle)), u64::from(order));
                     self.members.extend(interleaved(ports, &mut rng));
                 }
             }
@@ -298,7 +284,7 @@ impl Plan {
         let known = self.after.get(&(first, count)).and_then(|groups| groups.get(ports));
         let group = known.copied().unwrap_or_else(|| {
             let places = levelled(&self.members[first as usize..][..count.into()], ports);
-            let group = Group { count: places.len() as u16, ..Group::one(self.run(Shuffle::No, &places, 1)) };
+            let group = Group { count: places.len() as u16, ..Group::one(self.run(None, &places, 1)) };
             self.after.entry((first, count)).or_default().insert(ports.to_vec(), group);
             group
         });

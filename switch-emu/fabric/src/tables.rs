@@ -206,7 +206,7 @@ fn check_port(fabric: &Fabric, port: &Port) -> Result<(), TablesError> {
         Node::Switch(switch) => switch < fabric.salts.len(),
     };
     if port.switch >= fabric.salts.len() || !far_end {
-        return fail("it joins nodes that do not exist".to_owned());
+        return fail("an end does not exist".to_owned());
     }
     if !(table::MIN_RATE_BPS..=table::MAX_RATE_BPS).contains(&port.rate_bps) {
         return fail(format!("{} b/s, between 10 Mb/s and 10 Tb/s are possible", port.rate_bps));

@@ -214,7 +214,7 @@ fn a_two_tier_file_is_a_leaf_spine() {
 fn file_errors_name_the_line_and_what_is_allowed() {
     let cases = [
         ("nodes 16\nfoo 3\n", 2, "unknown key `foo`; allowed: nodes,"),
-        ("nodes many\n", 1, "`nodes` takes one whole number"),
+        ("nodes many\n", 1, "`nodes` needs one integer"),
         ("nodes 16\nradix_down 2\n", 2, "before the first `Tier`"),
         ("nodes 16\nnodes 16\n", 2, "given twice"),
         ("tier 1\n", 1, "out of order"),
@@ -256,7 +256,7 @@ fn a_graph_without_sense_is_refused() {
     assert_eq!(network.check(), Err(NetworkError::Name("a-b".into())));
     for kept in ["all", "default", "lo", ".", "..", "sw"] {
         network.switches[1].name = kept.into();
-        assert_eq!(network.check(), Err(NetworkError::Kept(kept.into())));
+        assert_eq!(network.check(), Err(NetworkError::Reserved(kept.into())));
     }
 }
 

@@ -70,7 +70,7 @@ impl TopoFile {
             let fail = |message| FileError { line, column, message };
             let value = words.next().and_then(|word| word.parse::<u64>().ok());
             let (Some(value), None) = (value, words.next()) else {
-                return Err(fail(format!("`{key}` takes one whole number")));
+                return Err(fail(format!("`{key}` needs one integer")));
             };
             let key = key.to_ascii_lowercase();
             if key == "tier" {

@@ -118,7 +118,7 @@ impl RandomFailure {
                 if failing.len() < wanted {
                     let (words, most) = (self.what.words(), failing.len());
                     return Err(format!(
-                        "{wanted} of {all} {words} are to fail, but of those that work only {most} can without cutting off hosts; \
+                        "{wanted} of {all} {words} are to fail, but only {most} working ones can without disconnecting hosts; \
                          allowed: fewer, or `disconnect = true`"
                     ));
                 }

@@ -10,18 +10,6 @@ const FAILURES: [(&str, Failure); 4] = [
     ("fail", Failure::Fail),
     ("ber", Failure::BitErrors),
 ];
-/// Suffixes of `Cable-Fail` and similar keys; the last three are valid for some failures only.
-const SUFFIXES: [&str; 9] = [
-    "",
-    "-start-after",
-    "-period",
-    "-max-percent",
-    "-duration",
-    "-duration-time",
-    "-pktnr",
-    "-drop-period",
-    "-percent",
-];
 const ALLOWED: &str = "allowed: Cable-, Switch- or NIC- with Fail, Degradation, BER or Periodic-Packet-Loss, alone or with \
                        -Start-After, -Period, -Max-Percent, -Duration, -Duration-Time, of Periodic-Packet-Loss also -PktNr \
                        and -Drop-Period, of Switch-Degradation also -Percent; Random-Packet-Drop, \
@@ -100,7 +88,6 @@ fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), Fi
     let (device, rest) = key.split_once('-').ok_or_else(unknown)?;
     let device = DEVICES.iter().find(|(name, _)| *name == device).ok_or_else(unknown)?.1;
     let (name, failure) = FAILURES.iter().find(|(name, _)| rest.starts_with(name)).ok_or_else(unknown)?;
-    let suffix = SUFFIXES.iter().find(|suffix| **suffix == &rest[name.len()..]).ok_or_else(unknown)?;
     let index = drafts.iter().position(|draft| (draft.process.device, draft.process.failure) == (device, *failure));
     let index = index.unwrap_or_else(|| {
         let process = Process::new(device, *failure);
@@ -109,7 +96,7 @@ fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), Fi
     });
     let draft = &mut drafts[index];
     let process = &mut draft.process;
-    match (*suffix, failure) {
+    match (&rest[name.len()..], failure) {
         ("", _) => (draft.on, process.line) = (value.switch()?, value.line),
         ("-start-after", _) => process.start_ps = value.time()?,
         ("-period", _) => process.period_ps = value.time()?,
@@ -134,9 +121,7 @@ impl Draft {
                 Some(duration.ok_or_else(|| fail("its `-Duration` is on; allowed: with a `-Duration-Time` above 0"))?);
         }
         if process.failure == Failure::BitErrors && !self.has_share {
-            return Err(fail(
-                "bit errors need `-Max-Percent`; allowed: the share of frames that is corrupted, up to 1",
-            ));
+            return Err(fail("bit errors need `-Max-Percent`; allowed: share of corrupted frames, up to 1"));
         }
         let ppm = process.share * 1e6;
         if process.failure == Failure::BitErrors
@@ -144,7 +129,7 @@ impl Draft {
             && (ppm.round() < 1.0 || ppm.round() / 1e6 != process.share)
         {
             return Err(fail(
-                "bit errors of all frames have a `-Max-Percent` that is no number of millionths; allowed: 0.000001 to 1, with at most six decimals",
+                "`-Max-Percent` of bit errors of all frames is finer than a millionth; allowed: 0.000001 to 1, at most six decimals",
             ));
         }
         if process.failure == Failure::Periodic && process.pass == 0 {
@@ -174,7 +159,7 @@ impl Value<'_> {
 
     fn whole(&self, min: u32, max: u32) -> Result<u32, FileError> {
         let number = self.text.parse().ok().filter(|number| (min..=max).contains(number));
-        number.ok_or_else(|| self.refused(&format!("whole, {min} to {max}")))
+        number.ok_or_else(|| self.refused(&format!("integer, {min} to {max}")))
     }
 
     /// A share of frames by the negative of its decimal logarithm, in millionths.
@@ -182,15 +167,13 @@ impl Value<'_> {
         let ppm = 1e6 * 10f64.powf(-self.number(0.0, 6.0)?);
         match (ppm.round() - ppm).abs() <= ppm * MOST_OFF {
             true => Ok(ppm.round() as u32),
-            false => {
-                Err(self.refused("0 to 6, where the share that is lost is a number of millionths to within 0.2 %"))
-            }
+            false => Err(self.refused("0 to 6, for a loss rate within 0.2 % of a multiple of a millionth")),
         }
     }
 
     fn time(&self) -> Result<u64, FileError> {
         let number = self.text.parse().ok().filter(|ps: &f64| ps.is_finite() && *ps >= 0.0 && ps.fract() == 0.0);
-        number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("whole picoseconds from 0"))
+        number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("an integer of picoseconds from 0"))
     }
 }
 

@@ -131,7 +131,7 @@ fn mistakes_are_named_with_line_and_column() {
         ("\nCable-Explode: ON\n", 2, 1, "unknown key `Cable-Explode`; allowed: Cable-"),
         ("Cable-Fail-PktNr: 3\n", 1, 1, "unknown key"),
         ("Cable-Fail-Max-Percent: 2\n", 1, 25, "0.000000001 to 1"),
-        ("Cable-Fail-Start-After: -1\n", 1, 25, "whole picoseconds from 0"),
+        ("Cable-Fail-Start-After: -1\n", 1, 25, "integer of picoseconds from 0"),
         ("Cable-Fail ON\n", 1, 1, "not `Key: value`"),
         ("Cable-Fail:\n", 1, 1, "needs a value"),
         ("# none\nCable-Fail: ON\nCable-Fail-Duration: ON\n", 2, 1, "`-Duration-Time` above 0"),
@@ -142,8 +142,8 @@ fn mistakes_are_named_with_line_and_column() {
         // These would be rounded.
         ("Random-Packet-Drop-Rate: 5.9\n", 1, 26, "a number of millionths"),
         ("Cable-BER: ON\nCable-BER-Max-Percent: 0.0000001\n", 1, 1, "allowed: 0.000001 to 1"),
-        ("Cable-Periodic-Packet-Loss-PktNr: 1.5\n", 1, 35, "whole, 1 to 1000000000"),
-        ("Cable-Fail-Start-After: 0.5\n", 1, 25, "whole picoseconds"),
+        ("Cable-Periodic-Packet-Loss-PktNr: 1.5\n", 1, 35, "integer, 1 to 1000000000"),
+        ("Cable-Fail-Start-After: 0.5\n", 1, 25, "integer of picoseconds"),
     ];
     for (text, line, column, message) in cases {
         let error = FailureFile::parse(text).unwrap_err();

@@ -156,7 +156,7 @@ fn what_cannot_fail_is_said() {
         (
             &tree,
             Level::Tor,
-            "1 of 16 switches with hosts are to fail, but of those that work only 0 can without cutting off",
+            "1 of 16 switches with hosts are to fail, but only 0 working ones can without disconnecting",
         ),
         (
             &leaf_spine,
