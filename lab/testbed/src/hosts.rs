@@ -248,7 +248,7 @@ impl Book {
                 }
                 EndpointEvent::Received { connection, message, data, completed_at, .. } => {
                     let Some(&first) = self.accepted.get(&connection) else {
-                        plan.on_stranger();
+                        plan.on_unknown_message();
                         continue;
                     };
                     let stats = endpoint.connection_stats(connection).unwrap_or_default().receiver;

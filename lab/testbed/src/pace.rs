@@ -114,7 +114,7 @@ pub(super) struct Pace {
     dilation: f64,
     /// Real and virtual time at the start of the interval.
     since: Option<(u64, u64)>,
-    told: bool,
+    reported: bool,
 }
 
 /// Real time of an interval: longer than short stalls of the machine.
@@ -124,20 +124,20 @@ const MUCH_SLOWER: f64 = 10.0;
 
 impl Pace {
     pub fn new(dilation: f64) -> Self {
-        Self { dilation, since: None, told: false }
+        Self { dilation, since: None, reported: false }
     }
 
     /// Takes the real and the virtual time. Returns the slow-down against the plan, once per run.
     pub fn on_report(&mut self, now_ns: u64, now_ps: u64) -> Option<f64> {
         let (since_ns, since_ps) = *self.since.get_or_insert((now_ns, now_ps));
-        if self.told || now_ns - since_ns < LOOK_NS {
+        if self.reported || now_ns - since_ns < LOOK_NS {
             return None;
         }
         self.since = Some((now_ns, now_ps));
         let planned_ps = (now_ns - since_ns) as f64 * 1e3 / self.dilation;
         let slower = planned_ps / (now_ps - since_ps).max(1) as f64;
-        self.told = slower >= MUCH_SLOWER;
-        self.told.then_some(slower)
+        self.reported = slower >= MUCH_SLOWER;
+        self.reported.then_some(slower)
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Plan {
 struct State {
     starts: Starts,
     /// Future signals: (time, trigger).
-    later: BinaryHeap<Reverse<(u64, usize)>>,
+    signals: BinaryHeap<Reverse<(u64, usize)>>,
     /// By host the flows that it has to start: (time, flow).
     due: Vec<Vec<(u64, usize)>>,
     outcomes: Vec<FlowOutcome>,
@@ -83,8 +83,8 @@ impl Plan {
     pub fn advance(&self, now_ps: u64) {
         let now_ps = self.scenario(now_ps);
         let mut state = self.state();
-        while let Some(Reverse((at_ps, trigger))) = state.later.peek().copied().filter(|next| next.0.0 <= now_ps) {
-            state.later.pop();
+        while let Some(Reverse((at_ps, trigger))) = state.signals.peek().copied().filter(|next| next.0.0 <= now_ps) {
+            state.signals.pop();
             self.signal(&mut state, at_ps, Some(trigger));
         }
     }
@@ -101,7 +101,7 @@ impl Plan {
 
     /// Records a received message, and verifies `data`; the connection begins with flow `first`.
     pub fn on_received(&self, first: usize, message: u32, at_ps: u64, data: Option<&Bytes>, stats: ReceiverStats) {
-        let Some(&flow) = self.series[first].get(message as usize) else { return self.on_stranger() };
+        let Some(&flow) = self.series[first].get(message as usize) else { return self.on_unknown_message() };
         let at_ps = self.scenario(at_ps);
         let is_right = data.is_none_or(|data| *data == self.payloads[flow]);
         let mut state = self.state();
@@ -112,7 +112,7 @@ impl Plan {
     }
 
     /// Records a message of an unknown connection.
-    pub fn on_stranger(&self) {
+    pub fn on_unknown_message(&self) {
         self.state().verified = false;
     }
 
@@ -146,7 +146,7 @@ impl Plan {
     pub fn completion(&self) -> Completion {
         let state = self.state();
         let ended = state.ended >= state.started && state.arrived >= state.delivered;
-        Completion { arrived: state.arrived, over: ended && state.later.is_empty() }
+        Completion { arrived: state.arrived, over: ended && state.signals.is_empty() }
     }
 
     /// Returns the outcomes, and whether all messages arrived intact. `counted` returns the final
@@ -178,7 +178,7 @@ impl Plan {
     fn follow(&self, state: &mut State, follows: Vec<(u64, Due)>) {
         for (at_ps, due) in follows {
             match due {
-                Due::Signal(trigger) => state.later.push(Reverse((at_ps, trigger))),
+                Due::Signal(trigger) => state.signals.push(Reverse((at_ps, trigger))),
                 Due::Flow(flow) if state.failed[self.first[flow]] => {}
                 Due::Flow(flow) => {
                     state.started += 1;

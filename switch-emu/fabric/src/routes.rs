@@ -52,7 +52,7 @@ impl ShortestPaths {
         let mut routes = Self { leaves, leaf_number, list_of, lists: vec![List::default()], members: Vec::new() };
         for (switch, links) in out.iter().enumerate() {
             for (cost, leaves) in &costs[switch] {
-                routes.add(network, switch, leaves, &Alike::new(leaves, *cost, links, &costs));
+                routes.add(network, switch, leaves, &LeafGroups::new(leaves, *cost, links, &costs));
             }
         }
         routes
@@ -121,21 +121,21 @@ impl ShortestPaths {
     }
 
     /// Adds the next links of `switch` toward some leaves.
-    fn add(&mut self, network: &Network, switch: usize, leaves: &Set, alike: &Alike) {
+    fn add(&mut self, network: &Network, switch: usize, leaves: &Set, groups_of_leaves: &LeafGroups) {
         let slowest = |index: &&u32| {
             let link = &network.links[**index as usize];
             (u64::MAX - link.rate_bps, link.latency_ps)
         };
         let before = self.lists.len();
-        for links in alike.groups.iter().map(|group| &group.links) {
+        for links in groups_of_leaves.groups.iter().map(|group| &group.links) {
             let (first, count) = (self.members.len() as u32, links.len() as u32);
             self.members.extend(links);
             self.lists.push(List { first, count, slowest: links.iter().max_by_key(slowest).copied() });
         }
         let row = &mut self.list_of[switch * self.leaves.len()..];
         for leaf in members(leaves) {
-            let group = alike.of_leaf[leaf];
-            let number = if alike.groups[group].links.is_empty() { 0 } else { before + group };
+            let group = groups_of_leaves.of_leaf[leaf];
+            let number = if groups_of_leaves.groups[group].links.is_empty() { 0 } else { before + group };
             row[leaf] = number as u32;
         }
     }
@@ -199,53 +199,53 @@ fn members(set: &Set) -> impl Iterator<Item = usize> {
 }
 
 /// Groups of leaves with the same next links of a switch.
-struct Alike {
+struct LeafGroups {
     /// By leaf the index of its group, if any.
     of_leaf: Vec<usize>,
-    groups: Vec<Together>,
+    groups: Vec<LeafGroup>,
 }
 
 /// The number of leaves, and their next links in order.
 #[derive(Clone)]
-struct Together {
+struct LeafGroup {
     leaves: u32,
     links: Vec<u32>,
 }
 
-impl Alike {
+impl LeafGroups {
     /// Groups `leaves`, all at the same cost from a switch with these `links`.
     fn new(leaves: &Set, cost: u32, links: &[Hop], costs: &[Costs]) -> Self {
         let count = leaves.iter().map(|word| word.count_ones()).sum();
-        let mut alike =
-            Self { of_leaf: vec![0; 64 * leaves.len()], groups: vec![Together { leaves: count, links: Vec::new() }] };
+        let mut groups_of_leaves =
+            Self { of_leaf: vec![0; 64 * leaves.len()], groups: vec![LeafGroup { leaves: count, links: Vec::new() }] };
         for hop in links {
             let Some(left) = cost.checked_sub(hop.cost) else { continue };
             let Some((_, nearer)) = costs[hop.end as usize].iter().find(|(cost, _)| *cost == left) else { continue };
-            let led: Set = leaves.iter().zip(nearer).map(|(own, nearer)| own & nearer).collect();
-            if led == *leaves {
-                alike.groups.iter_mut().for_each(|group| group.links.push(hop.link));
+            let reached: Set = leaves.iter().zip(nearer).map(|(own, nearer)| own & nearer).collect();
+            if reached == *leaves {
+                groups_of_leaves.groups.iter_mut().for_each(|group| group.links.push(hop.link));
             } else {
-                alike.split(&led, hop.link);
+                groups_of_leaves.split(&reached, hop.link);
             }
         }
-        alike
+        groups_of_leaves
     }
 
     /// Splits groups into the leaves toward which `link` leads, and the others.
-    fn split(&mut self, led: &Set, link: u32) {
+    fn split(&mut self, reached: &Set, link: u32) {
         let mut counts = vec![0; self.groups.len()];
-        members(led).for_each(|leaf| counts[self.of_leaf[leaf]] += 1);
+        members(reached).for_each(|leaf| counts[self.of_leaf[leaf]] += 1);
         // By group that of its leaves toward which the link leads.
         let mut next: Vec<usize> = (0..counts.len()).collect();
         for (group, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             if count < self.groups[group].leaves {
                 self.groups[group].leaves -= count;
                 next[group] = self.groups.len();
-                self.groups.push(Together { leaves: count, ..self.groups[group].clone() });
+                self.groups.push(LeafGroup { leaves: count, ..self.groups[group].clone() });
             }
             self.groups[next[group]].links.push(link);
         }
-        members(led).for_each(|leaf| self.of_leaf[leaf] = next[self.of_leaf[leaf]]);
+        members(reached).for_each(|leaf| self.of_leaf[leaf] = next[self.of_leaf[leaf]]);
     }
 }
 

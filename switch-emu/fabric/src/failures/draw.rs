@@ -60,7 +60,7 @@ impl FailureFile {
             let drawn = match process.failure {
                 Failure::BitErrors if process.period_ps == 0 => draw.corrupt_all(),
                 Failure::BitErrors => draw.corrupt_one_by_one()?,
-                _ => draw.strike(routes, outages)?,
+                _ => draw.draw_failures(routes, outages)?,
             };
             events.extend(drawn);
         }
@@ -86,7 +86,7 @@ struct Draw<'a> {
 
 impl Draw<'_> {
     /// Draws devices that fail one after another, temporarily or permanently.
-    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Outages) -> Result<Vec<LinkEvent>, FileError> {
+    fn draw_failures(&mut self, routes: &ShortestPaths, outages: &mut Outages) -> Result<Vec<LinkEvent>, FileError> {
         let process = self.process;
         let mut candidates = self.candidates();
         let limit = self.limit();
@@ -102,11 +102,11 @@ impl Draw<'_> {
             let concerns_ways = process.device != Device::Nic;
             let mut ways = concerns_ways.then(|| outages.ways(self.context.network, routes, at_ps, end_ps));
             let mut needed = Vec::new();
-            let mut struck = false;
-            while active.len() < limit && !(struck && process.period_ps > 0) {
+            let mut failed = false;
+            while active.len() < limit && !(failed && process.period_ps > 0) {
                 let drawn = draw_one(&mut self.rng, &mut candidates, &mut needed, ways.as_mut());
                 let Some(candidate) = drawn else { break };
-                struck = true;
+                failed = true;
                 if process.device != Device::Nic {
                     outages.add(&candidate.links, at_ps, end_ps);
                 }
@@ -118,7 +118,7 @@ impl Draw<'_> {
             // Starts after a period, or when fewer devices than the limit are out.
             let free_ps = active.iter().map(|(until, _)| *until).min().unwrap_or(u64::MAX);
             let due_ps = at_ps.saturating_add(process.period_ps.max(1));
-            at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
+            at_ps = if failed && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
         }
         Ok(events)
     }

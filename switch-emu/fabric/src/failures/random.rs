@@ -105,9 +105,9 @@ impl RandomFailure {
             HowMany::Probability(probability) => {
                 let threshold = (probability * 2f64.powi(32)) as u64;
                 let lots: Vec<_> = devices.into_iter().map(|device| (u64::from(rng.next_u32()), device)).collect();
-                let struck = lots.into_iter().filter(|(lot, _)| *lot < threshold).map(|(_, device)| device);
+                let drawn = lots.into_iter().filter(|(lot, _)| *lot < threshold).map(|(_, device)| device);
                 //= docs/specs/switching.md#SWC-21 no host is cut off
-                struck.filter(|device| ways.as_mut().is_none_or(|ways| ways.remove(&device.links))).collect()
+                drawn.filter(|device| ways.as_mut().is_none_or(|ways| ways.remove(&device.links))).collect()
             }
             HowMany::Share(share) => {
                 let (all, mut needed) = (devices.len(), Vec::new());
