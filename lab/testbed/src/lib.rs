@@ -55,6 +55,9 @@ const LEAD_IN_RTTS: u64 = 40;
 /// real time of several frames to arrive in.
 const HASTE: f64 = 4.0;
 
+/// Maximum lag of a host behind the others, in ps of scenario time.
+const MAX_LAG_PS: i64 = 100_000_000;
+
 /// A fabric set up on this machine.
 #[derive(Debug)]
 pub struct Testbed {
@@ -118,7 +121,7 @@ impl Testbed {
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
             &goal,
             &mut |report: &drive::Report| {
-                spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
+                spec.watch.inspect(|watch| watch.lock().settle(tap::scenario(report.now_ps, lead_in_ps) - MAX_LAG_PS));
                 progress(Progress::Running {
                     time_us: report.now_ps.saturating_sub(lead_in_ps) as f64 / 1e6,
                     delivered_bytes: report.delivered_bytes,

@@ -44,11 +44,10 @@ impl Count {
         if now_ns - self.last.0 >= SILENCE_NS {
             return Counted::Nothing;
         }
-        let arrived_ns = match self.arrived_ns {
-            Some(arrived_ns) => arrived_ns,
-            None if bytes > 0 => *self.arrived_ns.insert(now_ns),
-            None => return Counted::Going,
-        };
+        if bytes > 0 {
+            self.arrived_ns.get_or_insert(now_ns);
+        }
+        let Some(arrived_ns) = self.arrived_ns else { return Counted::Going };
         if now_ns - arrived_ns < WARM_UP_NS {
             return Counted::Going;
         }

@@ -11,9 +11,6 @@ use spray_nic::endpoint::Tap;
 use super::hosts::{Running, Setup};
 use super::tap::{HostTap, SeenPort, scenario};
 
-/// Maximum lag of a host behind the others, in ps of scenario time.
-const BEHIND_PS: i64 = 100_000_000;
-
 /// Attaches `arrivals` and the run's observer to the hosts.
 pub(super) fn watched(
     hosts: Vec<Running>,
@@ -42,11 +39,6 @@ pub(super) fn watched(
         Running { host, endpoint, book }
     };
     hosts.into_iter().map(see).collect()
-}
-
-/// All hosts have reached `now_ps`.
-pub(super) fn settle(watch: &Shared, now_ps: u64, lead_in_ps: u64) {
-    watch.lock().settle(scenario(now_ps, lead_in_ps) - BEHIND_PS);
 }
 
 pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
