@@ -5,14 +5,14 @@ use spray_wire::{Ack, Body, Echoes, EvPort, Time};
 /// Most are ACKs without echoes, which take 72 bytes instead of the 120 of a [`Body`].
 #[derive(Debug)]
 pub(super) enum Said {
-    Ack(Short),
+    Ack(PlainAck),
     Other(Box<Body>),
 }
 
 const _: () = assert!(size_of::<Said>() == 72);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Short {
+pub(super) struct PlainAck {
     cumulative: u64,
     timestamp_echo: Time,
     sack_base: u64,
@@ -36,7 +36,7 @@ impl Said {
         }
         let Ack { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = *ack;
         let Ack { marked_packets, marked, trimmed, astray, .. } = *ack;
-        Self::Ack(Short {
+        Self::Ack(PlainAck {
             cumulative,
             timestamp_echo,
             sack_base,
@@ -54,12 +54,12 @@ impl Said {
 
     #[inline]
     pub(super) fn body(&self) -> Body {
-        let short = match self {
-            Self::Ack(short) => *short,
+        let ack = match self {
+            Self::Ack(ack) => *ack,
             Self::Other(body) => return **body,
         };
-        let Short { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = short;
-        let Short { marked_packets, marked, trimmed, astray, .. } = short;
+        let PlainAck { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = ack;
+        let PlainAck { marked_packets, marked, trimmed, astray, .. } = ack;
         Body::Ack(Ack {
             port,
             hops,
@@ -93,6 +93,6 @@ impl Said {
 impl Default for Said {
     #[inline]
     fn default() -> Self {
-        Self::Ack(Short::default())
+        Self::Ack(PlainAck::default())
     }
 }

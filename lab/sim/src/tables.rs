@@ -122,8 +122,8 @@ impl<'a> Switches<'a> {
         if !W::SEES {
             return self.cross(index, slot, number, arrived, &mut Treatment::default());
         }
-        let (at_ps, mut seen, mut treatment) = (time_ps(slot.key), *slot, Treatment::default());
-        let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
+        let (mut seen, mut treatment) = (*slot, Treatment::default());
+        let waiting = self.ports[self.place(number)].waiting_bytes(time_ps(slot.key));
         let crossed = self.cross(index, slot, number, arrived, &mut treatment);
         match crossed {
             // Held before its port.
@@ -134,7 +134,7 @@ impl<'a> Switches<'a> {
             }
             Err(cause) => treatment.dropped = Some(cause.name()),
         }
-        eyes.crosses(at_ps, number, waiting, &seen, treatment, controls);
+        eyes.crosses(number, waiting, &seen, treatment, controls);
         crossed
     }
 

@@ -182,18 +182,10 @@ impl<W: Watch> Eyes<W> {
     }
 
     /// A frame passes a port whose queue has `waiting` bytes.
-    pub(super) fn crosses(
-        &mut self,
-        at_ps: u64,
-        port: u32,
-        waiting: u64,
-        slot: &Slot,
-        fate: Treatment,
-        controls: &[Said],
-    ) {
+    pub(super) fn crosses(&mut self, port: u32, waiting: u64, slot: &Slot, fate: Treatment, controls: &[Said]) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
-        self.tell(at_ps, interface, true, content, fate, Some(waiting));
+        self.tell(time_ps(slot.key), interface, true, content, fate, Some(waiting));
     }
 
     /// A switch has no route for a frame.

@@ -140,8 +140,8 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> Flow
 fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<Option<f64>, RunError> {
     let mut hosts = setup.hosts(rig, false)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
-    let hosts = setup.connect(hosts, 0)?;
-    let goal = Goal { plan: setup.plan, lead_in_ps: 0, until_ps: u64::MAX };
+    let hosts = setup.connect(hosts)?;
+    let goal = Goal { plan: setup.plan, until_ps: u64::MAX };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
     let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());

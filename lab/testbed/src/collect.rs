@@ -18,7 +18,6 @@ use spray_switch::RunError;
 
 pub(super) struct Collect<'a> {
     pub setup: &'a Setup<'a>,
-    pub lead_in_ps: u64,
     pub outcome: &'a Outcome,
 }
 
@@ -36,12 +35,12 @@ impl Collect<'_> {
             samples: self.samples(rig)?,
             delivered,
             ev_lives: self.ev_lives(),
-            lead_in_ps: self.lead_in_ps,
+            lead_in_ps: self.setup.plan.lead_in_ps,
             log: self.log(&flows),
             ports: self.ports(rig, &flows)?,
             flows,
-            reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.lead_in_ps)).collect(),
-            end_ps: self.outcome.end_ps.saturating_sub(self.lead_in_ps),
+            reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.setup.plan.lead_in_ps)).collect(),
+            end_ps: self.outcome.end_ps.saturating_sub(self.setup.plan.lead_in_ps),
             invalid_frames: stats
                 .map(|of| of.malformed + of.checksum + of.wrong_cookie + of.unknown_connection + of.invalid)
                 .sum(),
@@ -81,13 +80,13 @@ impl Collect<'_> {
     fn ports(&self, rig: &Rig, flows: &[FlowOutcome]) -> Result<Vec<PortOutcome>, RunError> {
         let spec = self.setup.spec;
         let start_ps = flows.iter().filter_map(|flow| flow.started_ps).min().unwrap_or(0);
-        let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
+        let span_ps = self.outcome.end_ps.saturating_sub(self.setup.plan.lead_in_ps + start_ps);
         let network = spec.fabric.network;
         let of_links = network.layers();
         let layers = of_links.iter().zip(&network.links).filter(|(_, link)| link.from.switch().is_some());
         let layers = layers.map(|(layer, _)| layer.clone());
         // 0 means that there was none.
-        let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.lead_in_ps).max(1) } else { 0 };
+        let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.setup.plan.lead_in_ps).max(1) } else { 0 };
         let outcome = |((number, port), layer): ((usize, &Port), String)| {
             let mut counters: PortCounters = match &self.setup.ports[number] {
                 Some(emulated) => emulated.port.counters_until(self.outcome.end_ps),
@@ -161,7 +160,7 @@ impl Collect<'_> {
         let mut log = Vec::new();
         for running in &self.outcome.hosts {
             let report = |at_ps: u64, connection: ConnectionId, what: Happened| {
-                let at_ps = at_ps.cast_signed() - self.lead_in_ps.cast_signed();
+                let at_ps = at_ps.cast_signed() - self.setup.plan.lead_in_ps.cast_signed();
                 let first = running.book.first.get(&connection);
                 let subject = first.map_or(Subject::Host(running.host), |first| Subject::Flow(flow_at(*first, at_ps)));
                 Report { at_ps, subject, what }

@@ -15,8 +15,6 @@ use spray_switch::RunError;
 /// When a run is over.
 pub(super) struct Goal<'a> {
     pub plan: &'a Plan,
-    /// Virtual time at scenario time 0.
-    pub lead_in_ps: u64,
     /// Virtual time limit.
     pub until_ps: u64,
 }
@@ -110,14 +108,14 @@ fn watch_until_over(
             arrived,
         };
         let at_ns = monotonic_ns();
-        if report.now_ps >= goal.lead_in_ps {
+        if report.now_ps >= goal.plan.lead_in_ps {
             lead_in_ns.get_or_insert(at_ns);
         }
         let enough = watch(&report)?.is_break();
         // A thread ends early only by a panic, which joining it propagates.
         if over || enough || report.now_ps >= goal.until_ps || ended() {
             let real_ps = (at_ns - lead_in_ns.unwrap_or(at_ns)) as f64 * 1000.0;
-            let virtual_ps = report.now_ps.saturating_sub(goal.lead_in_ps).max(1);
+            let virtual_ps = report.now_ps.saturating_sub(goal.plan.lead_in_ps).max(1);
             return Ok((report.now_ps, real_ps / virtual_ps as f64));
         }
     }

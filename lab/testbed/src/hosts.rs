@@ -118,7 +118,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Opens the connections, and submits the messages with known start times.
-    pub fn connect(&self, mut hosts: Vec<Running>, lead_in_ps: u64) -> Result<Vec<Running>, RunError> {
+    pub fn connect(&self, mut hosts: Vec<Running>) -> Result<Vec<Running>, RunError> {
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
         let (mut ancestors, mut watched) = (None, 0);
         for (index, flow) in self.spec.flows.iter().enumerate() {
@@ -141,7 +141,7 @@ impl<'a> Setup<'a> {
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
             if self.spec.sample_ps > 0 && watched < WATCHED {
-                let watch = EvWatch::new(lead_in_ps);
+                let watch = EvWatch::new(self.plan.lead_in_ps);
                 hosts[flow.src].endpoint.tap_choices(connection, Box::new(watch.clone()));
                 hosts[flow.src].book.watched.push((index, watch));
                 watched += 1;
@@ -152,7 +152,7 @@ impl<'a> Setup<'a> {
             book.expected.insert((from, connection), index);
             if config.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
-                let changes = |from, to| self.path_changes(known, [from, to], config.path.evs.into(), lead_in_ps);
+                let changes = |from, to| self.path_changes(known, [from, to], config.path.evs.into());
                 let from_sender = changes(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
                 hosts[flow.src].book.path_changes.extend(from_sender);
                 if config.balancer.acks_in_turn() {
@@ -174,12 +174,11 @@ impl<'a> Setup<'a> {
         known: &Ancestors<'_>,
         [from, to]: [usize; 2],
         evs: u32,
-        lead_in_ps: u64,
     ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
         let [own, other] = [from, to].map(|host| self.address(&self.fabric.hosts[host]));
         let addresses = spray_fabric::addresses(own, other);
         let changes = move |from_ps: u64| {
-            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
+            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(self.plan.lead_in_ps) };
             (at_ps, known.paths(from_ps, from, to, addresses, evs))
         };
         known.epoch_starts().iter().copied().map(changes)

@@ -108,11 +108,11 @@ impl Testbed {
         let mut hosts = setup.hosts(&mut self.rig, true)?;
         let arrived = Scale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
         let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
-        hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);
+        hosts = watch::watched(hosts, &setup, arrivals.as_ref());
         let drops_before = self.rig.interface_drops()?;
         let devices_before = hosts.iter().map(|running| running.endpoint.device().stats()).collect::<Vec<_>>();
-        let hosts = setup.connect(hosts, lead_in_ps)?;
-        let goal = drive::Goal { plan: &plan, lead_in_ps, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
+        let hosts = setup.connect(hosts)?;
+        let goal = drive::Goal { plan: &plan, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
         let total_bytes = spec.flows.iter().map(|flow| flow.bytes).sum();
         let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
@@ -139,7 +139,7 @@ impl Testbed {
             },
         )?;
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
-        let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
+        let collect = collect::Collect { setup: &setup, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);
         let counted = arrivals.iter().flat_map(|arrivals| arrivals.counted());
         let delivered = spray_fabric::delivered(&arrived, counted, outcome.end_ps);

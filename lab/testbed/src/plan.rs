@@ -19,7 +19,7 @@ pub(super) struct Plan {
     pub first: Vec<usize>,
     pub series: Vec<Vec<usize>>,
     /// Virtual time at scenario time 0.
-    lead_in_ps: u64,
+    pub lead_in_ps: u64,
     state: Mutex<State>,
 }
 

@@ -16,10 +16,9 @@ pub(super) fn watched(
     hosts: Vec<Running>,
     setup: &Setup<'_>,
     arrivals: Option<&Arc<Arrivals<AtomicU64>>>,
-    lead_in_ps: u64,
 ) -> Vec<Running> {
     let watch = setup.spec.watch.map(|watch| (watch, watch.lock().tracer().is_some()));
-    let network = setup.spec.fabric.network;
+    let (network, lead_in_ps) = (setup.spec.fabric.network, setup.plan.lead_in_ps);
     let see = |Running { host, mut endpoint, mut book }: Running| {
         let link = network.uplink(host) as u32;
         let tap = watch

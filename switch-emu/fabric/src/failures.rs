@@ -9,8 +9,8 @@ mod draw;
 mod file;
 mod outages;
 mod random;
+mod reachability;
 mod read;
-mod ways;
 
 pub use file::{DrawError, FailureFile};
 pub use outages::FailureContext;

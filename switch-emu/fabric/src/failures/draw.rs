@@ -34,22 +34,17 @@ impl FailureFile {
             return Ok(Vec::new());
         }
         let routes = ShortestPaths::new(context.network, |_| true);
-        let mut outages = Outages::default();
-        let mut events = self.listed(context, &routes, &mut outages).map_err(DrawError::Line)?;
+        let mut outages = Outages::new(context.network, &routes);
+        let mut events = self.listed(context, &mut outages).map_err(DrawError::Line)?;
         for (index, failure) in self.random.iter().enumerate() {
-            let drawn = failure.events(context, index as u64, &routes, &mut outages);
+            let drawn = failure.events(context, index as u64, &mut outages);
             events.extend(drawn.map_err(|message| DrawError::Random { index, message })?);
         }
         events.sort_by_key(|event| event.at_ps);
         Ok(events)
     }
 
-    fn listed(
-        &self,
-        context: &FailureContext<'_>,
-        routes: &ShortestPaths,
-        outages: &mut Outages,
-    ) -> Result<Vec<LinkEvent>, FileError> {
+    fn listed(&self, context: &FailureContext<'_>, outages: &mut Outages<'_>) -> Result<Vec<LinkEvent>, FileError> {
         let network = context.network;
         let until_ps = self.stop_ps.map_or(context.until_ps, |stop| stop.min(context.until_ps));
         let context = FailureContext { until_ps, ..*context };
@@ -60,7 +55,7 @@ impl FailureFile {
             let drawn = match process.failure {
                 Failure::BitErrors if process.period_ps == 0 => draw.corrupt_all(),
                 Failure::BitErrors => draw.corrupt_one_by_one()?,
-                _ => draw.draw_failures(routes, outages)?,
+                _ => draw.draw_failures(outages)?,
             };
             events.extend(drawn);
         }
@@ -86,7 +81,7 @@ struct Draw<'a> {
 
 impl Draw<'_> {
     /// Draws devices that fail one after another, temporarily or permanently.
-    fn draw_failures(&mut self, routes: &ShortestPaths, outages: &mut Outages) -> Result<Vec<LinkEvent>, FileError> {
+    fn draw_failures(&mut self, outages: &mut Outages<'_>) -> Result<Vec<LinkEvent>, FileError> {
         let process = self.process;
         let mut candidates = self.candidates();
         let limit = self.limit();
@@ -99,15 +94,15 @@ impl Draw<'_> {
             active = out;
             candidates.extend(back.into_iter().map(|(_, candidate)| candidate));
             // Failures of NICs take no path from others.
-            let concerns_ways = process.device != Device::Nic;
-            let mut ways = concerns_ways.then(|| outages.ways(self.context.network, routes, at_ps, end_ps));
+            let removes_paths = process.device != Device::Nic;
+            let mut paths = removes_paths.then(|| outages.paths(at_ps, end_ps));
             let mut needed = Vec::new();
             let mut failed = false;
             while active.len() < limit && !(failed && process.period_ps > 0) {
-                let drawn = draw_one(&mut self.rng, &mut candidates, &mut needed, ways.as_mut());
+                let drawn = draw_one(&mut self.rng, &mut candidates, &mut needed, paths.as_mut());
                 let Some(candidate) = drawn else { break };
                 failed = true;
-                if process.device != Device::Nic {
+                if removes_paths {
                     outages.add(&candidate.links, at_ps, end_ps);
                 }
                 events.extend(self.actions().into_iter().map(|action| candidate.event(at_ps, end_ps, action)));

@@ -8,7 +8,7 @@ use spray_core::rng::stream;
 use super::outages::{Candidate, FailureContext, Outages, draw_one};
 use crate::names::fits;
 use crate::node::Node;
-use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network, ShortestPaths};
+use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network};
 
 /// Devices of one kind that fail at the same time.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,8 +81,7 @@ impl RandomFailure {
         &self,
         context: &FailureContext<'_>,
         index: u64,
-        routes: &ShortestPaths,
-        outages: &mut Outages,
+        outages: &mut Outages<'_>,
     ) -> Result<Vec<LinkEvent>, String> {
         let network = context.network;
         let devices = self.what.devices(network);
@@ -96,10 +95,11 @@ impl RandomFailure {
         // Slow links still are paths.
         let removes = !matches!(self.action, LinkAction::Rate { .. });
         outages.begin();
-        let working = removes.then(|| outages.ways(network, routes, self.at_ps, self.until_ps));
-        let works =
-            |device: &Candidate| working.as_ref().is_none_or(|ways| device.links.iter().any(|link| !ways.dead[*link]));
-        let mut ways = if self.disconnect { None } else { working.clone() };
+        let working = removes.then(|| outages.paths(self.at_ps, self.until_ps));
+        let works = |device: &Candidate| {
+            working.as_ref().is_none_or(|paths| device.links.iter().any(|link| !paths.dead[*link]))
+        };
+        let mut paths = if self.disconnect { None } else { working.clone() };
         let failing: Vec<Candidate> = match self.how_many {
             //= docs/specs/switching.md#SWC-20 who fails
             HowMany::Probability(probability) => {
@@ -107,13 +107,13 @@ impl RandomFailure {
                 let lots: Vec<_> = devices.into_iter().map(|device| (u64::from(rng.next_u32()), device)).collect();
                 let drawn = lots.into_iter().filter(|(lot, _)| *lot < threshold).map(|(_, device)| device);
                 //= docs/specs/switching.md#SWC-21 no host is cut off
-                drawn.filter(|device| ways.as_mut().is_none_or(|ways| ways.remove(&device.links))).collect()
+                drawn.filter(|device| paths.as_mut().is_none_or(|paths| paths.remove(&device.links))).collect()
             }
             HowMany::Share(share) => {
                 let (all, mut needed) = (devices.len(), Vec::new());
                 let mut left = devices.into_iter().filter(works).collect();
                 let wanted = (share * all as f64 - 1e-9).ceil().max(1.0) as usize;
-                let one = |_| draw_one(&mut rng, &mut left, &mut needed, ways.as_mut());
+                let one = |_| draw_one(&mut rng, &mut left, &mut needed, paths.as_mut());
                 let failing: Vec<_> = (0..wanted).map_while(one).collect();
                 if failing.len() < wanted {
                     let (words, most) = (self.what.words(), failing.len());

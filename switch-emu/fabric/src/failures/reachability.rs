@@ -6,7 +6,7 @@ use crate::{Network, ShortestPaths};
 
 /// Counts the links over which each switch still reaches each leaf.
 #[derive(Clone)]
-pub(super) struct Ways<'a> {
+pub(super) struct Reachability<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
     /// Incoming links of each switch from other switches.
@@ -16,7 +16,7 @@ pub(super) struct Ways<'a> {
     alive: Vec<u32>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> Reachability<'a> {
     /// Creates the paths while all links work.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths) -> Self {
         let switches = network.switches.len();
