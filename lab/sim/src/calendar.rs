@@ -69,8 +69,7 @@ impl Calendar {
         }
     }
 
-    /// Takes the entry with the least key, if that is below `end`; if not, later insertions may
-    /// precede it.
+    /// Takes the entry with the least key, if below `end`; else later insertions may precede it.
     #[inline]
     pub(super) fn pop_before(&mut self, end: u64) -> Option<(u64, u32)> {
         if self.taken == self.due.len() && !self.advance(end) {

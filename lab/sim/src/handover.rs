@@ -72,9 +72,8 @@ impl Handover {
         std::mem::replace(&mut net.out_ps, NEVER)
     }
 
-    /// Receives what was sent to part `number` in `window`, in the order of the senders, so that
-    /// threads do not affect it. Buffers go to `spare`, and from there to outboxes: they are in the
-    /// cache.
+    /// Receives what was sent to part `number` in `window`, in the order of the senders, regardless
+    /// of threads. Buffers go to `spare`, and from there to outboxes: they are in the cache.
     pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
         let Window { mail, over, any } = &self.windows[window % 2];
         if !any[number].swap(false, Ordering::Relaxed) {

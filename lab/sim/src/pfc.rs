@@ -372,8 +372,8 @@ impl Room {
         self.signal_ps
     }
 
-    /// Whether a frame of `len` bytes that leaves `bytes` here and `used` in the switch ends a
-    /// pause.
+    /// Whether a pause ends when `len` bytes leave, with `bytes` left here and `used` in the
+    /// switch.
     //= docs/specs/pfc.md#PFC-4 resume
     fn may_resume(&self, bytes: u64, used: u64, len: u64) -> bool {
         let headroom_is_free = bytes <= self.bytes - self.over;

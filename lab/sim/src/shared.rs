@@ -32,8 +32,7 @@ impl Shared {
         Some(shared)
     }
 
-    /// Returns the limit of data bytes in the queue of `port` at `now_ps`; `at` returns the ports
-    /// of its switch.
+    /// Returns the limit of data bytes at `port` at `now_ps`; `at` returns the ports of its switch.
     //= docs/specs/switch.md#SW-20 shared buffer
     pub(super) fn limit<'p>(&self, at: impl Fn(u32) -> &'p Port, port: u32, now_ps: u64) -> u32 {
         let thresholds = &self.thresholds[port as usize];

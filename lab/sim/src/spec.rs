@@ -16,16 +16,14 @@ pub struct SimSpec<'a> {
     pub queue: &'a (dyn Fn(u64) -> Thresholds + Sync),
     /// Priority flow control (lossless network); `None` = ports drop what does not fit.
     pub pfc: Option<Pfc>,
-    /// Whether the queue of a link that starts at a fraction of its rate is reduced by the same
-    /// fraction.
+    /// Whether a link that starts at a fraction of its rate has that fraction of its queue.
     pub short_slow_queues: bool,
     /// The flows. Results have the same order.
     pub flows: &'a [FlowSpec],
     /// Triggers, indexed as in [`FlowSpec`].
     pub triggers: &'a [Trigger],
-    /// Returns the configuration of the connection that begins with the flow of this index. Called
-    /// at both ends, only for the first flow of a connection; [`FlowSpec::path_seed`] replaces its
-    /// seed.
+    /// Returns the configuration of the connection that begins with the flow of this index, for
+    /// both ends; [`FlowSpec::path_seed`] replaces its seed.
     pub flow_config: &'a (dyn Fn(usize) -> FlowConfig + Sync),
     /// Whether connections use an ideal erasure code, which needs no retransmissions.
     pub ideal_code: bool,
@@ -61,8 +59,7 @@ impl SimSpec<'_> {
 pub struct Pfc {
     /// Bytes of a full frame.
     pub frame_bytes: u32,
-    /// Headroom of a link: memory for what arrives until a pause takes effect; `None` = the worst
-    /// case.
+    /// Memory for what arrives until a pause takes effect; `None` = the worst case.
     pub headroom_bytes: Option<u64>,
 }
 
@@ -135,16 +132,13 @@ pub struct SimOutcome {
     pub ports: Vec<PortOutcome>,
     /// Time series of every switch port, in the order of `ports`; empty without `sample_ps`.
     pub samples: Vec<PortSamples>,
-    /// (time, bytes): payload delivered by the end of each bin, from time 0; empty without
-    /// `sample_ps`.
+    /// (time, bytes): payload delivered by each bin's end, from time 0; empty without `sample_ps`.
     pub delivered: Vec<(u64, u64)>,
     /// The first deadlock of paused links.
     pub deadlock: Option<Deadlock>,
-    /// (time, flow, event): what senders reported, in order of time, except retransmissions, which
-    /// are counted.
+    /// (time, flow, event): reports of senders, in order of time, without retransmissions.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
-    /// Entropy values of the first connections, each with its first flow; empty without
-    /// `sample_ps`.
+    /// Entropy values of some connections, each with its first flow; empty without `sample_ps`.
     pub ev_lives: Vec<(u32, EvLife)>,
     /// Time of the last event.
     pub end_ps: u64,

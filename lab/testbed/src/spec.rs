@@ -22,9 +22,8 @@ pub struct TestbedSpec<'a> {
     pub triggers: &'a [Trigger],
     /// Payload of each flow, [`FlowSpec::bytes`] long.
     pub payloads: &'a [Bytes],
-    /// Returns the configuration of the connection that begins with the flow of this index, at both
-    /// ends. Called only for the first flow of a connection; [`FlowSpec::path_seed`] replaces its
-    /// seed.
+    /// Returns the configuration of the connection that begins with the flow of this index, for
+    /// both ends; [`FlowSpec::path_seed`] replaces its seed.
     pub flow_config: &'a dyn Fn(usize) -> FlowConfig,
     /// IPv6 instead of IPv4.
     pub v6: bool,
@@ -69,8 +68,7 @@ pub struct TestbedOutcome {
     pub ports: Vec<PortOutcome>,
     /// Time series of every switch port; empty without `sample_ps`.
     pub samples: Vec<PortSamples>,
-    /// (time, bytes): payload delivered by the end of each bin, from time 0; empty without
-    /// `sample_ps`.
+    /// (time, bytes): payload delivered by each bin's end, from time 0; empty without `sample_ps`.
     pub delivered: Vec<(u64, u64)>,
     /// Entropy values of the first connections, each with its first flow, by the hosts' clock;
     /// empty without `sample_ps`.

@@ -11,8 +11,8 @@ pub struct FlowSpec {
     pub dst: usize,
     /// Payload bytes; 0 is sent as one empty packet.
     pub bytes: u64,
-    /// An earlier flow between the same hosts, whose connection is used; `None` opens a new one.
-    /// The first flow determines balancer, congestion control and path seed. Counters of a
+    /// An earlier flow with the same hosts and direction, whose connection is used; `None` opens
+    /// one. The first flow determines balancer, congestion control and path seed. Counters of a
     /// connection are divided: a flow has those from the end of the flow that ended before it to
     /// its own end.
     pub connection: Option<usize>,
@@ -94,7 +94,7 @@ pub enum FlowError {
         /// The number of triggers.
         triggers: usize,
     },
-    /// A flow uses the connection of a later flow, or of one between other hosts.
+    /// A flow uses the connection of a later flow, or of one with other hosts or direction.
     #[error(
         "flow {flow} uses the connection of flow {of}; allowed: an earlier flow from the same host to the same host"
     )]
