@@ -98,7 +98,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A barrier between windows. Each thread contributes the time of its next event and its number of
 /// open flows; all receive the earliest time and the sum.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct WindowBarrier {
     threads: usize,
     arrived: AtomicUsize,
@@ -112,13 +112,7 @@ pub(super) struct WindowBarrier {
 impl WindowBarrier {
     pub(super) fn new(threads: usize) -> Self {
         let contributions = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
-        Self {
-            threads,
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
-            contributions: [contributions(), contributions()],
-            failed: AtomicBool::new(false),
-        }
+        Self { threads, contributions: [contributions(), contributions()], ..Self::default() }
     }
 
     /// Waits for all threads. Panics if another thread has panicked.

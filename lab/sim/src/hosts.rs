@@ -22,7 +22,7 @@ pub(super) struct Uplink {
 }
 
 /// One end of a connection, with a sending or a receiving half.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct End {
     /// Index in the part.
     pub host: u32,
@@ -67,20 +67,12 @@ impl End {
             peer,
             peer_host: other as u32,
             addresses: spray_fabric::addresses(address(own), address(other)),
-            header_bytes: 0,
             evs: 1,
-            payload_bytes: 0,
             first: Message::first(flow as u32, setting.bytes),
-            series: None,
-            outcome: 0,
-            started: 0,
-            handed: 0,
             open: 1,
             receives,
-            over: false,
             timer_ps: NEVER,
-            sending: None,
-            receiving: None,
+            ..Self::default()
         }
     }
 
@@ -181,7 +173,7 @@ impl Entry for End {
 }
 
 /// A message of a connection; `number` counts from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
     pub number: u32,
     pub flow: u32,

@@ -17,7 +17,7 @@ use super::arena::{Kind, set};
 use super::port::{Port, Seen};
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pfc {
     /// By port.
     lanes: Vec<Lane>,
@@ -96,15 +96,7 @@ impl Pfc {
             lanes[*port as usize].room = Room::new(spec, config, link);
         }
         let used = vec![0; spec.network.switches.len()];
-        Self {
-            lanes,
-            used,
-            came_by: Vec::new(),
-            admitted: Vec::new(),
-            signals: Vec::new(),
-            watching: false,
-            deadlock: None,
-        }
+        Self { lanes, used, ..Self::default() }
     }
 
     pub(super) fn comes_by(&mut self, event: u32, port: u32) {

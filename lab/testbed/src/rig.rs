@@ -28,7 +28,7 @@ const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
 
 impl Rig {
-    /// Creates the resources for `spec`, with `fabric`'s addresses and `frames` UMEM frames per host.
+    /// Creates the resources for `spec` and `fabric`, with `frames` UMEM frames per host.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         let hosts = fabric.hosts.len();
         let sites = sites(spec, fabric, &[])?;

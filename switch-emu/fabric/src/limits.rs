@@ -14,7 +14,7 @@ pub const MAX_WORKLOADS: usize = 64;
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 40;
 /// Maximum packets of a run: hours for a simulator of a million packets per second.
 pub const MAX_PACKETS: u64 = 10_000_000_000;
-/// Maximum time in a scenario, and of its flows at full rate: an hour. Runs may last fifty times.
+/// Maximum time in a scenario, and of its flows at full rate: an hour, in ps.
 pub const MAX_TIME_PS: u64 = 3_600_000_000_000_000;
 /// Maximum size of a topology, matrix or failure file.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;

@@ -123,7 +123,7 @@ pub enum SwitchingError {
 }
 
 /// Layout of the switches' tables. All routing epochs share it, so that pointers persist.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Plan {
     seed: u64,
     tiers: Tiers,
@@ -206,20 +206,7 @@ impl Plan {
         };
         let holds = schemes.iter().any(|scheme| scheme.holds());
         let states = if holds { schemes.iter().enumerate().map(state).collect() } else { Vec::new() };
-        Self {
-            seed,
-            tiers,
-            switches,
-            layouts,
-            members: Vec::new(),
-            words,
-            states,
-            runs: HashMap::new(),
-            pointers: HashMap::new(),
-            latest: HashMap::new(),
-            after: HashMap::new(),
-            capacities: HashMap::new(),
-        }
+        Self { seed, tiers, switches, layouts, words, states, ..Self::default() }
     }
 
     /// Begins a routing epoch, in which later groups have other paths.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::node::Node;
 
 /// The tier and the pod of every switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {
     /// 0 for switches with hosts, else the number of links down to the nearest of them.
     pub tier: Vec<usize>,

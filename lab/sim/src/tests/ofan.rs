@@ -1,5 +1,6 @@
-//! The OFAN paper's lower bound on a permutation (OFAN appendix B), in its setting (OFAN §3): three tiers, 800 Gb/s,
-//! 0.5 us a link, 4,096 bytes of payload and 62 of header, ACKs of 64 bytes, 20 bytes between frames.
+//! The OFAN paper's lower bound on a permutation (OFAN appendix B), in its setting (OFAN §3): three
+//! tiers, 800 Gb/s, 0.5 us a link, 4,096 bytes of payload and 62 of header, ACKs of 64 bytes, 20
+//! bytes between frames.
 
 use super::*;
 use spray_fabric::FatTree;
