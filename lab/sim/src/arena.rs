@@ -1,47 +1,34 @@
-//! Where events live: one cache line each, taken from and given back to a list of free ones.
+//! Storage of events: one cache line each, reused through a free list.
 
 use spray_wire::{DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
 
-use super::messages::Message;
+use super::hosts::Message;
 use super::said::Said;
 
-/// What a slot of the arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A frame that arrives at switch `place`.
     AtSwitch,
-    /// A frame that arrives at the switch of port `place`, by which it will leave: see
+    /// A frame that arrives at a switch and leaves by port `place`: see
     /// [`Switches::look_ahead`](super::tables::Switches::look_ahead).
     AtPort,
-    /// A frame that arrives at host `place`.
     AtHost,
-    /// Host `place` may put data on its link.
     Transmit,
-    /// Connection `connection`'s sender is due.
     SenderTimer,
-    /// Connection `connection`'s receiver is due.
     ReceiverTimer,
-    /// Host `place` may grant credit.
     Grant,
-    /// The next flow of connection `connection` starts.
     Start,
-    /// Trigger `connection` gets a signal.
     Signal,
-    /// The flow of connection `connection` is over at the other end.
     Over,
-    /// The first frame of data at port `place` may leave.
     Leaves,
-    /// The sender of port `place`'s link pauses.
     Pause,
-    /// The sender of port `place`'s link goes on.
     Resume,
-    /// Time to look for deadlocks.
+    /// Check for deadlocks.
     Watch,
-    /// What waits in reordering queue `connection` of switch `place` may have waited long enough.
+    /// Reordering queue `connection` of switch `place` may have expired.
     LetGo,
 }
 
-/// Which of the events of one moment comes first: what arrives may change what a timer does, and both what is sent.
+/// Order of the events of one moment: arrivals may change what timers do, and both what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Turn {
@@ -51,13 +38,11 @@ pub(super) enum Turn {
     Transmit,
 }
 
-/// Key of an event: its time, then its turn.
 #[inline]
 pub(super) const fn key(at_ps: u64, turn: Turn) -> u64 {
     at_ps << 2 | turn as u64
 }
 
-/// Whether events of this key arrive.
 #[inline]
 pub(super) const fn is_arrival(key: u64) -> bool {
     key & 3 == Turn::Arrival as u64
@@ -68,35 +53,33 @@ pub(super) const fn time_ps(key: u64) -> u64 {
     key >> 2
 }
 
-/// An event; most are frames, and hold what switches look at and, of data, what the receiver cannot know otherwise.
+/// An event. Of a frame, it has the fields that switches and receivers read.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Slot {
     pub key: u64,
-    /// Digest of the frame's five-tuple.
+    /// Digest of the five-tuple.
     pub flow: u64,
-    /// When a data frame was sent.
     pub sent_at: Time,
-    /// Sequence number of a data frame, index of a control frame's body.
+    /// Sequence number of a data frame, or index of a control frame's body.
     pub psn: u64,
-    /// The frame's share of random decisions: its number.
+    /// Number of the frame, from which random decisions are drawn.
     pub random: u32,
-    /// Switch, port or host that the event is at.
+    /// Switch, port or host of the event.
     pub place: u32,
     pub connection: u32,
-    /// Host that the frame goes to.
+    /// Destination host.
     pub to: u32,
     pub len: u32,
     pub payload_bytes: u16,
     pub port: EvPort,
-    /// What a data frame says of those before it on its path.
+    /// [`Section`] of a data frame.
     pub section: u16,
     pub ttl: u8,
     pub ecn: u8,
     pub control: bool,
-    /// A data frame's flags, and whether a switch has trimmed it.
     pub flags: u8,
-    /// How the frame goes through a dragonfly.
+    /// Detour of a dragonfly.
     pub detour: u8,
     pub kind: Kind,
 }
@@ -134,41 +117,39 @@ impl Slot {
         self.flags & TRIMMED != 0
     }
 
-    /// Whether the last port of the path says that it trimmed the frame.
+    /// Whether the last port of the path trimmed the frame.
     #[inline]
     pub(super) fn is_trimmed_last(&self) -> bool {
         self.flags & TRIMMED_LAST != 0
     }
 
-    /// A switch has trimmed it with this DSCP.
     #[inline]
     pub(super) fn set_trimmed(&mut self, dscp: u8) {
         self.flags |= TRIMMED | if dscp == DSCP_TRIMMED_LAST { TRIMMED_LAST } else { 0 };
     }
 
-    /// Whether it goes from one switch to another.
+    /// Whether a switch sent it to another switch.
     #[inline]
     pub(super) fn is_notice(&self) -> bool {
         self.flags & NOTICE != 0
     }
 
-    /// It is a frame that says something beyond its slot: see [`Arena::keep`].
+    /// Whether its body is in [`Arena::controls`].
     #[inline]
     pub(super) fn has_body(&self) -> bool {
-        // A data frame stays one when it is cut.
+        // A trimmed data frame has the priority of control, but no body.
         self.control && !self.is_trimmed() && !self.is_notice()
     }
 
-    /// A switch may cut it: data with a payload that it still has.
     #[inline]
     pub(super) fn is_trimmable(&self) -> bool {
         !self.control && self.payload_bytes > 0
     }
 
-    /// A data frame's header. The slot holds what differs between the frames of `message`, which is in packets of `full_bytes`.
+    /// Returns the header of a data frame of `message`, whose packets have `full_bytes` each.
     #[inline]
     pub(super) fn data(&self, message: &Message, full_bytes: u64) -> Data {
-        // A frame without payload in the place of one that has some asks for a grant, or is a trailer, and is of no message.
+        // A credit request or a trailer, which belongs to no message.
         let asks = self.payload_bytes == 0 && message.bytes > 0;
         Data {
             psn: self.psn,
@@ -185,7 +166,6 @@ impl Slot {
     }
 }
 
-/// The flags of a data frame, for [`Slot::flags`].
 #[inline]
 pub(super) const fn flags(data: &Data) -> u8 {
     (if data.ack_now { ACK_NOW } else { 0 })
@@ -198,15 +178,14 @@ const RETRANSMIT: u8 = 2;
 const TRAILER: u8 = 4;
 const TRIMMED: u8 = 8;
 const TRIMMED_LAST: u8 = 16;
-/// Of a frame between switches, which has no body.
+/// A frame between switches, which has no body.
 pub(super) const NOTICE: u8 = 32;
 
-/// All events, and the bodies of control frames.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     pub slots: Vec<Slot>,
-    /// Slots that are free, the one given back last on top: the cache still knows it. They are listed apart, so that taking one does not
-    /// wait for memory.
+    /// The slot freed last is on top, since it is still in the cache. A separate list, so that
+    /// taking a slot does not wait for memory.
     free: Vec<u32>,
     pub controls: Vec<Said>,
     pub free_controls: Vec<u32>,
@@ -225,7 +204,7 @@ impl Arena {
         self.free.push(index);
     }
 
-    /// Keeps what a control frame says; returns where, for [`Slot::psn`].
+    /// Stores a control frame's body; returns its index, for [`Slot::psn`].
     #[inline]
     pub(super) fn keep(&mut self, said: Said) -> u64 {
         let index = match self.free_controls.pop() {
@@ -242,14 +221,14 @@ impl Arena {
         u64::from(index)
     }
 
-    /// What a control frame says, for the last time.
+    /// Removes and returns a control frame's body.
     #[inline]
     pub(super) fn drop_control(&mut self, slot: &Slot) -> Said {
         self.free_controls.push(slot.psn as u32);
         std::mem::take(&mut self.controls[slot.psn as usize])
     }
 
-    /// Gives back a frame that is lost, and what it says.
+    /// Frees a lost frame and its body.
     pub(super) fn lose(&mut self, index: u32) {
         let slot = self.slots[index as usize];
         if slot.has_body() {
@@ -266,10 +245,17 @@ impl Arena {
     }
 }
 
-/// Least entries for which the lists of an arena get room.
 const LEAST: usize = 64;
 
-/// Makes room for an entry more: a quarter, and no fewer than `least`. Doubling would leave more memory unused.
+/// Sets the entry of an event in a list, which grows where necessary.
+#[inline]
+pub(super) fn set<T: Clone + Default>(list: &mut Vec<T>, event: u32, value: T) {
+    let event = event as usize;
+    list.resize(list.len().max(event + 1), T::default());
+    list[event] = value;
+}
+
+/// Grows by a quarter, at least by `least`: doubling would leave more memory unused.
 #[inline]
 pub(super) fn make_room<T>(list: &mut Vec<T>, least: usize) {
     if list.len() == list.capacity() {

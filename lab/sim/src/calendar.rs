@@ -1,11 +1,12 @@
-//! The event queue: a calendar for keys that nearly only grow.
+//! The event queue: a calendar queue for keys that mostly increase.
 //!
-//! Events are appended to the cell of their time, unsorted; a cell is sorted when its time comes. So inserting writes to
-//! the end of one of a few arrays that the cache holds, sorting is done on many short integers at once, and what comes next
-//! is known some events ahead, early enough to fetch it. What lies beyond the calendar waits in a heap.
+//! Events are appended unsorted to the cell of their time; a cell is sorted when its time comes.
+//! Insertion thus writes to the end of a few arrays that are in the cache, sorting handles many
+//! short integers at once, and the next events are known early enough to prefetch them. Events
+//! beyond the calendar's range wait in a heap.
 //!
-//! Equal keys come out in the order of the numbers inserted with them, those of arrivals in one that is drawn: whatever the order of
-//! insertion, a run repeats.
+//! Equal keys are ordered by their numbers, those of arrivals by a pseudo-random draw. A run is
+//! thus reproducible regardless of the order of insertion.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,31 +15,31 @@ use spray_fabric::Ties;
 
 use super::arena::is_arrival;
 
-/// A queue of (key, number) pairs.
+/// A priority queue of (key, number) pairs.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// How many low bits of a key are below the number of its cell, at most 32, and a mask of them.
+    /// The number of low bits of a key within a cell, at most 32, and their mask.
     shift: u32,
     low: u64,
-    /// A mask that makes a cell's index of its number.
+    /// Mask from a cell's number to its index.
     mask: u64,
-    /// A cell's entries: the key's low bits, then the number.
+    /// An entry has the key's low bits in its upper half and the number in its lower half.
     cells: Box<[Vec<u64>]>,
-    /// Memory of cells that were emptied; the latest, which the cache still holds, goes to the next cell that fills.
+    /// Buffers of emptied cells; the last one, which is still in the cache, is reused first.
     spare: Vec<Vec<u64>>,
-    /// Number of the present cell: all before it are empty.
+    /// Number of the current cell; all earlier ones are empty.
     now: u64,
-    /// The present cell's entries, sorted, and how many of them were taken.
+    /// The current cell's entries, sorted, and how many of them have been taken.
     due: Vec<u64>,
     taken: usize,
-    /// Entries in cells.
+    /// Number of entries in cells.
     near: usize,
     far: BinaryHeap<Reverse<(u64, u32)>>,
     ties: Ties,
 }
 
 impl Calendar {
-    /// An empty calendar of `1 << cells` cells, each `1 << shift` wide; `ties` draws which of the arrivals of one key comes first.
+    /// Creates `1 << cells` cells of width `1 << shift`; `ties` orders arrivals with equal keys.
     pub(super) fn new(shift: u32, cells: u32, ties: Ties) -> Self {
         Self {
             shift: shift.min(32),
@@ -55,7 +56,7 @@ impl Calendar {
         }
     }
 
-    /// Inserts `number` under `key`, which must not be below the one last taken.
+    /// Inserts `number` under `key`, which must not be below the key taken last.
     #[inline]
     pub(super) fn insert(&mut self, key: u64, number: u32) {
         let cell = key >> self.shift;
@@ -68,7 +69,7 @@ impl Calendar {
         }
     }
 
-    /// Takes the entry with the least key, if that is below `end`. Later ones may then come before it, but none below `end`.
+    /// Takes the entry with the least key, if below `end`; else later insertions may precede it.
     #[inline]
     pub(super) fn pop_before(&mut self, end: u64) -> Option<(u64, u32)> {
         if self.taken == self.due.len() && !self.advance(end) {
@@ -83,7 +84,7 @@ impl Calendar {
         Some((key, entry as u32))
     }
 
-    /// A key that no entry is below; `None` without entries.
+    /// Returns a lower bound of all keys; `None` if empty.
     pub(super) fn bound(&self) -> Option<u64> {
         if let Some(entry) = self.due.get(self.taken) {
             return Some(self.now << self.shift | entry >> 32);
@@ -93,7 +94,7 @@ impl Calendar {
         near.into_iter().chain(far).min()
     }
 
-    /// The numbers of up to `count` entries that come next, as far as they are known.
+    /// Returns up to `count` of the next numbers, of the current cell only.
     #[inline]
     pub(super) fn upcoming(&self, count: usize) -> impl Iterator<Item = u32> + Clone {
         let end = self.due.len().min(self.taken + count);
@@ -135,7 +136,7 @@ impl Calendar {
         self.due.insert(self.taken + at, entry);
     }
 
-    /// Puts the arrivals of one key, among the entries that are due, in the order that is drawn.
+    /// Orders the due arrivals of equal keys by the draw of `ties`.
     //= docs/specs/emulation.md#EMU-9 ties
     fn draw_ties(&mut self) {
         let Self { due, ties, now, shift, .. } = self;
@@ -147,7 +148,7 @@ impl Calendar {
             let tied = &mut due[from + ahead..];
             let count = tied.iter().take_while(|entry| **entry >> 32 == low).count();
             let tied = &mut tied[..count];
-            // They share the upper half, which has room for what is drawn until they are sorted.
+            // Their upper halves are equal, and hold the draw while they are sorted.
             let draw = |entry: &mut u64| *entry = u64::from(ties.draw(base | low, *entry & LOW)) << 32 | *entry & LOW;
             tied.iter_mut().for_each(draw);
             tied.sort_unstable();
@@ -156,7 +157,7 @@ impl Calendar {
         }
     }
 
-    /// Goes to the next cell with anything in it, if that begins below `end`.
+    /// Advances to the next non-empty cell, if that begins below `end`.
     #[cold]
     #[inline(never)]
     fn advance(&mut self, end: u64) -> bool {
@@ -188,7 +189,7 @@ impl Calendar {
         true
     }
 
-    /// Number of the first cell after the present one with anything in it; there is one.
+    /// Returns the number of the next non-empty cell; there must be one.
     fn next_full(&self) -> u64 {
         let mut cell = self.now + 1;
         while self.cells[(cell & self.mask) as usize].is_empty() {
@@ -198,10 +199,9 @@ impl Calendar {
     }
 }
 
-/// The lower half of an entry: its number.
 const LOW: u64 = 0xffff_ffff;
 
-/// Gives a cell that is full more memory: that of one emptied before, if it has none yet.
+/// Grows a full cell; one without memory gets a spare buffer.
 #[cold]
 #[inline(never)]
 fn make_room(cell: &mut Vec<u64>, spare: &mut Vec<Vec<u64>>) {

@@ -1,4 +1,4 @@
-//! What all parts of a run share: they look at it while they run, and only between windows does anything in it change.
+//! State shared by all parts of a run; it changes only between windows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,35 +15,35 @@ pub(super) struct Common<'a> {
     pub spec: &'a SimSpec<'a>,
     pub partition: Partition,
     pub routes: RouteTable,
-    /// The switches' memory: pointers, and what schemes keep. Each word belongs to one switch, so to one part.
+    /// Registers and state of the schemes. Each word belongs to one switch, and so to one part.
     pub words: Vec<OwnWord>,
-    /// Whether some scheme remembers; then frames have trails.
+    /// Whether a scheme is stateful; frames then have trails.
     pub remembers: bool,
-    /// Whether more may follow from a frame at a switch than that it goes on: pauses, notices, frames that waited.
+    /// Whether frames at a switch may cause further events: pauses, notices, releases.
     pub has_more: bool,
-    /// By switch its first host, where switches tell each other something.
+    /// First host of each switch; empty if no scheme sends notices.
     pub first_host: Vec<u32>,
-    /// By link of the network its queue.
+    /// By link.
     pub queues: Vec<Thresholds>,
-    /// Memory that the ports of a switch share; with PFC memory is that of the links by which data comes.
+    /// `None` with PFC, which accounts memory by the incoming link.
     pub shared: Option<Shared>,
     pub trimmed_len: u16,
-    /// Which paths there are, once a balancer wants to know.
+    /// Computed when a balancer first needs it.
     pub ancestors: OnceLock<Ancestors<'a>>,
-    /// By link of the network its port: those of the switches part by part, in the order of links, then hosts' own links.
+    /// Port of each link: switches' by part, in the order of links, then hosts' own links.
     pub port_of_link: Vec<u32>,
-    /// By part its first port; behind the last one hosts' own links begin.
+    /// First port of each part; the last entry is the first of the hosts' own links.
     pub first_port: Vec<u32>,
-    /// The bins of each switch's port, and those of payload that arrives.
+    /// Bins of a switch port, and of delivered payload.
     pub bins: Scale,
     pub arrived: Scale,
 }
 
-/// Most memory that the ports' bins may come to, unless there are so many ports that the least number of bins takes more. A run makes
-/// those of its time only: a sixth of it, if it takes no longer than the first bins do.
+/// Memory limit of the ports' bins, exceeded only if the least number of bins takes more. A run
+/// allocates only those that it reaches: a sixth, if it is no longer than the first bins.
 const BINS_BYTES: usize = 256 << 20;
 
-/// Where a port is: its part, and its place among the ports of that.
+/// A port's part and its index in that part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PortPlace {
     pub part: usize,
@@ -60,7 +60,7 @@ impl<'a> Common<'a> {
         let mut switches = (0..network.switches.len() as u32).filter_map(|switch| routes.switch(switch));
         Self {
             spec,
-            words: routes.words().iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
+            words: routes.words.iter().map(|word| OwnWord(AtomicU64::new(*word))).collect(),
             remembers: switches.any(|config| config.remembers != 0),
             has_more: spec.pfc.is_some() || network.switching.has_notices(),
             first_host: first_hosts(network),
@@ -77,7 +77,6 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// The part of a host: that of its switch.
     pub(super) fn part_of_host(&self, host: usize) -> u32 {
         self.partition.of_switch[self.spec.network.leaf_of(host)]
     }
@@ -95,19 +94,14 @@ impl<'a> Common<'a> {
             }
         }
     }
-
-    /// The links in the order of their figures: those of switches, then hosts' own.
-    pub(super) fn links(&self) -> impl Iterator<Item = usize> {
-        spray_fabric::ports(self.spec.network)
-    }
 }
 
-/// By link of the network its port, and by part its first port.
+/// Returns the port of each link and the first port of each part.
 fn number_ports(spec: &SimSpec<'_>, partition: &Partition) -> (Vec<u32>, Vec<u32>) {
     let network = spec.network;
     let mut of_part = vec![Vec::new(); partition.len()];
     for (index, link) in network.links.iter().enumerate() {
-        if let Node::Switch(switch) = link.from {
+        if let Some(switch) = link.from.switch() {
             of_part[partition.of_switch[switch] as usize].push(index);
         }
     }
@@ -123,7 +117,6 @@ fn number_ports(spec: &SimSpec<'_>, partition: &Partition) -> (Vec<u32>, Vec<u32
     (port_of_link, first_port)
 }
 
-/// By switch its first host, if any switches tell others something; else nothing.
 fn first_hosts(network: &Network) -> Vec<u32> {
     if !network.switching.has_notices() {
         return Vec::new();
@@ -133,7 +126,7 @@ fn first_hosts(network: &Network) -> Vec<u32> {
     first
 }
 
-/// A word of a switch's memory, which only the switch's own part reads and writes: so no step of these has to be atomic.
+/// A word that only one part reads and writes, so that its updates need not be atomic.
 #[derive(Debug)]
 pub(super) struct OwnWord(AtomicU64);
 

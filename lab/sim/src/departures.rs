@@ -1,40 +1,40 @@
-//! What is behind a frame when it leaves a port, without an event for that moment.
+//! Backlog behind a frame when it leaves a port, without an event for that moment.
 //!
-//! A frame's mark is settled when it reaches the far end of the cable: by then all that came while it was at the port is known, and
-//! nobody has looked at the mark.
+//! The mark is decided when the frame reaches the far end of the cable: by then all arrivals during
+//! its time at the port are known, and nothing has read the mark yet.
 
 use std::collections::VecDeque;
 
-/// The data that came to a port, as far back as a frame that is still on the cable may ask.
+/// Arrivals of data at a port, as far back as frames on the cable need.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    /// (time, data bytes up to and with this frame), ascending.
-    comings: VecDeque<(u64, u64)>,
+    /// (time, cumulative data bytes including this frame), ascending.
+    arrivals: VecDeque<(u64, u64)>,
     bytes: u64,
 }
 
 impl Departures {
-    /// A data frame of `len` bytes is admitted at `now_ps`; frames that left `cable_ps` ago have been asked about. Returns the frame's
-    /// place, for [`Departures::behind`].
+    /// Records a data frame of `len` bytes at `now_ps`. Entries older than `cable_ps` are no longer
+    /// needed. Returns the frame's place, for [`Departures::behind`].
     pub(super) fn admit(&mut self, now_ps: u64, len: u32, cable_ps: u64) -> u64 {
-        self.forget(now_ps.saturating_sub(cable_ps));
+        self.prune(now_ps.saturating_sub(cable_ps));
         self.bytes += u64::from(len);
-        self.comings.push_back((now_ps, self.bytes));
+        self.arrivals.push_back((now_ps, self.bytes));
         self.bytes
     }
 
-    /// Data bytes behind the frame with this place when its last bit leaves, at `left_ps`. Frames are asked about in the order in
-    /// which they leave.
+    /// Returns the data bytes behind the frame with this place when its last bit leaves, at
+    /// `left_ps`. Must be called in the order of departures.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
     pub(super) fn behind(&mut self, place: u64, left_ps: u64) -> u64 {
-        self.forget(left_ps);
-        self.comings.front().map_or(0, |(_, bytes)| bytes.saturating_sub(place))
+        self.prune(left_ps);
+        self.arrivals.front().map_or(0, |(_, bytes)| bytes.saturating_sub(place))
     }
 
-    /// Drops the entries that a later one, no later than `t_ps`, replaces.
-    fn forget(&mut self, t_ps: u64) {
-        while self.comings.get(1).is_some_and(|(at_ps, _)| *at_ps <= t_ps) {
-            self.comings.pop_front();
+    /// Drops the entries superseded by a later one at or before `t_ps`.
+    fn prune(&mut self, t_ps: u64) {
+        while self.arrivals.get(1).is_some_and(|(at_ps, _)| *at_ps <= t_ps) {
+            self.arrivals.pop_front();
         }
     }
 }
@@ -47,7 +47,8 @@ mod tests {
     const PS_PER_BYTE: u64 = 20;
     const CABLE_PS: u64 = 500_000;
 
-    /// What happens at one moment; frames that reach the far end come last, as they ask for what has come.
+    /// Events of one moment in order; frames that reach the far end come last, as they need all
+    /// arrivals.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Event {
         Comes(usize),
@@ -56,7 +57,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a queue whose departures are events.
+        /// Compares with a queue whose departures are events.
         #[test]
         fn a_departure_that_is_settled_late_is_that_of_the_moment(
             frames in prop::collection::vec((0u64..300_000, 64u64..4_150), 1..300),
@@ -88,7 +89,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(departures.comings.len() <= 1, "nothing is kept that nobody asks about");
+            prop_assert!(departures.arrivals.len() <= 1, "nothing is kept that nobody asks about");
         }
     }
 
@@ -98,6 +99,6 @@ mod tests {
         for frame in 0..1_000 {
             departures.admit(frame * 100_000, 64, CABLE_PS);
         }
-        assert!(departures.comings.len() <= 7, "{}", departures.comings.len());
+        assert!(departures.arrivals.len() <= 7, "{}", departures.arrivals.len());
     }
 }

@@ -1,11 +1,11 @@
-//! The run: its parts go on side by side for as long as nothing can come from one to another, and what happens to links, routes and
-//! samples comes in between.
+//! The main loop: parts run in parallel during windows in which no part can affect another. Link
+//! changes, route changes and samples are handled between windows.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use spray_fabric::{Due, LinkState, Node, PortOutcome, PortSamples, Starts, changes, first_flows};
-use spray_fabric::{EvWatch, WATCHED};
+use spray_fabric::{Due, EvWatch, LinkState, Node, PortOutcome, PortSamples, Starts, WATCHED};
+use spray_fabric::{changes, first_flows, ports};
 use spray_pipeline::config::NEVER;
 use spray_pipeline::routes::Routes;
 use spray_pipeline::scheme::{Counted, Forwarding};
@@ -13,7 +13,7 @@ use spray_pipeline::word::Word;
 
 use super::arena::{Kind, Turn};
 use super::common::{Common, PortPlace};
-use super::handover::{Handover, Meeting};
+use super::handover::{Handover, PanicGuard, WindowBarrier};
 use super::hosts::End;
 use super::net::Net;
 use super::part::Part;
@@ -30,26 +30,25 @@ pub(super) struct Engine<'a, W> {
     parts: Vec<Part<'a, W>>,
     handover: Handover,
     watched: Vec<(u32, EvWatch)>,
-    /// Changes of links, the next one last: (time, link, state).
+    /// (time, link, state), in descending order.
     changes: Vec<(u64, usize, LinkState)>,
-    /// When a link changes, or something else that is not an event.
+    /// Time of the next link change, route change or end of the run.
     next_special_ps: u64,
-    /// When the run was stopped, if it was.
+    /// Time at which the run was stopped at its limit, else 0.
     stopped_ps: u64,
-    /// How many windows come before the work is shared anew.
+    /// Number of windows before the work is distributed again.
     stretch: usize,
-    /// The window that comes next, and when it begins at the earliest, if those before it have only made way for new shares.
+    /// The next window and its earliest start, if the last pass ended only to redistribute work.
     window: usize,
     begin_ps: u64,
 }
 
 impl<'a, W: Watch + Clone> Engine<'a, W> {
-    /// Runs on at most this number of threads; `watch` observes the run.
     pub(super) fn new(common: &'a Common<'a>, threads: usize, watch: &W) -> Self {
         let spec = common.spec;
         let mut links = vec![Vec::new(); common.partition.len()];
-        common.links().for_each(|link| links[common.locate(link).part].push(link));
-        let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::empty() });
+        ports(spec.network).for_each(|link| links[common.locate(link).part].push(link));
+        let catalogue = Arc::new(if W::SEES { Catalogue::new(common, ends(common).0) } else { Catalogue::default() });
         let part = |(number, (links, ends)): (usize, (&Vec<usize>, Vec<End>))| {
             let eyes = Eyes::new(watch.clone(), &catalogue, common.partition.len() == 1);
             Part::new(common, number, Switches::new(common, number, links), eyes, ends)
@@ -82,7 +81,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         self.special(0);
         loop {
             let (next_ps, open) = self.windows();
-            self.parts[0].net.eyes.settle(next_ps);
+            self.parts[0].net.eyes.watch.settle(next_ps);
             let over = open == 0 || next_ps == NEVER;
             if over || (next_ps >= self.next_special_ps && !self.special_until(next_ps)) {
                 break;
@@ -91,19 +90,9 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         self.outcome()
     }
 
-    /// Runs windows until something special is due, all flows have ended, or it is time to share the work anew; returns when the next
-    /// event may come, and how many flows there are.
+    /// Runs windows until a link or route change is due, all flows have ended, or the work has to
+    /// be redistributed. Returns the earliest time of the next event and the number of open flows.
     fn windows(&mut self) -> (u64, usize) {
-        loop {
-            match self.windows_on_threads() {
-                Ok(done) => return done,
-                Err(threads) => self.threads = threads,
-            }
-        }
-    }
-
-    /// As [`windows`](Self::windows), or how many threads there can be, where there are too few.
-    fn windows_on_threads(&mut self) -> Result<(u64, usize), usize> {
         let shares = shares(&self.parts, self.threads);
         let most = (self.window + self.stretch).min(WINDOWS);
         self.stretch = (2 * self.stretch).min(WINDOWS);
@@ -114,12 +103,12 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
             lookahead_ps: if self.parts.len() == 1 { NEVER } else { self.common.partition.lookahead_ps },
             end_ps: self.next_special_ps,
             handover: &self.handover,
-            meeting: Meeting::new(shares.len()),
+            barrier: WindowBarrier::new(shares.len()),
         };
         let mut rest = self.parts.as_mut_slice();
-        // They begin once all have been started: each waits for all others.
+        // Each thread waits for all others, so none begins before all have been started.
         let begins = RwLock::new(false);
-        let (next_ps, open) = std::thread::scope(|scope| {
+        let done = std::thread::scope(|scope| {
             let mut gate = begins.write().unwrap_or_else(PoisonError::into_inner);
             let (own, others) = rest.split_at_mut(shares[0]);
             rest = others;
@@ -133,21 +122,28 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
                         windows.run(thread, first, theirs);
                     }
                 };
-                // Returning opens the gate.
+                // An early return opens the gate.
                 std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| thread)?;
                 first += share;
             }
             *gate = true;
             drop(gate);
-            Ok::<_, usize>(windows.run(0, 0, own))
-        })?;
-        // New shares change nothing about when windows begin.
+            Ok(windows.run(0, 0, own))
+        });
+        let (next_ps, open) = match done {
+            Ok(done) => done,
+            Err(threads) => {
+                self.threads = threads;
+                return self.windows();
+            }
+        };
+        // Redistribution must not change when windows begin.
         self.window = if next_ps < self.next_special_ps { most % WINDOWS } else { 0 };
         self.begin_ps = if self.window > 0 { next_ps } else { 0 };
-        Ok((next_ps, open))
+        (next_ps, open)
     }
 
-    /// Does what is due at certain times up to `now_ps`; `false` when the run's time is over.
+    /// Applies the changes due up to `now_ps`; returns `false` once the run is past its time limit.
     #[cold]
     fn special_until(&mut self, now_ps: u64) -> bool {
         while self.next_special_ps <= now_ps {
@@ -172,7 +168,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         self.next_special_ps = next_ps.min(self.common.spec.until_ps.max(at_ps + 1));
     }
 
-    /// Applies what happens to links at or before `now_ps`.
     fn change_links(&mut self, now_ps: u64) {
         while let Some((at_ps, link, state)) = self.changes.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
             let PortPlace { part, place } = self.common.locate(link);
@@ -187,7 +182,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         }
     }
 
-    /// Gathers the figures, and asserts that no frame got lost in the simulator itself.
+    /// Collects the results, and asserts that the simulator itself lost no frame.
     fn outcome(self) -> SimOutcome {
         let Self { common, mut parts, watched, stopped_ps, .. } = self;
         let end_ps = parts.iter().map(|part| part.net.now_ps).max().unwrap_or(0).max(stopped_ps);
@@ -196,8 +191,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let start_ps = flows.iter().filter_map(|outcome| outcome.started_ps).min().unwrap_or(0);
         let layers = common.spec.network.layers();
         let span_ps = end_ps.saturating_sub(start_ps);
-        let ports: Vec<_> = common
-            .links()
+        let ports: Vec<_> = ports(common.spec.network)
             .map(|link| {
                 let switches = &mut parts[common.locate(link).part].net.switches;
                 port(switches, link, layers[link].clone(), end_ps, span_ps)
@@ -210,14 +204,14 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
         let frames_dropped = ports.iter().map(|port| port.counters.drops()).sum::<u64>() + no_route;
         let ends = frames_delivered + frames_dropped + frames_in_flight;
         assert_eq!(frames_sent, ends, "frames sent are delivered, dropped or in flight");
-        let switches = &parts[0].net.switches;
+        let pfc = parts[0].net.switches.pfc.as_ref();
         SimOutcome {
             packet_hops: ports.iter().map(|port| port.counters.frames).sum(),
             flows,
             ports,
             samples: samples(common, &parts, end_ps),
             delivered: delivered(common, &parts, end_ps),
-            deadlock: switches.deadlock(),
+            deadlock: pfc.and_then(|pfc| pfc.deadlock(common.spec.network, &common.port_of_link)),
             counted: counted(common, &parts),
             events: events(&mut parts),
             ev_lives: watched.iter().map(|(flow, watch)| (*flow, watch.life())).collect(),
@@ -230,7 +224,6 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     }
 }
 
-/// What the switches' schemes have counted.
 fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Counted {
     let switch = |switch: u32| {
         let part = *common.partition.of_switch.get(switch as usize)?;
@@ -239,30 +232,31 @@ fn counted<W>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Counted {
     Counted::of((0..).map_while(switch), &|index| common.words.get(index as usize).map_or(0, Word::load))
 }
 
-/// Runs of parts, one behind the other on each thread, until all have come to the same time.
+/// Windows of all parts; each thread runs several parts in turn.
 struct Windows<'a> {
-    /// The number of the first window, and of the one before which they end at the latest.
+    /// The number of the first window, and the limit of the numbers.
     window: usize,
     most: usize,
-    /// When the first window begins at the earliest.
+    /// Earliest start of the first window.
     begin_ps: u64,
     lookahead_ps: u64,
-    /// No event from here on.
+    /// Exclusive limit of event times.
     end_ps: u64,
     handover: &'a Handover,
-    meeting: Meeting,
+    barrier: WindowBarrier,
 }
 
 impl Windows<'_> {
-    /// Runs the parts of a thread, from number `first` on; returns when the next event of any part may come, and how many flows there are.
+    /// Runs the parts of a thread, the first of which has number `first`. Returns the earliest time
+    /// of the next event of any part and the number of open flows.
     fn run<W: Watch>(&self, thread: usize, first: usize, parts: &mut [Part<'_, W>]) -> (u64, usize) {
-        let _attendance = self.meeting.attend();
+        let _guard = PanicGuard(&self.barrier);
         let Self { handover, end_ps, .. } = *self;
         let (mut out_ps, mut spare) = (NEVER, Vec::new());
         for window in self.window.. {
             let next_ps = parts.iter().map(|part| part.net.next_ps()).fold(out_ps, u64::min);
             let open = parts.iter().map(|part| part.net.open).sum();
-            let (mut start_ps, open) = self.meeting.agree(thread, next_ps, open);
+            let (mut start_ps, open) = self.barrier.wait(thread, next_ps, open);
             if window == self.window {
                 start_ps = start_ps.max(self.begin_ps);
             }
@@ -286,20 +280,21 @@ impl Windows<'_> {
     }
 }
 
-/// Most windows until the work is shared anew. After as many, the next one begins where the calendars say, which may be a little earlier.
+/// Maximum number of windows between redistributions. The window after it starts when the calendars
+/// say, which may be slightly earlier.
 const WINDOWS: usize = 256;
-/// Windows until the work is shared anew for the first time, as the first shares are guesses; each time it is twice as many.
+/// Windows before the first redistribution, since the first shares are guesses. Doubled each time.
 const FIRST_STRETCH: usize = 4;
 
-/// How many parts, in their order, each thread runs: about the same work, as far as the past tells.
+/// Returns the number of consecutive parts of each thread, balanced by the work measured so far.
 fn shares<W: Watch>(parts: &[Part<'_, W>], threads: usize) -> Vec<usize> {
-    // A part that has yet to show what it does counts by its ends and ports.
+    // A part without measured work counts by its connections and ports.
     let work = |part: &Part<'_, W>| part.work + (part.ends.len() + part.net.switches.ports.len()) as u64 + 1;
     let total: u64 = parts.iter().map(work).sum();
     let mut shares = vec![0; threads];
     let mut before = 0;
     for (number, part) in parts.iter().enumerate() {
-        // A part goes where its middle is; every thread has one.
+        // A part is assigned by its middle; every thread gets at least one.
         let middle = before + work(part) / 2;
         let thread = (u128::from(middle) * threads as u128 / u128::from(total)) as usize;
         let least = (number + threads).saturating_sub(parts.len());
@@ -310,7 +305,7 @@ fn shares<W: Watch>(parts: &[Part<'_, W>], threads: usize) -> Vec<usize> {
     shares
 }
 
-/// By part the ends of connections there, and by flow the sender's among those of its part.
+/// Returns the ends of connections by part, and by flow the index of its sender in its part.
 fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
     let flows = common.spec.flows;
     let mut ends: Vec<Vec<End>> = (0..common.partition.len()).map(|_| Vec::new()).collect();
@@ -342,7 +337,7 @@ fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
     (ends, senders)
 }
 
-/// Puts the starts of flows among the events, as far as their times are known; `senders` are the senders' ends by flow.
+/// Schedules the flows whose start times are known; `senders` has the senders' ends by flow.
 fn begin<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<u32>) {
     let flows = common.spec.flows;
     let mut starts = Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);
@@ -357,7 +352,6 @@ fn begin<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<
     }
 }
 
-/// What came of all flows.
 fn flows<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Vec<FlowOutcome> {
     let mut flows = vec![FlowOutcome::default(); common.spec.flows.len()];
     for part in parts {
@@ -376,7 +370,6 @@ fn flows<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>]) -> Vec<FlowOutcom
     flows
 }
 
-/// The figures of a link's port in a run of `span_ps` that ends at `end_ps`.
 fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, span_ps: u64) -> PortOutcome {
     let PortPlace { place, .. } = switches.common.locate(link);
     switches.ports[place].thaw(end_ps);
@@ -396,16 +389,15 @@ fn port(switches: &mut Switches<'_>, link: usize, layer: String, end_ps: u64, sp
     }
 }
 
-/// What the switches' ports counted over time.
 fn samples<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<PortSamples> {
     let of = |(port, link)| {
         let PortPlace { part, place } = common.locate(link);
         Some(parts[part].net.switches.bins.get(place)?.samples(port, end_ps))
     };
-    common.links().enumerate().filter_map(of).collect()
+    ports(common.spec.network).enumerate().filter_map(of).collect()
 }
 
-/// The payload that had arrived by the end of each bin of time.
+/// Returns the payload bytes delivered by the end of each bin.
 fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) -> Vec<(u64, u64)> {
     let mut sums = vec![0; common.arrived.cells()];
     for part in parts {
@@ -414,7 +406,7 @@ fn delivered<W: Watch>(common: &Common<'_>, parts: &[Part<'_, W>], end_ps: u64) 
     spray_fabric::delivered(&common.arrived, sums.into_iter(), end_ps)
 }
 
-/// Has the entropy values of the first connections counted, each of which is known by its first flow; `senders` are as in [`begin`].
+/// Observes the entropy values of the first connections; returns each with its first flow.
 fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: &[u32]) -> Vec<(u32, EvWatch)> {
     let (mut places, mut watched) = (Vec::new(), Vec::new());
     for (flow, (spec, end)) in (0..).zip(common.spec.flows.iter().zip(senders)) {
@@ -429,7 +421,6 @@ fn watch_evs<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: 
     watched
 }
 
-/// What the senders of all parts reported, in order of time.
 fn events<W: Watch>(parts: &mut [Part<'_, W>]) -> Vec<(u64, u32, spray_core::event::Event)> {
     let mut events = Vec::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! How parts of a run hand over what goes on elsewhere, and how those that run the parts meet between windows.
+//! Exchange of frames between parts, and synchronisation of their threads between windows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,25 +11,24 @@ use super::net::Net;
 use super::partition::Partition;
 use super::watch::Watch;
 
-/// What all parts hand over to each other, for two windows: while one of them is filled the other one is emptied. So nobody waits for a lock.
+/// Mailboxes between parts, double-buffered by window, so that no lock is contended.
 #[derive(Debug)]
 pub(super) struct Handover {
     windows: [Window; 2],
-    /// By part its first way, and to where its ways lead.
+    /// The first way of each part, and the destination of each way.
     first_way: Vec<usize>,
     ends: Vec<u32>,
-    /// By part the ways that lead there, in the order of where they begin.
+    /// The ways to each part, by origin.
     into: Vec<Vec<usize>>,
 }
 
-/// What is handed over in one window.
 #[derive(Debug)]
 struct Window {
     /// By way.
     mail: Vec<Mutex<Mail>>,
     /// By part.
     over: Vec<Mutex<Vec<Over>>>,
-    /// By part whether anything is for it.
+    /// By part, whether it has anything to receive.
     any: Vec<AtomicBool>,
 }
 
@@ -48,7 +47,7 @@ impl Handover {
         Self { windows, first_way, ends, into }
     }
 
-    /// Hands over what part `number` has in its outbox; returns when the first of it is due. Memory that was not needed goes to `spare`.
+    /// Sends the outbox of part `number`; returns the earliest time in it.
     pub(super) fn hand_over<W: Watch>(
         &self,
         window: usize,
@@ -73,8 +72,8 @@ impl Handover {
         std::mem::replace(&mut net.out_ps, NEVER)
     }
 
-    /// Has part `number` take in what was handed over in `window`: in the order of the parts that it is from, whichever threads they run
-    /// on. The memory of what is taken in goes to `spare`, and from there to the outbox: the cache still holds it.
+    /// Receives what was sent to part `number` in `window`, in the order of the senders, regardless
+    /// of threads. Buffers go to `spare`, and from there to outboxes: they are in the cache.
     pub(super) fn take_in<W: Watch>(&self, window: usize, number: usize, net: &mut Net<'_, W>, spare: &mut Vec<Mail>) {
         let Window { mail, over, any } = &self.windows[window % 2];
         if !any[number].swap(false, Ordering::Relaxed) {
@@ -97,41 +96,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where threads meet between windows. Each brings the time of its next event and how many flows it has left; all leave with the
-/// earliest time and the sum.
-#[derive(Debug)]
-pub(super) struct Meeting {
+/// A barrier between windows. Each thread contributes the time of its next event and its number of
+/// open flows; all receive the earliest time and the sum.
+#[derive(Debug, Default)]
+pub(super) struct WindowBarrier {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
-    /// By the parity of the round what each thread brings: who is late reads the one while others write the other.
-    brought: [Vec<(AtomicU64, AtomicUsize)>; 2],
-    /// A thread has panicked, and will not come.
+    /// By the parity of the round: late threads still read one while others write the other.
+    contributions: [Vec<(AtomicU64, AtomicUsize)>; 2],
+    /// Whether a thread has panicked.
     failed: AtomicBool,
 }
 
-impl Meeting {
-    /// A place for so many threads to meet.
+impl WindowBarrier {
     pub(super) fn new(threads: usize) -> Self {
-        let brought = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
-        Self {
-            threads,
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
-            brought: [brought(), brought()],
-            failed: AtomicBool::new(false),
-        }
+        let contributions = || (0..threads).map(|_| (AtomicU64::new(NEVER), AtomicUsize::new(0))).collect();
+        Self { threads, contributions: [contributions(), contributions()], ..Self::default() }
     }
 
-    /// Waits for all threads.
-    ///
-    /// # Panics
-    /// When another thread has panicked: the run is lost.
-    pub(super) fn agree(&self, thread: usize, next_ps: u64, open: usize) -> (u64, usize) {
+    /// Waits for all threads. Panics if another thread has panicked.
+    pub(super) fn wait(&self, thread: usize, next_ps: u64, open: usize) -> (u64, usize) {
         let round = self.round.load(Ordering::Relaxed);
-        let brought = &self.brought[round & 1];
-        brought[thread].0.store(next_ps, Ordering::Relaxed);
-        brought[thread].1.store(open, Ordering::Relaxed);
+        let contributions = &self.contributions[round & 1];
+        contributions[thread].0.store(next_ps, Ordering::Relaxed);
+        contributions[thread].1.store(open, Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
             self.round.store(round + 1, Ordering::Release);
@@ -142,21 +131,17 @@ impl Meeting {
             turns += 1;
             if turns < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
-        let all = brought.iter().map(|(next_ps, open)| (next_ps.load(Ordering::Relaxed), open.load(Ordering::Relaxed)));
+        let all =
+            contributions.iter().map(|(next_ps, open)| (next_ps.load(Ordering::Relaxed), open.load(Ordering::Relaxed)));
         all.fold((NEVER, 0), |(least_ps, sum), (next_ps, open)| (least_ps.min(next_ps), sum + open))
-    }
-
-    /// While it lives, a panic of the thread that holds it lets the others go.
-    pub(super) fn attend(&self) -> Attendance<'_> {
-        Attendance(self)
     }
 }
 
-/// See [`Meeting::attend`].
+/// Releases the other threads if this one panics.
 #[derive(Debug)]
-pub(super) struct Attendance<'a>(&'a Meeting);
+pub(super) struct PanicGuard<'a>(pub &'a WindowBarrier);
 
-impl Drop for Attendance<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.failed.store(true, Ordering::Relaxed);
@@ -164,7 +149,7 @@ impl Drop for Attendance<'_> {
     }
 }
 
-/// How often a thread looks before it lets another one have its core: some microseconds.
+/// Number of spins before yielding: some microseconds.
 const SPINS: u32 = 2_000;
 
 #[cfg(test)]
@@ -174,13 +159,13 @@ mod tests {
     #[test]
     fn threads_leave_with_the_earliest_time_and_the_sum() {
         for threads in [1, 2, 5] {
-            let meeting = Meeting::new(threads);
+            let barrier = WindowBarrier::new(threads);
             std::thread::scope(|scope| {
                 for thread in 0..threads {
-                    let meeting = &meeting;
+                    let barrier = &barrier;
                     scope.spawn(move || {
                         for round in 0..200 {
-                            let found = meeting.agree(thread, 1_000 * round + thread as u64, thread + round as usize);
+                            let found = barrier.wait(thread, 1_000 * round + thread as u64, thread + round as usize);
                             let sum = threads * (threads - 1) / 2 + threads * round as usize;
                             assert_eq!(found, (1_000 * round, sum));
                         }
@@ -192,11 +177,11 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_thread_that_has_panicked() {
-        let meeting = Meeting::new(2);
+        let barrier = WindowBarrier::new(2);
         let ended = std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.agree(0, 1, 1));
+            let waits = scope.spawn(|| barrier.wait(0, 1, 1));
             let fails = scope.spawn(|| {
-                let _attendance = meeting.attend();
+                let _guard = PanicGuard(&barrier);
                 panic!("on purpose");
             });
             [waits.join().is_err(), fails.join().is_err()]

@@ -1,4 +1,4 @@
-//! What the simulator keeps of hosts and connections beside [`spray_core::host`].
+//! State of hosts and connections in addition to [`spray_core::host`].
 
 use spray_core::Time;
 use spray_core::flow::{FlowConfig, ReceiverStats, SenderStats};
@@ -7,62 +7,56 @@ use spray_fabric::{HostLink, address, share_out};
 use spray_pipeline::config::NEVER;
 
 use super::common::Common;
-use super::messages::{Message, Series};
 use super::spec::FlowOutcome;
 
-/// A host's link to its switch, and which of the host's timers are among the events.
+/// A host's link to its switch, and which of the host's timers are scheduled.
 #[derive(Debug)]
 pub(super) struct Uplink {
     pub link: HostLink,
-    /// The link's number among all ports, and its place among those of its part.
+    /// Number among all ports, and index in the part.
     pub number: u32,
     pub port: u32,
-    /// The switch at the link's other end.
     pub switch: u32,
-    /// A turn to send is among the events.
     pub turn_armed: bool,
-    /// The next grant of credit is among the events.
     pub grant_armed: bool,
 }
 
-/// One end of a connection, at its host: it has a sending or a receiving half.
-#[derive(Debug)]
+/// One end of a connection, with a sending or a receiving half.
+#[derive(Debug, Default)]
 pub(super) struct End {
-    /// The host, by its place in the part.
+    /// Index in the part.
     pub host: u32,
-    /// The other end's part, its place there, and its host.
+    /// Part, index there, and host of the other end.
     pub peer_part: u32,
     pub peer: u32,
     pub peer_host: u32,
-    /// Both addresses, as switches hash them in frames from here.
+    /// Digest of both addresses, for frames sent from here.
     pub addresses: u64,
     pub header_bytes: u32,
     pub evs: u32,
     /// Payload of a full packet.
     pub payload_bytes: u64,
-    /// Its first message, and all of them if there are several. Boxed, since ends are looked at for every frame and most have one.
+    /// Boxed, since ends are read for every frame and most have one message.
     pub first: Message,
     pub series: Option<Box<Series>>,
-    /// The place of the first message's outcome among those of the part; those of the others follow.
+    /// Index of the first message's outcome in the part; those of the others follow.
     pub outcome: u32,
-    /// Messages that have started, those of them that the sender has, and those that are not delivered.
+    /// Numbers of messages started, submitted to the sender, and not yet delivered.
     pub started: u32,
     pub handed: u32,
     pub open: u32,
-    /// It is the receiver's end.
     pub receives: bool,
-    /// The connection is over.
     pub over: bool,
-    /// The timer among the events that counts; others are out of date.
+    /// The valid timer; other scheduled timers are stale.
     pub timer_ps: u64,
-    /// From the first flow's start to the connection's end.
+    /// Set from the first flow's start to the connection's end.
     pub sending: Option<Box<SendHalf>>,
-    /// From the first frame that comes to the connection's end.
+    /// Set from the first received frame to the connection's end.
     pub receiving: Option<Box<ReceiveHalf>>,
 }
 
 impl End {
-    /// The sender's end of the connection that begins with `flow`, or the receiver's. `peer` is the other end's place in its part.
+    /// `peer` is the index of the other end in its part.
     pub(super) fn new(common: &Common<'_>, flow: usize, receives: bool, peer: u32) -> Self {
         let setting = &common.spec.flows[flow];
         let (own, other) = if receives { (setting.dst, setting.src) } else { (setting.src, setting.dst) };
@@ -73,33 +67,27 @@ impl End {
             peer,
             peer_host: other as u32,
             addresses: spray_fabric::addresses(address(own), address(other)),
-            header_bytes: 0,
             evs: 1,
-            payload_bytes: 0,
             first: Message::first(flow as u32, setting.bytes),
-            series: None,
-            outcome: 0,
-            started: 0,
-            handed: 0,
             open: 1,
             receives,
-            over: false,
             timer_ps: NEVER,
-            sending: None,
-            receiving: None,
+            ..Self::default()
         }
     }
 
-    /// Takes what frames need of the connection's settings.
     pub(super) fn configure(&mut self, config: &FlowConfig) {
         self.header_bytes = config.header_bytes;
         self.payload_bytes = u64::from(config.sanitised().payload_bytes);
         self.evs = config.path.evs.into();
-        self.number_packets(self.payload_bytes);
+        let mut next_psn = 0;
+        for message in self.series.iter_mut().flat_map(|series| &mut series.0) {
+            message.first_psn = next_psn;
+            //= docs/specs/transport.md#TRN-1 packets of a message
+            next_psn += message.bytes.div_ceil(self.payload_bytes).max(1);
+        }
     }
-}
 
-impl End {
     /// Submits messages that have started, as many as the sender accepts. The others follow when it has delivered some.
     #[inline]
     pub(super) fn submit(&mut self) {
@@ -112,11 +100,7 @@ impl End {
             self.handed += 1;
         }
     }
-}
 
-/// The messages of a connection: which of them a packet belongs to, and which flows they are.
-impl End {
-    /// One more message, behind the others.
     pub(super) fn add(&mut self, flow: u32, bytes: u64) {
         let first = self.first;
         let Series(series) = &mut **self.series.get_or_insert_with(|| Box::new(Series(vec![first])));
@@ -124,17 +108,7 @@ impl End {
         self.open += 1;
     }
 
-    /// Numbers the packets of messages with `payload_bytes` each.
-    pub(super) fn number_packets(&mut self, payload_bytes: u64) {
-        let mut next_psn = 0;
-        for message in self.series.iter_mut().flat_map(|series| &mut series.0) {
-            message.first_psn = next_psn;
-            //= docs/specs/transport.md#TRN-1 packets of a message
-            next_psn += message.bytes.div_ceil(payload_bytes).max(1);
-        }
-    }
-
-    /// The message that a packet belongs to, if any does.
+    /// Returns the message of a packet.
     #[inline]
     pub(super) fn message_of(&self, psn: u64) -> Message {
         match &self.series {
@@ -152,18 +126,17 @@ impl End {
         self.series.as_ref().map_or(1, |series| series.0.len() as u32)
     }
 
-    /// Whether there are several messages, so that their outcomes hold what the connection had counted at their ends.
+    /// If so, outcomes hold the counters as of each message's end until [`End::share_out`].
     pub(super) fn has_several(&self) -> bool {
         self.series.is_some()
     }
 
-    /// Those of a part's outcomes that are of this end's messages.
+    /// Returns the outcomes of this end's messages.
     pub(super) fn own<'a>(&self, outcomes: &'a [FlowOutcome]) -> &'a [FlowOutcome] {
         &outcomes[self.outcome as usize..][..self.messages() as usize]
     }
 
-    /// The number of the message that what is counted now belongs to: the first one that has not ended here, or else the last one that
-    /// has.
+    /// Returns the message to which counters belong now: the first open one, else the last to end.
     //= docs/specs/triggers.md#TRG-7 the first flow that has not ended
     pub(super) fn counting(&self, outcomes: &[FlowOutcome]) -> u32 {
         let own = self.own(outcomes);
@@ -173,19 +146,18 @@ impl End {
         open.or_else(last).unwrap_or(0) as u32
     }
 
-    /// When a message ended here.
     pub(super) fn ended_ps(&self, outcome: &FlowOutcome) -> Option<u64> {
         if self.receives { outcome.received_ps } else { outcome.acked_ps }
     }
 
-    /// The flow that something at `at` concerns.
+    /// Returns the flow in progress at `at`.
     pub(super) fn flow_at(&self, at: Time, outcomes: &[FlowOutcome]) -> u32 {
         let goes_on = |outcome: &FlowOutcome| self.ended_ps(outcome).is_none_or(|end_ps| Time::from_ps(end_ps) >= at);
         let number = self.own(outcomes).iter().position(goes_on).map_or(self.messages() - 1, |number| number as u32);
         self.message(number).flow
     }
 
-    /// From what the connection had counted at the ends of its messages to what belongs to each.
+    /// Converts the cumulative counters to those of each message.
     pub(super) fn share_out(&self, outcomes: &mut [FlowOutcome]) {
         let counting = self.counting(outcomes) as usize;
         let own = &mut outcomes[self.outcome as usize..][..self.messages() as usize];
@@ -198,5 +170,24 @@ impl End {
             let shares = share_out(&ended, own[counting].sender, SenderStats::until);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.sender = share);
         }
+    }
+}
+
+/// A message of a connection; `number` counts from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Message {
+    pub number: u32,
+    pub flow: u32,
+    /// Senders number packets in the order of the messages.
+    pub first_psn: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Series(pub Vec<Message>);
+
+impl Message {
+    pub(super) fn first(flow: u32, bytes: u64) -> Self {
+        Self { number: 0, flow, first_psn: 0, bytes }
     }
 }

@@ -1,7 +1,7 @@
-//! The `sim` engine: the same endpoints and switches under virtual time.
+//! Discrete-event simulator that runs the same transport and switch code under virtual time.
 //!
-//! [`simulate`] takes a [`SimSpec`] through `spray-core`'s senders and receivers and `spray-pipeline`'s ports, one
-//! event for each frame and link. The same spec gives the same outcome to the byte.
+//! [`simulate`] runs a [`SimSpec`] with `spray-core`'s senders and receivers and `spray-pipeline`'s
+//! ports, with one event per frame and link. The same spec gives the same outcome, byte for byte.
 
 mod arena;
 mod calendar;
@@ -11,9 +11,7 @@ mod engine;
 mod handover;
 mod hosts;
 mod mail;
-mod messages;
 mod net;
-mod notices;
 mod part;
 mod partition;
 mod pfc;
@@ -34,22 +32,24 @@ pub use sweep::over_cores;
 #[cfg(test)]
 mod tests;
 
-/// Runs `spec` until its flows are through or `until_ps` has come, on at most `threads` threads. The outcome does not depend on how many
-/// they are.
+/// Runs `spec` until all flows have ended or `until_ps` is reached, on at most `threads` threads.
+/// The outcome does not depend on the number of threads.
 ///
 /// # Errors
-/// [`FlowError`] when the spec contradicts itself. Flows that do not complete are no error: the outcome says so.
+/// [`FlowError`] if the flows or triggers are inconsistent. Incomplete flows are not an error:
+/// [`SimOutcome::flows`] reports them.
 pub fn simulate(spec: &SimSpec<'_>, threads: usize) -> Result<SimOutcome, FlowError> {
     simulate_watched(spec, threads, None)
 }
 
-/// As [`simulate`], while `watch` sees every frame at every interface. The interface of a link is that at its near end; behind the links
-/// come the switches, for frames that have no way on from there. What comes out is the same.
+/// Like [`simulate`], with every frame reported to `watch` at every interface. Interfaces are
+/// numbered by link, at its near end; after the links follow the switches, for frames without a
+/// route. The outcome is the same.
 ///
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_watched(spec: &SimSpec<'_>, threads: usize, watch: Option<&Shared>) -> Result<SimOutcome, FlowError> {
-    spec.check()?;
+    spray_fabric::check_flows(spec.flows, spec.triggers, spec.network.hosts.len())?;
     let common = common::Common::new(spec);
     Ok(match watch {
         None => engine::Engine::new(&common, threads, &()).run(),

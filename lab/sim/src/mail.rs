@@ -1,20 +1,20 @@
-//! What one part of a run hands over to others.
+//! What one part of a run sends to others.
 
 use super::arena::Slot;
 use super::said::Said;
 
-/// Frames on their way from one part to another, in the order in which they left.
+/// Frames in the order in which they left.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     pub slots: Vec<Slot>,
-    /// What frames say beyond their slots, of those that [do](Slot::has_body).
+    /// The bodies of those frames that [have one](Slot::has_body).
     pub bodies: Vec<Said>,
-    /// By slot the link that its frame comes over, where somebody watches.
+    /// By slot the link that its frame came over, if the run is observed.
     pub links: Vec<u32>,
 }
 
 impl Mail {
-    /// Empties it, and keeps its memory.
+    /// Empties it and keeps its capacity.
     pub(super) fn clear(&mut self) {
         self.slots.clear();
         self.bodies.clear();
@@ -22,7 +22,7 @@ impl Mail {
     }
 }
 
-/// The flow of an end of a connection is over.
+/// Tells the other part that a connection's flow has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Over {
     /// The end's part and number.

@@ -1,31 +1,32 @@
-//! Which switches and hosts make a part of a run. What one part sends to another comes no sooner than the shortest cable between them
-//! takes, so that parts may run for that long without looking at each other.
+//! Partition of a run into parts of switches and hosts. Frames between parts take at least the
+//! latency of the shortest cable between them, so that parts can run independently for that long.
 
-use spray_fabric::{Network, Node};
+use std::collections::BTreeSet;
+
+use spray_fabric::Network;
 
 use super::spec::SimSpec;
 
-/// The parts of a run. They follow from what is simulated alone, never from the machine: so does what comes out.
+/// Depends only on the simulated network, never on the machine, so that results are reproducible.
 #[derive(Debug)]
 pub(super) struct Partition {
-    /// By switch its part.
     pub of_switch: Vec<u32>,
-    /// By part its hosts, ascending.
+    /// By part, ascending.
     pub hosts: Vec<Vec<u32>>,
-    /// By host its place among those of its part.
+    /// The host's index in its part.
     pub place_of_host: Vec<u32>,
-    /// By part those to which its cables lead, ascending: its *ways*.
+    /// By part, the parts to which its cables lead, ascending: its *ways*.
     pub ways: Vec<Vec<u32>>,
-    /// Least time from one part to another.
+    /// Minimum latency between parts.
     pub lookahead_ps: u64,
 }
 
 impl Partition {
-    /// Every switch with its hosts is a part, where that pays and nothing reaches from one to another at once; else there is one part.
+    /// Makes each switch with its hosts a part where that pays, else creates a single part.
     pub(super) fn new(spec: &SimSpec<'_>) -> Self {
         let switches = spec.network.switches.len() as u32;
         let lookahead_ps = shortest_ps(spec.network);
-        // Where what a switch does depends on what came before, one part draws the order of simultaneous arrivals at all switches.
+        // With stateful schemes, one part has to order simultaneous arrivals at all switches.
         let stateless = spec.network.switching.schemes.iter().all(|scheme| scheme.is_stateless());
         let apart = stateless
             && spec.network.hosts.len() >= LEAST_HOSTS
@@ -41,18 +42,15 @@ impl Partition {
             own.len() as u32 - 1
         };
         let place_of_host = (0..spec.network.hosts.len()).map(place).collect();
-        let mut ways = vec![Vec::new(); hosts.len()];
+        let mut ways = vec![BTreeSet::new(); hosts.len()];
         for link in &spec.network.links {
-            if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
+            if let Some((from, to)) = link.switches()
                 && of_switch[from] != of_switch[to]
             {
-                ways[of_switch[from] as usize].push(of_switch[to]);
+                ways[of_switch[from] as usize].insert(of_switch[to]);
             }
         }
-        ways.iter_mut().for_each(|ways: &mut Vec<u32>| {
-            ways.sort_unstable();
-            ways.dedup();
-        });
+        let ways = ways.into_iter().map(|ways| ways.into_iter().collect()).collect();
         Self { of_switch, hosts, place_of_host, ways, lookahead_ps }
     }
 
@@ -61,15 +59,15 @@ impl Partition {
     }
 }
 
-/// The least time from one switch to another; [`u64::MAX`] where there is one switch.
+/// Returns the least latency between switches; [`u64::MAX`] for a single switch.
 fn shortest_ps(network: &Network) -> u64 {
     let between = (0..network.links.len()).filter(|link| network.links[*link].is_uplink());
     between.map(|link| network.latency_ps(link)).min().unwrap_or(u64::MAX)
 }
 
-/// In smaller networks changing from part to part costs more than it gives.
+/// In smaller networks the synchronisation costs more than it gains.
 const LEAST_HOSTS: usize = 128;
-/// Ports tell with 16 bits to which of their part's ways they lead.
+/// [`Port::way`](super::port::Port::way) has 16 bits.
 const MOST_SWITCHES: u32 = 1 << 16;
-/// In less time than this a part has too little to do.
+/// With a shorter lookahead parts have too little work per window.
 const LEAST_LOOKAHEAD_PS: u64 = 50_000;

@@ -1,37 +1,37 @@
-//! Priority flow control (IEEE 802.1Qbb): a switch that is about to run out of memory has the senders of its links pause.
+//! Priority flow control (IEEE 802.1Qbb): a switch short of memory pauses the senders of its links.
 //!
-//! A frame of data waits here, at its port, and is an event only while it is on a cable: when it leaves is not known before, since
-//! the port may have to pause. `docs/specs/pfc.md` states the rules (`PFC-n`).
+//! A data frame waits here, at its port, and is an event only while it is on a cable: its departure
+//! is not known in advance, since the port may be paused. `docs/specs/pfc.md` states the rules
+//! (`PFC-n`).
 
 use std::collections::VecDeque;
 
 use spray_core::link::serialisation_ceil_ps;
-use spray_fabric::{Link, Network, Node, Thresholds};
+use spray_fabric::{Link, Network, Thresholds};
 use spray_pipeline::Cause;
 use spray_pipeline::bins::{Crossing, LOST};
 use spray_pipeline::frame::Frame;
 use spray_pipeline::word::Word;
 
-use super::arena::Kind;
+use super::arena::{Kind, set};
 use super::port::{Port, Seen};
 use super::spec::{Deadlock, Pfc as Config, SimSpec};
 
-/// The links of a network whose data nothing drops for want of memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pfc {
-    /// Per port.
+    /// By port.
     lanes: Vec<Lane>,
-    /// Per switch: bytes of data in its memory, without those in headroom.
+    /// Bytes of data in each switch's memory, without headroom.
     used: Vec<u64>,
-    /// Per event: the port over which its frame comes.
+    /// By event the port over which its frame came.
     came_by: Vec<u32>,
-    /// Per event: whether its frame has its memory already, before it comes to its port.
+    /// By event, whether its frame was allocated memory before it reached its port.
     admitted: Vec<bool>,
-    /// What has yet to be put among the events.
+    /// Signals yet to be scheduled.
     pub signals: Vec<Signal>,
-    /// Whether a look for deadlocks is among the events.
+    /// Whether a check for deadlocks is scheduled.
     watching: bool,
-    /// When the first deadlock was found, and its links.
+    /// Time and ports of the first deadlock.
     deadlock: Option<(u64, Vec<u32>)>,
 }
 
@@ -42,82 +42,68 @@ pub(super) struct Signal {
     pub port: u32,
 }
 
-/// A link: at its near end the data that waits to go over it, at its far end what came over it and is still there.
+/// A link: the data waiting at its near end, and the memory at its far end.
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<Held>,
-    /// By how much pauses have delayed what waits.
+    /// Total delay by pauses.
     delay_ps: u64,
-    /// The departure of the first in line is among the events.
+    /// Whether the departure of the first frame is scheduled.
     armed: bool,
     since_ps: u64,
     pauses: u64,
     paused_ps: u64,
-    /// `None` where the far end is a host, which takes everything.
+    /// `None` if the far end is a host, which accepts everything.
     room: Option<Room>,
 }
 
-/// A frame of data at a port.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     event: u32,
     came_by: u32,
     len: u32,
-    /// When its last bit leaves, less the lane's delay.
+    /// Departure of its last bit, less the lane's delay.
     due_ps: u64,
-    /// How long its bits take.
     sending_ps: u64,
 }
 
-/// What a switch holds of the data that came over a link.
+/// Memory of a switch for the data that came over a link.
 #[derive(Debug)]
 struct Room {
     switch: u32,
     thresholds: Thresholds,
     headroom_bytes: u64,
-    /// How long a pause takes to the sender.
+    /// Latency of a pause to the sender.
     back_ps: u64,
-    /// When the latest pause or resume gets there: the next one comes later.
-    told_ps: u64,
+    /// Arrival of the latest pause or resume; the next one arrives later.
+    signal_ps: u64,
     bytes: u64,
-    /// Of these, in headroom.
+    /// Of `bytes`, in headroom.
     over: u64,
-    /// The sender has been told to pause.
+    /// Whether the sender has been paused.
     full: bool,
 }
 
-/// Bytes of a PFC frame.
 const SIGNAL_BYTES: u64 = 64;
-/// Time between looks for deadlocks, while a link pauses.
+/// Interval of deadlock checks while a link is paused.
 const WATCH_PS: u64 = 100_000_000;
 
 impl Pfc {
-    /// `port_of_link` has the port of each link of the network, hosts' own included.
+    /// `port_of_link` has the port of each link, including hosts' own.
     pub(super) fn new(spec: &SimSpec<'_>, config: &Config, port_of_link: &[u32]) -> Self {
         let mut lanes: Vec<Lane> = (0..port_of_link.len()).map(|_| Lane::default()).collect();
         for (link, port) in port_of_link.iter().enumerate() {
             lanes[*port as usize].room = Room::new(spec, config, link);
         }
         let used = vec![0; spec.network.switches.len()];
-        Self {
-            lanes,
-            used,
-            came_by: Vec::new(),
-            admitted: Vec::new(),
-            signals: Vec::new(),
-            watching: false,
-            deadlock: None,
-        }
+        Self { lanes, used, ..Self::default() }
     }
 
-    /// The frame of this event comes over the link of `port`.
     pub(super) fn comes_by(&mut self, event: u32, port: u32) {
-        let event = event as usize;
-        self.came_by.resize(self.came_by.len().max(event + 1), 0);
-        self.came_by[event] = port;
+        set(&mut self.came_by, event, port);
     }
 
-    /// Takes a frame through a port where no data is dropped for want of room: it has its memory by the link that it came over.
+    /// Passes a frame through a port; data has its memory by the link that it came over.
     pub(super) fn cross(
         &mut self,
         event: u32,
@@ -140,24 +126,23 @@ impl Pfc {
             return Err(Cause::Queue);
         }
         let crossed = port.cross(frame, random, u32::MAX, seen);
-        // It leaves when nothing pauses any more.
+        // The departure is not known yet: the port may be paused.
         seen.set(seen.get().map(|crossing| Crossing { bytes: 0, ..crossing }));
         match crossed {
             Ok(()) => self.hold(event, number, port, frame.len, frame.time_ps - port.config.latency_ps),
-            Err(_) => self.lose(event, frame.len, now_ps),
+            Err(_) => self.release(self.came_by[event as usize], frame.len, now_ps),
         }
         crossed
     }
 
-    /// Finds memory for a frame that waits before it comes to its port; `false` where there is none.
+    /// Allocates memory for a frame that is held before its port; `false` if there is none.
     pub(super) fn admit_early(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
-        let place = event as usize;
-        self.admitted.resize(self.admitted.len().max(place + 1), false);
-        self.admitted[place] = self.admit(event, len, now_ps);
-        self.admitted[place]
+        let admitted = self.admit(event, len, now_ps);
+        set(&mut self.admitted, event, admitted);
+        admitted
     }
 
-    /// Finds memory for a frame of data that has come to a switch; `false` where there is none.
+    /// Allocates memory for a data frame; `false` if there is none.
     //= docs/specs/pfc.md#PFC-2 memory
     fn admit(&mut self, event: u32, len: u32, now_ps: u64) -> bool {
         let Self { lanes, used, came_by, signals, .. } = self;
@@ -170,7 +155,7 @@ impl Pfc {
             room.over += len;
             //= docs/specs/pfc.md#PFC-3 pause
             if !std::mem::replace(&mut room.full, true) {
-                signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Pause, port });
+                signals.push(Signal { at_ps: room.signal_at(now_ps), kind: Kind::Pause, port });
             }
         } else {
             return false;
@@ -179,28 +164,23 @@ impl Pfc {
         true
     }
 
-    /// Gives back the memory of a frame that came by `port`.
+    /// Frees the memory of a frame that came over `port`.
     fn release(&mut self, port: u32, len: u32, now_ps: u64) {
         let Self { lanes, used, signals, .. } = self;
         let Some(room) = &mut lanes[port as usize].room else { return };
         let (used, len) = (&mut used[room.switch as usize], u64::from(len));
-        // Headroom is free first.
+        // Headroom is freed first.
         let over = room.over.min(len);
         room.over -= over;
         *used -= len - over;
         room.bytes -= len;
         if room.full && room.may_resume(room.bytes, *used, len) {
             room.full = false;
-            signals.push(Signal { at_ps: room.tell(now_ps), kind: Kind::Resume, port });
+            signals.push(Signal { at_ps: room.signal_at(now_ps), kind: Kind::Resume, port });
         }
     }
 
-    /// A frame that was admitted goes no further.
-    fn lose(&mut self, event: u32, len: u32, now_ps: u64) {
-        self.release(self.came_by[event as usize], len, now_ps);
-    }
-
-    /// A frame of data joins those that wait at `number`; its last bit leaves at `due_ps` unless the port pauses.
+    /// Queues a data frame at `number`; its last bit leaves at `due_ps` unless the port is paused.
     fn hold(&mut self, event: u32, number: u32, port: &Port, len: u32, due_ps: u64) {
         let lane = &mut self.lanes[number as usize];
         let sending_ps = port.sending_ps(len, due_ps);
@@ -209,7 +189,7 @@ impl Pfc {
         self.arm(number, port);
     }
 
-    /// Puts the departure of the first in line among the events.
+    /// Schedules the departure of the first frame.
     fn arm(&mut self, number: u32, port: &Port) {
         let lane = &mut self.lanes[number as usize];
         let Some(first) = lane.waiting.front() else { return };
@@ -218,12 +198,11 @@ impl Pfc {
         }
     }
 
-    /// What waits at a port that pauses waits longer.
     fn thaw(&mut self, number: u32, port: &mut Port, now_ps: u64) {
         self.lanes[number as usize].delay_ps += port.thaw(now_ps);
     }
 
-    /// The first in line may leave by now: returns its event and length. `port` is that with this number.
+    /// Removes the first frame if it is due; returns its event and length.
     pub(super) fn leaves(&mut self, number: u32, port: &mut Port, now_ps: u64) -> Option<(u32, u32)> {
         self.thaw(number, port, now_ps);
         let lane = &mut self.lanes[number as usize];
@@ -237,7 +216,7 @@ impl Pfc {
         Some((event, len))
     }
 
-    /// A pause reaches the sender of a link: the frame that it is sending goes on.
+    /// Pauses the sender of a link; the frame in transmission is completed.
     //= docs/specs/pfc.md#PFC-5 what a pause stops
     pub(super) fn pause(&mut self, number: u32, port: &mut Port, now_ps: u64) {
         let lane = &mut self.lanes[number as usize];
@@ -250,7 +229,6 @@ impl Pfc {
         }
     }
 
-    /// A resume reaches the sender of a link.
     pub(super) fn resume(&mut self, number: u32, port: &mut Port, now_ps: u64) {
         self.thaw(number, port, now_ps);
         port.resume();
@@ -259,14 +237,13 @@ impl Pfc {
         self.arm(number, port);
     }
 
-    /// How often a link's sender paused, and for how long, up to `end_ps`.
+    /// Returns the number of pauses of a link's sender and their total time up to `end_ps`.
     pub(super) fn pauses(&self, number: usize, port: &Port, end_ps: u64) -> (u64, u64) {
         let lane = &self.lanes[number];
         let present_ps = if port.is_paused() { end_ps.saturating_sub(lane.since_ps) } else { 0 };
         (lane.pauses, lane.paused_ps + present_ps)
     }
 
-    /// Frames that wait at ports.
     pub(super) fn frames(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.waiting.len() as u64).sum()
     }
@@ -277,7 +254,7 @@ impl Pfc {
         Some(Deadlock { at_ps: *at_ps, links: links.map(|link| network.links[link].name.clone()).collect() })
     }
 
-    /// Looks for a deadlock while links pause.
+    /// Checks for a deadlock.
     pub(super) fn watch(&mut self, ports: &[Port], now_ps: u64) {
         let stuck = self.stuck(ports);
         if let (Some(first), None) = (stuck.first(), &self.deadlock) {
@@ -289,7 +266,8 @@ impl Pfc {
         }
     }
 
-    /// The links that pause for ever: each waits for memory whose frames wait, at the next switch, for such links.
+    /// Returns the links that stay paused forever: each waits for memory of frames that wait at
+    /// such links of the next switch.
     //= docs/specs/pfc.md#PFC-7 deadlock
     fn stuck(&self, ports: &[Port]) -> Vec<u32> {
         let pauses = |port: &u32| {
@@ -299,11 +277,12 @@ impl Pfc {
         let shortest = self.shortest();
         let mut stuck: Vec<u32> = (0..ports.len() as u32).filter(pauses).collect();
         loop {
-            let held = |port: u32| self.held_for_good(&stuck, |held| held.came_by == port);
             let stays = |port: &u32| {
-                let Some(room) = &self.lanes[*port as usize].room else { return false };
-                let own = |held: &Held| self.room_of(held).is_some_and(|other| other.switch == room.switch);
-                !room.may_resume(held(*port), self.held_for_good(&stuck, own), shortest[*port as usize])
+                let room = |port: u32| self.lanes[port as usize].room.as_ref();
+                let Some(own) = room(*port) else { return false };
+                let bytes = self.held_for_good(&stuck, |held| held.came_by == *port);
+                let is_here = |held: &Held| room(held.came_by).is_some_and(|other| other.switch == own.switch);
+                !own.may_resume(bytes, self.held_for_good(&stuck, is_here), shortest[*port as usize])
             };
             let left: Vec<u32> = stuck.iter().copied().filter(stays).collect();
             if left.len() == stuck.len() {
@@ -313,8 +292,8 @@ impl Pfc {
         }
     }
 
-    /// A circle of `stuck` links: each waits for the next, and the last for the first. The search begins at `first`. A link that waits for
-    /// nothing but the shared memory of its switch has no next one; then the links on the way to it are returned.
+    /// Returns a cycle of `stuck` links, each waiting for the next, searched from `first`. If a
+    /// link waits only for its switch's shared memory, returns the links up to it.
     fn circle(&self, first: u32, stuck: &[u32]) -> Vec<u32> {
         let waits = |port: u32, other: u32| self.lanes[other as usize].waiting.iter().any(|held| held.came_by == port);
         let mut links = vec![first];
@@ -327,13 +306,13 @@ impl Pfc {
         links
     }
 
-    /// Bytes that wait at `stuck` ports and are such.
+    /// Bytes waiting at `stuck` ports that match `such`.
     fn held_for_good(&self, stuck: &[u32], such: impl Fn(&Held) -> bool) -> u64 {
         let waiting = stuck.iter().flat_map(|port| &self.lanes[*port as usize].waiting);
         waiting.filter(|held| such(held)).map(|held| u64::from(held.len)).sum()
     }
 
-    /// For each port, bytes of the shortest frame that came by it and waits.
+    /// By port, bytes of the shortest waiting frame that came over it.
     fn shortest(&self) -> Vec<u64> {
         let mut shortest = vec![u64::from(u32::MAX); self.lanes.len()];
         for held in self.lanes.iter().flat_map(|lane| &lane.waiting) {
@@ -342,14 +321,10 @@ impl Pfc {
         }
         shortest
     }
-
-    fn room_of(&self, held: &Held) -> Option<&Room> {
-        self.lanes[held.came_by as usize].room.as_ref()
-    }
 }
 
 impl Config {
-    /// The memory for what comes over a link until a pause stops it.
+    /// Returns the memory for what arrives over a link until a pause takes effect.
     //= docs/specs/pfc.md#PFC-6 headroom
     pub fn headroom_bytes(&self, network: &Network, link: usize) -> u64 {
         self.headroom_bytes.unwrap_or_else(|| {
@@ -362,42 +337,42 @@ impl Config {
     }
 }
 
-/// How long a pause takes back over a link.
+/// Latency of a PFC frame against the direction of a link.
 fn back_ps(link: &Link) -> u64 {
     link.latency_ps + serialisation_ceil_ps(SIGNAL_BYTES, link.rate_bps)
 }
 
 impl Room {
-    /// That at the far end of a link; `None` for a host.
     fn new(spec: &SimSpec<'_>, config: &Config, number: usize) -> Option<Self> {
         let link = &spec.network.links[number];
-        let Node::Switch(switch) = link.to else { return None };
+        let switch = link.to.switch()?;
         Some(Self {
             switch: switch as u32,
             thresholds: (spec.queue)(link.rate_bps),
             headroom_bytes: config.headroom_bytes(spec.network, number),
             back_ps: back_ps(link),
-            told_ps: 0,
+            signal_ps: 0,
             bytes: 0,
             over: 0,
             full: false,
         })
     }
 
-    /// When what the sender is told now gets there. A pause and a resume of one moment keep their order, which events of one time do not.
-    fn tell(&mut self, now_ps: u64) -> u64 {
-        self.told_ps = (now_ps + self.back_ps).max(self.told_ps + 1);
-        self.told_ps
+    /// Arrival of a signal sent now; after the previous one, as simultaneous events are unordered.
+    fn signal_at(&mut self, now_ps: u64) -> u64 {
+        self.signal_ps = (now_ps + self.back_ps).max(self.signal_ps + 1);
+        self.signal_ps
     }
 
-    /// Whether the sender may send again once a frame of `len` bytes has left that leaves `bytes` here, and `used` in the switch.
+    /// Whether a pause ends when `len` bytes leave, with `bytes` left here and `used` in the
+    /// switch.
     //= docs/specs/pfc.md#PFC-4 resume
     fn may_resume(&self, bytes: u64, used: u64, len: u64) -> bool {
         let headroom_is_free = bytes <= self.bytes - self.over;
         headroom_is_free && bytes <= self.pause_above(used).saturating_sub(2 * len)
     }
 
-    /// Most bytes that may be here without headroom, when the switch holds `used`.
+    /// Limit of the bytes here without headroom, if the switch holds `used`.
     fn pause_above(&self, used: u64) -> u64 {
         let Thresholds { shared_bytes, limit_bytes, .. } = self.thresholds;
         u64::from(if shared_bytes > 0 { self.thresholds.limit_within(used, self.bytes) } else { limit_bytes })

@@ -17,21 +17,21 @@ use spray_pipeline::scheme::Waiting;
 use super::arena::Kind;
 use super::departures::Departures;
 
-/// An egress port. Most frames touch two of its cache lines: the first and the third.
+/// Most frames touch two of its cache lines: the first and the third.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Port {
     pub queues: PortFifos,
-    /// Those that almost every frame adds to come first and fill the line.
+    /// The counters that almost every frame increments come first and fill the line.
     pub counters: PortCounters<Cell<u64>>,
-    /// Where its cable ends.
+    /// Switch or host at which the cable ends.
     pub place: u32,
-    /// In which part that is: 0 = this one, else 1 more than the number of the way to it.
+    /// 0 = the cable ends in this part, else 1 + the number of the way to the other part.
     pub way: u16,
     pub kind: Kind,
-    /// Data pauses.
+    /// Whether the data class is paused.
     paused: bool,
-    /// Up to what every frame asks for of a state it fills the line.
+    /// The fields that every frame reads come first and fill the line.
     pub config: PortSettings<1>,
     pub rate_bps: u64,
     rare: Option<Box<Rare>>,
@@ -43,7 +43,6 @@ const _: () =
     assert!(offset_of!(Port, config) + offset_of!(PortSettings<1>, states) + offset_of!(PortState, at_ps) == 192);
 const _: () = assert!(size_of::<Port>() == 256);
 
-/// Where the cable of a port ends: see the fields of [`Port`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CableEnd {
     pub place: u32,
@@ -51,19 +50,19 @@ pub(super) struct CableEnd {
     pub kind: Kind,
 }
 
-/// What few ports need.
+/// State that few ports need.
 #[derive(Debug, Default)]
-struct Rare {
+pub(super) struct Rare {
     periodic: Option<Periodic>,
-    departures: Departures,
-    /// While data pauses: up to when what waits has been counted as waiting.
+    pub departures: Departures,
+    /// While paused: the time up to which the pause has been applied to the queue.
     frozen_ps: u64,
 }
 
-/// What became of a frame at a port that counts over time.
+/// What the port did with a frame, if that is sampled.
 pub(super) type Seen = Cell<Option<Crossing>>;
 
-/// Losses counted in frames.
+/// Periodic losses, counted in frames.
 #[derive(Clone, Copy, Debug)]
 struct Periodic {
     every: DropEvery,
@@ -71,7 +70,6 @@ struct Periodic {
 }
 
 impl Port {
-    /// A port whose cable ends at `end`; `counts` if it counts over time.
     pub(super) fn new(
         end: CableEnd,
         rate_bps: u64,
@@ -83,36 +81,25 @@ impl Port {
         let CableEnd { place, way, kind } = end;
         let next = if kind == Kind::AtHost { HOST } else { OUTSIDE };
         let mut config = PortSettings::new(rate_bps, latency_ps, thresholds, next, most_bytes);
-        // The exact queue has no limit of its own.
+        // The queue model has no limit of its own.
         (config.limit, config.control_limit) = (thresholds.limit_bytes, thresholds.control_limit_bytes);
         config.counts = counts.into();
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
         Self { queues, counters, place, way, kind, paused: false, config, rate_bps, rare: None }
     }
 
-    fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
-    /// As [`Departures::admit`], of a frame of data that is to be marked as it leaves.
-    pub(super) fn admit(&mut self, now_ps: u64, len: u32) -> u64 {
-        let cable_ps = self.config.latency_ps;
-        self.rare().departures.admit(now_ps, len, cable_ps)
-    }
-
-    /// As [`Departures::behind`].
-    pub(super) fn behind(&mut self, place: u64, left_ps: u64) -> u64 {
-        self.rare().departures.behind(place, left_ps)
-    }
-
-    /// Takes a frame through; `seen` gets what became of it where that is counted over time.
+    /// Passes a frame through the port; sets `seen` if the port is sampled.
     #[inline]
     pub(super) fn cross(&self, frame: &mut Frame, random: u64, limit: u32, seen: &Seen) -> Result<(), Cause> {
         let note = |_: &Frame, crossing: &Crossing| seen.set(Some(*crossing));
         self.config.cross_within(frame, random, limit, &self.queues, &self.counters, note)
     }
 
-    /// Takes a control frame through, which waits for data that goes, but not for data that pauses.
+    /// Passes a control frame through, which does not queue behind paused data.
     pub(super) fn cross_control(&self, frame: &mut Frame, random: u64, seen: &Seen) -> Result<(), Cause> {
         if !self.is_paused() {
             return self.cross(frame, random, self.config.limit, seen);
@@ -124,7 +111,7 @@ impl Port {
         crossed
     }
 
-    /// How long a frame's bits take at the rate at `t_ps`.
+    /// Returns the serialisation time of a frame at the rate at `t_ps`.
     pub(super) fn sending_ps(&self, len: u32, t_ps: u64) -> u64 {
         self.config.drain(t_ps).delay_ps(0, len)
     }
@@ -134,18 +121,18 @@ impl Port {
         self.paused
     }
 
-    /// No data leaves from `from_ps` on.
+    /// Pauses the data class from `from_ps` on.
     pub(super) fn pause(&mut self, from_ps: u64) {
         self.paused = true;
         self.rare().frozen_ps = from_ps;
     }
 
-    /// Data leaves again; what has waited was counted by [`Port::thaw`].
+    /// Resumes the data class; [`Port::thaw`] has applied the pause.
     pub(super) fn resume(&mut self) {
         self.paused = false;
     }
 
-    /// Counts a pause up to `now_ps`; returns by how much what waits is delayed by it.
+    /// Applies a pause up to `now_ps`; returns by how much it delays the queue.
     pub(super) fn thaw(&mut self, now_ps: u64) -> u64 {
         let from_ps = self.moving_until_ps(now_ps);
         let by_ps = now_ps - from_ps;
@@ -160,21 +147,20 @@ impl Port {
         by_ps
     }
 
-    /// What a frame that comes at `now_ps` would find.
+    /// Returns the backlog that a frame arriving at `now_ps` finds.
     #[inline]
     pub(super) fn waiting(&self, now_ps: u64) -> Waiting {
-        // What pauses is as long as it was.
+        // A paused queue does not drain.
         self.config.waiting(self.moving_until_ps(now_ps), &self.queues)
     }
 
-    /// Up to when data has left, at `now_ps`.
+    /// Returns the time up to which data has drained at `now_ps`.
     #[inline]
     fn moving_until_ps(&self, now_ps: u64) -> u64 {
         let frozen_ps = self.rare.as_deref().filter(|_| self.paused).map_or(now_ps, |rare| rare.frozen_ps);
         frozen_ps.min(now_ps)
     }
 
-    /// The link's state from `at_ps` on.
     pub(super) fn change(&mut self, at_ps: u64, state: &LinkState) {
         let before = self.config.states[0].ps_per_unit;
         self.config.set(self.rate_bps, &LinkChange { at_ps, state: *state });
@@ -183,7 +169,7 @@ impl Port {
         self.rare().periodic = state.drop_every.map(|every| Periodic { every, seen: 0 });
     }
 
-    /// Loses a frame that comes at `now_ps`, with data or not, if the count of frames says so.
+    /// Drops the frame if it is one of the periodic losses.
     #[inline]
     pub(super) fn lose_periodically(&mut self, now_ps: u64, data: bool) -> Result<(), Cause> {
         if self.config.states[0].flags & FLAG_COUNTED == 0 { Ok(()) } else { self.count_loss(now_ps, data) }
@@ -201,17 +187,15 @@ impl Port {
         Err(Cause::Random)
     }
 
-    /// Bytes of both classes at a switch's port.
     pub(super) fn waiting_bytes(&self, now_ps: u64) -> u64 {
         self.waiting(now_ps).bytes
     }
 
-    /// Bytes of data at a switch's port.
     pub(super) fn waiting_data_bytes(&self, now_ps: u64) -> u64 {
         self.waiting_bytes(now_ps).saturating_sub(self.queues.control.peek(now_ps, &self.config.drain(now_ps)))
     }
 
-    /// The counters, with the area under the queue up to `end_ps`.
+    /// Returns the counters, with the integral of the queue length up to `end_ps`.
     pub(super) fn counters_until(&self, end_ps: u64) -> PortCounters {
         self.counters.read().less_queue_area(self.queues.area_after(end_ps, self.config.states[0].ps_per_unit))
     }

@@ -1,4 +1,5 @@
-//! Reordering queues: frames that a switch holds until those before them have come. Its scheme decides which and how long.
+//! Reordering queues: frames that a switch holds until earlier ones of their flow have arrived. Its
+//! scheme decides which frames, and how long.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -10,18 +11,17 @@ use spray_pipeline::scheme::{Expiry, Order, State};
 use super::arena::{Slot, time_ps};
 use super::pfc::Pfc;
 
-/// The reordering queues of all switches.
 #[derive(Debug, Default)]
 pub(super) struct Reorder {
-    /// By switch and number.
+    /// By switch and queue number.
     lines: HashMap<(u32, u32), Line>,
-    /// Events whose frames go on, with their ports.
+    /// (event, port) of frames that may leave.
     released: VecDeque<(u32, u32)>,
     timers: Vec<Timer>,
-    frames: u64,
+    /// Number of held frames, which have no scheduled events.
+    pub frames: u64,
 }
 
-/// A time to be put among the events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     pub at_ps: u64,
@@ -29,17 +29,16 @@ pub(super) struct Timer {
     pub queue: u32,
 }
 
-/// The events of frames that wait, and the port that all of them leave by.
+/// The held frames of a queue, which leave by one port.
 #[derive(Debug)]
 struct Line {
     events: VecDeque<u32>,
     port: u32,
-    /// The earliest time that is among the events.
+    /// The earliest scheduled timer.
     armed_ps: u64,
 }
 
 impl Reorder {
-    /// The next frame that goes on.
     #[inline]
     pub(super) fn released(&mut self) -> Option<(u32, u32)> {
         let released = self.released.pop_front();
@@ -47,20 +46,13 @@ impl Reorder {
         released
     }
 
-    /// What has yet to be put among the events.
     #[inline]
     pub(super) fn timer(&mut self) -> Option<Timer> {
         self.timers.pop()
     }
 
-    /// Frames that wait without being among the events.
-    pub(super) fn frames(&self) -> u64 {
-        self.frames
-    }
-
-    /// Whether a frame that has come to the switch of its host waits for others of its flow, by the `state` of the switch; it leaves by port
-    /// `number`. An error where `pfc` has no memory for it.
-    // Few schemes have such queues: frames of the others pass by without this code.
+    /// Whether a frame is held before port `number`; an error if `pfc` has no memory for it.
+    // Not inlined: few schemes have such queues.
     #[inline(never)]
     pub(super) fn joins(
         &mut self,
@@ -75,7 +67,10 @@ impl Reorder {
         if holds {
             //= docs/specs/conweave.md#CWV-13 holding
             if pfc.is_none_or(|pfc| pfc.admit_early(index, slot.len, time_ps(slot.key))) {
-                self.hold(slot.place, queue, index, number);
+                let line = self.line(slot.place, queue);
+                line.events.push_back(index);
+                line.port = number;
+                self.frames += 1;
             } else {
                 waits = Err(Cause::Queue);
             }
@@ -88,7 +83,6 @@ impl Reorder {
         waits
     }
 
-    /// The time of a queue may have come, by the `state` of its switch.
     pub(super) fn expire(&mut self, switch: u32, queue: u32, state: Option<&RefCell<State>>, now_ps: u64) {
         let line = self.line(switch, queue);
         if line.armed_ps > now_ps {
@@ -107,22 +101,13 @@ impl Reorder {
         self.lines.entry((switch, queue)).or_insert_with(empty)
     }
 
-    /// A frame joins a queue.
-    fn hold(&mut self, switch: u32, queue: u32, event: u32, port: u32) {
-        let line = self.line(switch, queue);
-        line.events.push_back(event);
-        line.port = port;
-        self.frames += 1;
-    }
-
-    /// What waits in a queue goes on.
     fn release(&mut self, switch: u32, queue: u32) {
         let Self { lines, released, .. } = self;
         let Some(line) = lines.get_mut(&(switch, queue)) else { return };
         released.extend(line.events.drain(..).map(|event| (event, line.port)));
     }
 
-    /// A queue is to be looked at, unless it will be before.
+    /// Schedules a timer for a queue, unless an earlier one is scheduled.
     fn arm(&mut self, switch: u32, queue: u32, at_ps: u64) {
         let line = self.line(switch, queue);
         if at_ps < line.armed_ps {

@@ -1,19 +1,18 @@
-//! What control frames say, as it is kept while they are under way.
+//! Bodies of control frames in flight.
 
 use spray_wire::{Ack, Body, Echoes, EvPort, Time};
 
-/// What a control frame says. Most are acknowledgements without echoes: they are many, and take 72 bytes for a [`Body`]'s 120.
+/// Most are ACKs without echoes, which take 72 bytes instead of the 120 of a [`Body`].
 #[derive(Debug)]
 pub(super) enum Said {
-    Ack(Short),
+    Ack(PlainAck),
     Other(Box<Body>),
 }
 
 const _: () = assert!(size_of::<Said>() == 72);
 
-/// An [`Ack`] without echoes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Short {
+pub(super) struct PlainAck {
     cumulative: u64,
     timestamp_echo: Time,
     sack_base: u64,
@@ -37,7 +36,7 @@ impl Said {
         }
         let Ack { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = *ack;
         let Ack { marked_packets, marked, trimmed, astray, .. } = *ack;
-        Self::Ack(Short {
+        Self::Ack(PlainAck {
             cumulative,
             timestamp_echo,
             sack_base,
@@ -55,12 +54,12 @@ impl Said {
 
     #[inline]
     pub(super) fn body(&self) -> Body {
-        let short = match self {
-            Self::Ack(short) => *short,
+        let ack = match self {
+            Self::Ack(ack) => *ack,
             Self::Other(body) => return **body,
         };
-        let Short { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = short;
-        let Short { marked_packets, marked, trimmed, astray, .. } = short;
+        let PlainAck { cumulative, timestamp_echo, sack_base, bitmap, max_data, port, hops, packets, .. } = ack;
+        let PlainAck { marked_packets, marked, trimmed, astray, .. } = ack;
         Body::Ack(Ack {
             port,
             hops,
@@ -78,7 +77,7 @@ impl Said {
         })
     }
 
-    /// Up to where it acknowledges, and something else of it, for the cache to fetch it.
+    /// Reads fields of an ACK, so that they are in the cache.
     #[inline]
     pub(super) fn touch(&self) -> (u64, u64) {
         match self {
@@ -92,9 +91,8 @@ impl Said {
 }
 
 impl Default for Said {
-    /// Nothing: what is left in the place of what was taken.
     #[inline]
     fn default() -> Self {
-        Self::Ack(Short::default())
+        Self::Ack(PlainAck::default())
     }
 }

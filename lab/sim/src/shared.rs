@@ -1,21 +1,20 @@
-//! Memory that the ports of a switch share.
+//! Shared buffers of switches.
 
-use spray_fabric::{Network, Node, Thresholds};
+use spray_fabric::{Network, Thresholds};
 
 use super::port::Port;
 
-/// Which ports share memory: those of a switch.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Per port.
+    /// By port.
     thresholds: Vec<Thresholds>,
     switch: Vec<u32>,
-    /// Per switch.
+    /// The ports of each switch.
     ports: Vec<Vec<u32>>,
 }
 
 impl Shared {
-    /// `None` where every port has its own memory.
+    /// Returns `None` if no ports share memory.
     pub(super) fn new(network: &Network, queues: &[Thresholds], port_of_link: &[u32]) -> Option<Self> {
         let Network { switches, links, .. } = network;
         if queues.iter().all(|queue| queue.shared_bytes == 0) {
@@ -24,7 +23,7 @@ impl Shared {
         let (thresholds, switch) = (vec![Thresholds::NONE; links.len()], vec![0; links.len()]);
         let mut shared = Self { thresholds, switch, ports: vec![Vec::new(); switches.len()] };
         for (index, link) in links.iter().enumerate() {
-            let Node::Switch(switch) = link.from else { continue };
+            let Some(switch) = link.from.switch() else { continue };
             let port = port_of_link[index];
             shared.ports[switch].push(port);
             shared.switch[port as usize] = switch as u32;
@@ -33,7 +32,7 @@ impl Shared {
         Some(shared)
     }
 
-    /// Data bytes that may wait at `port` at `now_ps`; `at` has the ports of its switch.
+    /// Returns the limit of data bytes at `port` at `now_ps`; `at` returns the ports of its switch.
     //= docs/specs/switch.md#SW-20 shared buffer
     pub(super) fn limit<'p>(&self, at: impl Fn(u32) -> &'p Port, port: u32, now_ps: u64) -> u32 {
         let thresholds = &self.thresholds[port as usize];

@@ -1,51 +1,47 @@
-//! What a run is made of, and what comes out of it.
+//! Input and outcome of a simulation.
 
 use spray_core::flow::FlowConfig;
-use spray_fabric::EvLife;
-
-use spray_fabric::{
-    FlowError, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes, check_flows,
-};
+use spray_fabric::{EvLife, FlowSpec, Link, LinkChange, LinkEvent, Network, Thresholds, Trigger, changes};
 pub use spray_fabric::{FlowOutcome, PortOutcome, PortSamples};
 use spray_pipeline::scheme::Counted;
 
-/// One run, complete: the simulator reads nothing else. Times are ps of scenario time.
+/// The complete input of a run. Times are ps of scenario time.
 #[derive(Clone, Copy)]
 pub struct SimSpec<'a> {
-    /// Hosts, switches and links; checked by [`Network::check`].
+    /// Hosts, switches and links, checked by [`Network::check`].
     pub network: &'a Network,
-    /// Changes of links, of hosts' own links too.
+    /// Changes of links, including hosts' own.
     pub events: &'a [LinkEvent],
-    /// The queue of a port by its rate in bits a second.
+    /// Returns the queue thresholds of a port by its rate in bits per second.
     pub queue: &'a (dyn Fn(u64) -> Thresholds + Sync),
-    /// Whether the network loses no data for want of memory; `None` = ports drop what does not fit.
+    /// Priority flow control (lossless network); `None` = ports drop what does not fit.
     pub pfc: Option<Pfc>,
-    /// Whether a link that begins at a share of its rate has that share of its queue.
+    /// Whether a link that starts at a fraction of its rate has that fraction of its queue.
     pub short_slow_queues: bool,
-    /// Who sends what to whom. Results keep this order.
+    /// The flows. Results have the same order.
     pub flows: &'a [FlowSpec],
-    /// What starts flows at the end of others, by the numbers that [`FlowSpec`] uses.
+    /// Triggers, indexed as in [`FlowSpec`].
     pub triggers: &'a [Trigger],
-    /// How the connection works that begins with the flow of this index. Asked at both ends of it, for the first flow of a connection only;
-    /// [`FlowSpec::path_seed`] holds in place of its seed.
+    /// Returns the configuration of the connection that begins with the flow of this index, for
+    /// both ends; [`FlowSpec::path_seed`] replaces its seed.
     pub flow_config: &'a (dyn Fn(usize) -> FlowConfig + Sync),
-    /// Whether connections send in the ideal erasure code, which needs no retransmission.
+    /// Whether connections use an ideal erasure code, which needs no retransmissions.
     pub ideal_code: bool,
-    /// Whether hosts have IPv6 addresses instead of IPv4: switches hash them.
+    /// Whether hosts have IPv6 addresses instead of IPv4; switches hash them.
     pub v6: bool,
-    /// Bytes of frames without payload; those of data headers are [`FlowConfig::header_bytes`].
+    /// Lengths of frames without payload; those of data headers are [`FlowConfig::header_bytes`].
     pub frames: FrameBytes,
-    /// Root of every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
-    /// When the run is stopped if flows are not through by then.
+    /// Time limit of the run.
     pub until_ps: u64,
-    /// How long the bins are in which what happens at ports and what arrives is counted, or a power of two times that in a long run; 0
-    /// counts nothing, and costs nothing.
+    /// Sampling interval of ports and of delivered bytes; a long run uses a power of two times
+    /// that. 0 disables sampling.
     pub sample_ps: u64,
 }
 
 impl SimSpec<'_> {
-    /// By link the thresholds of its queue.
+    /// Returns the thresholds of each link's queue.
     //= docs/specs/switch.md#SW-23 queues of slow links
     pub(super) fn queues(&self) -> Vec<Thresholds> {
         let first_ppm = |changes: &[LinkChange]| {
@@ -56,31 +52,27 @@ impl SimSpec<'_> {
         let queue = |(link, changes): (&Link, Vec<LinkChange>)| share((self.queue)(link.rate_bps), first_ppm(&changes));
         self.network.links.iter().zip(changes).map(queue).collect()
     }
-
-    pub(super) fn check(&self) -> Result<(), FlowError> {
-        check_flows(self.flows, self.triggers, self.network.hosts.len())
-    }
 }
 
-/// Priority flow control on every link: thresholds are those of the data that came over one link, and lead to a pause.
+/// Priority flow control on every link; thresholds apply to the data received over one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfc {
     /// Bytes of a full frame.
     pub frame_bytes: u32,
-    /// Memory for what comes over a link until a pause stops it; `None` = as much as that can be.
+    /// Memory for what arrives until a pause takes effect; `None` = the worst case.
     pub headroom_bytes: Option<u64>,
 }
 
-/// Links that pause for ever, since each waits for another.
+/// A cycle of links that pause forever, each waiting for the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deadlock {
-    /// When it was found.
+    /// Time of detection.
     pub at_ps: u64,
-    /// The names of links of which each waits for the next, and the last for the first.
+    /// Names of the links in the order of the cycle.
     pub links: Vec<String>,
 }
 
-/// So many millionths of a queue; one that marks nothing still marks nothing.
+/// Scales the thresholds by `ppm` millionths; a threshold that disables marking stays.
 fn share(queue: Thresholds, ppm: u32) -> Thresholds {
     let of =
         |bytes: u32| if bytes == u32::MAX { bytes } else { (u64::from(bytes) * u64::from(ppm) / 1_000_000) as u32 };
@@ -93,30 +85,30 @@ fn share(queue: Thresholds, ppm: u32) -> Thresholds {
     }
 }
 
-/// Bytes on the wire of frames that carry no payload.
+/// Lengths in bytes on the wire of frames without payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameBytes {
-    /// An ACK.
+    /// ACK.
     pub ack: u32,
-    /// A NACK.
+    /// NACK.
     pub nack: u32,
-    /// A probe or its answer.
+    /// Probe or its answer.
     pub probe: u32,
-    /// A pull of credit.
+    /// Credit grant.
     pub pull: u32,
-    /// A request for credit.
+    /// Credit request.
     pub pull_request: u32,
-    /// A data frame that a switch cut to its header.
+    /// Data frame that a switch trimmed to its header.
     pub trimmed: u32,
 }
 
 impl FrameBytes {
-    /// All of them `bytes` long, as in the published simulations with 64.
+    /// Returns lengths that are all `bytes`, as in the published simulations with 64.
     pub const fn all(bytes: u32) -> Self {
         Self { ack: bytes, nack: bytes, probe: bytes, pull: bytes, pull_request: bytes, trimmed: bytes }
     }
 
-    /// Those of this project's own frames.
+    /// Returns the lengths of this project's wire format.
     pub const fn wire(v6: bool) -> Self {
         Self {
             ack: spray_wire::header_bytes(v6, spray_wire::Kind::Ack) as u32,
@@ -129,35 +121,35 @@ impl FrameBytes {
     }
 }
 
-/// What a run found out, in the order of [`SimSpec::flows`] and of [`SimOutcome::ports`].
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimOutcome {
-    /// What the switches' schemes counted.
+    /// Counters of the switches' schemes.
     pub counted: Counted,
-    /// Flows, completed or not.
+    /// Flows in the order of [`SimSpec::flows`], complete or not.
     pub flows: Vec<FlowOutcome>,
     /// Egress ports of the switches, then the hosts' own links.
     pub ports: Vec<PortOutcome>,
-    /// What every switch's port counted over time; empty without `sample_ps`.
+    /// Time series of every switch port, in the order of `ports`; empty without `sample_ps`.
     pub samples: Vec<PortSamples>,
-    /// Payload that had arrived by the end of each bin, (time, bytes), from time 0 on; empty without `sample_ps`.
+    /// (time, bytes): payload delivered by each bin's end, from time 0; empty without `sample_ps`.
     pub delivered: Vec<(u64, u64)>,
     /// The first deadlock of paused links.
     pub deadlock: Option<Deadlock>,
-    /// What the senders reported: (time, flow, event), in order. Retransmissions are left out: counts tell of them.
+    /// (time, flow, event): reports of senders, in order of time, without retransmissions.
     pub events: Vec<(u64, u32, spray_core::event::Event)>,
-    /// The entropy values of the first connections, each with its first flow; empty without sampling.
+    /// Entropy values of some connections, each with its first flow; empty without `sample_ps`.
     pub ev_lives: Vec<(u32, EvLife)>,
-    /// When the last event happened.
+    /// Time of the last event.
     pub end_ps: u64,
-    /// Frames put on links, hosts' links included: one for each frame and link.
+    /// Number of frames put on links, including hosts' own.
     pub packet_hops: u64,
-    /// Frames that hosts put on the wire.
+    /// Frames sent by hosts.
     pub frames_sent: u64,
-    /// Frames that hosts took from it.
+    /// Frames received by hosts.
     pub frames_delivered: u64,
-    /// Frames that links, switches and full queues dropped.
+    /// Frames dropped by links, switches and full queues.
     pub frames_dropped: u64,
-    /// Frames under way when the run ended.
+    /// Frames in flight when the run ended.
     pub frames_in_flight: u64,
 }

@@ -1,31 +1,29 @@
-//! Many runs over the cores.
+//! Runs independent jobs in parallel.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Runs `job` for every number below `jobs`, on `threads` threads at once, or on fewer where the system has no more, each job on one; results are in the order of
-/// their numbers, whichever thread they came from. A job's error ends what has not begun; the first one in order counts.
+/// Runs `job` for each number below `jobs`, on at most `threads` threads (fewer if the system
+/// refuses to create them). Returns the results in the order of the numbers. `job` must depend on
+/// its number alone, so that the results are deterministic.
 ///
-/// `job` must depend on its number alone: then so do the results.
+/// # Errors
+/// After an error no further jobs start; the error with the lowest number is returned.
 pub fn over_cores<T: Send, E: Send>(
     jobs: usize,
     threads: usize,
     job: impl Fn(usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<T, E>>>> = Mutex::new((0..jobs).map(|_| None).collect());
+    let done = Mutex::new(Vec::new());
     let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= jobs {
-                return;
-            }
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        for number in numbers.take_while(|number| *number < jobs) {
             let result = job(number);
             if result.is_err() {
                 next.store(jobs, Ordering::Relaxed);
             }
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            done[number] = Some(result);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
     };
     std::thread::scope(|scope| {
@@ -36,9 +34,9 @@ pub fn over_cores<T: Send, E: Send>(
         }
         work();
     });
-    let done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    // What an error kept from beginning is left out; the error itself is always there.
-    done.into_iter().flatten().collect()
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The switches: their routes, and how a frame crosses one.
+//! The switches of a part, and how a frame crosses one.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,55 +9,51 @@ use spray_pipeline::flow_hash::Key;
 use spray_pipeline::frame::Frame;
 use spray_pipeline::port;
 use spray_pipeline::routes::{Choice, Group, Routes, SwitchConfig};
-use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, State, Waiting};
+use spray_pipeline::scheme::{self, Arrival, Forwarding, InMemory, Notice, State, Waiting};
 use spray_pipeline::trail::{self, Trail};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::PacketFields;
 
-use super::arena::{Kind, Slot, Turn, key, time_ps};
+use super::arena::{Kind, Slot, Turn, key, set, time_ps};
 use super::common::{Common, OwnWord};
 use super::hosts::Uplink;
 use super::pfc::{Pfc, Signal};
 use super::port::{CableEnd, Port, Seen};
 use super::reorder::Reorder;
 use super::said::Said;
-use super::spec::Deadlock;
 use super::watch::{Eyes, Watch};
 use spray_fabric::{Node, PortBins, Scheme};
 
-/// The switches of a part, and their state.
 pub(super) struct Switches<'a> {
     pub common: &'a Common<'a>,
-    /// Those of the switches, then hosts' own links, in the order of the hosts.
+    /// Ports of the switches, then hosts' own links in the order of the hosts.
     pub ports: Vec<Port>,
-    /// The number of the first.
+    /// Number of the first port.
     first: u32,
-    /// By switch what it knows in types of its scheme's own; none where no scheme has any.
+    /// By switch the in-memory state of its scheme; empty if no scheme has any.
     states: Vec<Option<Box<RefCell<State>>>>,
-    /// That of the frame at hand.
+    /// Trail of the current frame.
     pub trail: Trail,
-    /// By event that of its frame.
+    /// By event.
     pub trails: Vec<[u64; trail::WORDS]>,
-    /// Frames that wait for others of their flow.
     pub reorder: Reorder,
     pub no_route: u64,
     pub pfc: Option<Pfc>,
-    /// Per event the port that its frame has left without its mark; empty where frames are marked as they come.
+    /// By event; empty if frames are marked on arrival.
     unsettled: Vec<Option<Unsettled>>,
-    /// What the switches' ports count over time, in the order of these; none where nothing is counted.
+    /// By port of the switches; empty without sampling.
     pub bins: Vec<PortBins<Cell<u64>>>,
 }
 
-/// A frame that has left a port without its mark.
+/// A frame that has left a port but has yet to be marked.
 #[derive(Clone, Copy, Debug)]
 struct Unsettled {
     port: u32,
-    /// See [`Port::admit`].
+    /// Result of [`Departures::admit`](super::departures::Departures::admit).
     place: u64,
 }
 
 impl<'a> Switches<'a> {
-    /// The ports of part `number`, which has these links.
     pub(super) fn new(common: &'a Common<'a>, number: usize, links: &[usize]) -> Self {
         let (spec, network) = (common.spec, common.spec.network);
         let (most_bytes, counts) = (spec.frames.trimmed.max(4096), common.bins.is_on());
@@ -86,7 +82,7 @@ impl<'a> Switches<'a> {
             bins: (0..own).map(|_| PortBins::empty(common.bins)).collect(),
             ports: links.iter().map(port).collect(),
             first: common.first_port[number],
-            states: common.routes.states().iter().enumerate().map(state).collect(),
+            states: common.routes.states.iter().enumerate().map(state).collect(),
             trail: Trail::default(),
             trails: Vec::new(),
             reorder: Reorder::default(),
@@ -96,14 +92,14 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// The place of a switch's port among the ports.
+    /// Index in `ports` of the switch port with this number.
     #[inline]
     pub(super) fn place(&self, number: u32) -> usize {
         number.wrapping_sub(self.first) as usize
     }
 
-    /// Takes a frame through the switch at which it has arrived, and over the cable behind the port that it takes there; returns the
-    /// [`Port::way`] of that, or `None` if the frame waits here for as long as it has to.
+    /// Passes a frame through the switch at which it has arrived, and over the cable behind its
+    /// egress port. Returns the [`Port::way`], or `None` if the frame is held at this switch.
     #[inline]
     pub(super) fn forward<W: Watch>(
         &mut self,
@@ -114,46 +110,45 @@ impl<'a> Switches<'a> {
     ) -> Result<Option<u32>, Cause> {
         let marked = self.settle(index, slot);
         eyes.arrives(index, slot, marked, controls);
-        let comes = matches!(slot.kind, Kind::AtSwitch);
-        let found = if comes { self.find(index, slot) } else { Some(slot.place) };
+        let arrived = matches!(slot.kind, Kind::AtSwitch);
+        let found = if arrived { self.find(index, slot) } else { Some(slot.place) };
         let Some(number) = found else {
             self.no_route += 1;
             if W::SEES {
-                eyes.is_lost(slot, controls);
+                eyes.unroutable(slot, controls);
             }
             return Err(Cause::NoRoute);
         };
         if !W::SEES {
-            return self.cross(index, slot, number, comes, &mut Treatment::default());
+            return self.cross(index, slot, number, arrived, &mut Treatment::default());
         }
-        let (at_ps, mut seen, mut fate) = (time_ps(slot.key), *slot, Treatment::default());
-        let waiting = self.ports[self.place(number)].waiting_bytes(at_ps);
-        let crossed = self.cross(index, slot, number, comes, &mut fate);
+        let (mut seen, mut treatment) = (*slot, Treatment::default());
+        let waiting = self.ports[self.place(number)].waiting_bytes(time_ps(slot.key));
+        let crossed = self.cross(index, slot, number, arrived, &mut treatment);
         match crossed {
-            // It has yet to come to its port.
+            // Held before its port.
             Ok(None) if slot.key == seen.key && slot.place == seen.place => return crossed,
             Ok(_) => {
                 seen = Slot { key: seen.key, ..*slot };
                 eyes.leaves(index, number);
             }
-            Err(cause) => fate.dropped = Some(cause.name()),
+            Err(cause) => treatment.dropped = Some(cause.name()),
         }
-        eyes.crosses(at_ps, number, waiting, &seen, fate, controls);
+        eyes.crosses(number, waiting, &seen, treatment, controls);
         crossed
     }
 
-    /// Takes a frame through port `number`, unless it waits for others first where it has just come to the switch. Notes what the port does
-    /// to it.
+    /// Passes a frame through port `number`, unless it has just arrived and is held.
     #[inline]
     fn cross(
         &mut self,
         index: u32,
         slot: &mut Slot,
         number: u32,
-        comes: bool,
-        fate: &mut Treatment,
+        arrived: bool,
+        treatment: &mut Treatment,
     ) -> Result<Option<u32>, Cause> {
-        if comes && self.has_to_wait(index, slot, number)? {
+        if arrived && self.has_to_wait(index, slot, number)? {
             return Ok(None);
         }
         let place = self.place(number);
@@ -174,10 +169,15 @@ impl<'a> Switches<'a> {
         if let Some(crossing) = seen.get() {
             note(&mut self.bins, place, &crossing);
         }
-        if port.config.mark_departing != 0 {
-            leave_unsettled(&mut self.unsettled, index, number, port, time_ps(slot.key), &frame, crossed);
+        // A frame that the link loses has used the queue all the same.
+        if port.config.mark_departing != 0 && !frame.control && matches!(crossed, Ok(()) | Err(Cause::Random)) {
+            let cable_ps = port.config.latency_ps;
+            let place = port.rare().departures.admit(time_ps(slot.key), frame.len, cable_ps);
+            if crossed.is_ok() {
+                set(&mut self.unsettled, index, Some(Unsettled { port: number, place }));
+            }
         }
-        (fate.marked, fate.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
+        (treatment.marked, treatment.trimmed) = (frame.ecn != slot.ecn, frame.trimmed != 0);
         crossed?;
         slot.key = key(frame.time_ps, Turn::Arrival);
         slot.len = frame.len;
@@ -191,7 +191,7 @@ impl<'a> Switches<'a> {
         Ok((self.pfc.is_none() || frame.control).then_some(port.way.into()))
     }
 
-    /// Whether a frame that has come to the switch of its host waits for others of its flow; it leaves by port `number`.
+    /// Whether a frame at its destination's switch is held for reordering before port `number`.
     #[inline]
     fn has_to_wait(&mut self, index: u32, slot: &Slot, number: u32) -> Result<bool, Cause> {
         if slot.control {
@@ -206,13 +206,12 @@ impl<'a> Switches<'a> {
         waits
     }
 
-    /// The time of a reordering queue may have come.
     pub(super) fn look_at_queue(&mut self, switch: u32, queue: u32, now_ps: u64) {
         let state = self.states.get(switch as usize).and_then(Option::as_deref);
         self.reorder.expire(switch, queue, state, now_ps);
     }
 
-    /// The first frame of data at a port may leave; returns its event, with the time at which it reaches the far end.
+    /// Starts a port's first data frame, if it is due; returns its event and the time of arrival.
     pub(super) fn leaves(&mut self, number: u32, now_ps: u64) -> Option<(u32, u64)> {
         let port = &mut self.ports[number as usize];
         let (event, len) = self.pfc.as_mut()?.leaves(number, port, now_ps)?;
@@ -224,7 +223,6 @@ impl<'a> Switches<'a> {
         Some((event, there_ps))
     }
 
-    /// A pause or its end has come to the sender of a link, or it is time to look for deadlocks.
     pub(super) fn signalled(&mut self, kind: Kind, number: u32, now_ps: u64) {
         let Some(pfc) = &mut self.pfc else { return };
         match kind {
@@ -234,13 +232,11 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// What has yet to be put among the events.
     #[inline]
     pub(super) fn signal(&mut self) -> Option<Signal> {
         self.pfc.as_mut()?.signals.pop()
     }
 
-    /// The frame of this event has left its host.
     #[inline]
     pub(super) fn left_host(&mut self, event: u32, port: u32) {
         if let Some(pfc) = &mut self.pfc {
@@ -248,18 +244,12 @@ impl<'a> Switches<'a> {
         }
     }
 
-    /// Frames that wait at ports without being among the events.
+    /// Number of frames held at ports or in reordering queues, without scheduled events.
     pub(super) fn frames_held(&self) -> u64 {
-        self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames()
+        self.pfc.as_ref().map_or(0, Pfc::frames) + self.reorder.frames
     }
 
-    /// The first deadlock of paused links.
-    pub(super) fn deadlock(&self) -> Option<Deadlock> {
-        self.pfc.as_ref()?.deadlock(self.common.spec.network, &self.common.port_of_link)
-    }
-
-    /// Marks a frame that has come to the far end of a cable, if it has to be: for what it left behind at the near end. Returns whether
-    /// it did.
+    /// Marks a frame at the far end of a cable, if that was deferred; returns whether it did.
     //= docs/specs/switch.md#SW-19 marking as a frame leaves
     #[inline]
     pub(super) fn settle(&mut self, index: u32, slot: &mut Slot) -> bool {
@@ -268,7 +258,7 @@ impl<'a> Switches<'a> {
         let at = self.place(number);
         let port = &mut self.ports[at];
         let left_ps = time_ps(slot.key) - port.config.latency_ps;
-        let behind = port.behind(place, left_ps);
+        let behind = port.rare().departures.behind(place, left_ps);
         let random = port::share(slot.random, left_ps, number, self.common.spec.seed) as u32;
         let marks = port.config.mark(&mut slot.ecn, behind, random, &port.counters);
         if marks {
@@ -277,41 +267,38 @@ impl<'a> Switches<'a> {
         marks
     }
 
-    /// Whether frames get their marks as they leave a port.
     #[inline]
     pub(super) fn leaves_unsettled(&self) -> bool {
         !self.unsettled.is_empty()
     }
 
-    /// When a frame that is on its way leaves its port, if it is to get its mark then.
+    /// Departure time of a frame that has yet to be marked.
     pub(super) fn unsettled_until_ps(&self, index: u32, slot: &Slot) -> Option<u64> {
         let Unsettled { port, .. } = self.unsettled.get(index as usize).copied().flatten()?;
         Some(time_ps(slot.key) - self.ports[self.place(port)].config.latency_ps)
     }
 
-    /// A frame leaves its host for the switch `entry`; a `reply` goes against its connection's data.
+    /// `reply` = against the direction of the connection's data.
     #[inline]
     pub(super) fn begin_trail(
         &mut self,
         index: u32,
         entry: u32,
         reply: bool,
-        told: impl FnOnce() -> (Key, PacketFields),
+        fields: impl FnOnce() -> (Key, PacketFields),
     ) {
         if self.common.remembers {
-            let (key, fields) = told();
+            let (key, fields) = fields();
             self.trail.begin(entry, reply, &key, &fields);
             self.keep_trail(index);
         }
     }
 
     pub(super) fn keep_trail(&mut self, index: u32) {
-        let index = index as usize;
-        self.trails.resize(self.trails.len().max(index + 1), [0; trail::WORDS]);
-        self.trails[index] = self.trail.words();
+        set(&mut self.trails, index, self.trail.words());
     }
 
-    /// The port by which a frame leaves the switch that it is at; also notes in the frame what switches tell each other.
+    /// Returns the egress port of a frame, and updates its trail.
     #[inline]
     fn find(&mut self, index: u32, slot: &mut Slot) -> Option<u32> {
         if !self.common.remembers || !self.recalls(slot.place) {
@@ -331,7 +318,6 @@ impl<'a> Switches<'a> {
         self.common.routes.switch(switch).is_some_and(|config| Scheme::from_number(config.scheme).remembers())
     }
 
-    /// How a frame that arrives at a switch leaves it.
     #[inline]
     fn choose(&self, slot: &Slot) -> Option<Choice> {
         let arrival = Arrival {
@@ -346,10 +332,8 @@ impl<'a> Switches<'a> {
         scheme::choose(self, &arrival)
     }
 
-    /// Chooses the port of a frame that is about to arrive at a switch, and returns something of it, for the cache to fetch it.
-    ///
-    /// Some schemes choose by the frame, its time, and the routes in force then: all are known before, and none can change. Where
-    /// a scheme looks at queues or pointers, the choice is left to [`Switches::forward`].
+    /// Chooses the port of a frame before it arrives, if the scheme is stateless; returns a value
+    /// that depends on the memory to prefetch.
     #[inline]
     pub(super) fn look_ahead(&self, slot: &mut Slot) -> u64 {
         let Some(switch) = self.common.routes.switch(slot.place) else { return 0 };
@@ -366,14 +350,14 @@ impl<'a> Switches<'a> {
         port.queues.total.busy_until_ps() ^ port.config.latency_ps ^ port.config.states[0].ps_per_unit
     }
 
-    /// Something of a host's link, for the cache to fetch it.
+    /// Reads a host's link, so that it is in the cache.
     #[inline]
     pub(super) fn touch_uplink(&self, uplink: &Uplink) -> u64 {
         let port = &self.ports[uplink.port as usize];
         uplink.link.free_ps() ^ port.counters.frames.get() ^ port.config.states[0].flags
     }
 
-    /// Takes a frame of `len` bytes, with data or not, out of a host: what the host's link does to it, its queue and its rate apart.
+    /// Applies losses and counters of a host's link; its queue and rate are in the [`Uplink`].
     #[inline]
     pub(super) fn leave_host(
         &mut self,
@@ -393,39 +377,41 @@ impl<'a> Switches<'a> {
         let random = port::share(random, now_ps, uplink.number, self.common.spec.seed);
         entry.config.carry(now_ps, len, data, random, &entry.counters)
     }
+
+    /// Returns the next notice of switch `at`, and a host of the switch that it is for.
+    #[inline]
+    pub(super) fn poll_notice(&self, at: u32) -> Option<(u32, Notice)> {
+        if self.common.first_host.is_empty() {
+            return None;
+        }
+        let notice = scheme::poll(self, at)?;
+        Some((*self.common.first_host.get(notice.to as usize)?, notice))
+    }
+
+    pub(super) fn begin_notice(&mut self, index: u32, entry: u32, notice: &Notice) {
+        self.trail.begin_notice(entry, notice.note, notice.flow, notice.more);
+        self.keep_trail(index);
+    }
+
+    /// Whether a notice has reached its destination switch; if so, the switch processes it.
+    pub(super) fn hear(&mut self, index: u32, slot: &Slot) -> bool {
+        let is_there = self.common.first_host.get(slot.place as usize) == Some(&slot.to);
+        if is_there {
+            self.trail.resume(self.trails[index as usize]);
+            let mut frame = Frame { switch: slot.place, ..frame(slot, self.common.trimmed_len) };
+            let _port = scheme::recall(self, &mut frame, slot.to);
+        }
+        is_there
+    }
 }
 
-/// Counts what became of a frame at a port over time, if that is counted.
 fn note(bins: &mut [PortBins<Cell<u64>>], place: usize, crossing: &Crossing) {
     if let Some(bins) = bins.get_mut(place) {
         bins.reach(crossing.came_ps.max(crossing.left_ps));
-        bins.note(crossing);
+        bins.crossed(crossing);
     }
 }
 
-/// Notes that a frame has yet to be marked for the port that it came to at `came_ps`.
-fn leave_unsettled(
-    unsettled: &mut Vec<Option<Unsettled>>,
-    index: u32,
-    number: u32,
-    port: &mut Port,
-    came_ps: u64,
-    frame: &Frame,
-    crossed: Result<(), Cause>,
-) {
-    // A frame that the link loses has used the queue all the same.
-    if frame.control || !matches!(crossed, Ok(()) | Err(Cause::Random)) {
-        return;
-    }
-    let place = port.admit(came_ps, frame.len);
-    if crossed.is_ok() {
-        let index = index as usize;
-        unsettled.resize(unsettled.len().max(index + 1), None);
-        unsettled[index] = Some(Unsettled { port: number, place });
-    }
-}
-
-/// The frame of an event, as ports see it.
 pub(super) fn frame(slot: &Slot, trimmed_len: u16) -> Frame {
     Frame {
         switch: 0,

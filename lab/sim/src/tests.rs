@@ -1,4 +1,4 @@
-//! The simulator against closed formulas, and against itself.
+//! The simulator compared with closed formulas, and with itself.
 
 use proptest::prelude::*;
 use spray_core::flow::FlowConfig;
@@ -73,7 +73,7 @@ fn flow(src: usize, dst: usize, bytes: u64) -> FlowSpec {
     }
 }
 
-/// A run without events and without samples, for others to build on.
+/// A run without events and sampling, as a base.
 fn spec<'a>(
     network: &'a Network,
     flows: &'a [FlowSpec],
@@ -130,8 +130,9 @@ fn an_incast_drains_at_the_rate_of_its_last_link() {
     let port = outcome.ports.iter().find(|port| port.name == "leaf0->h0").unwrap();
     let trimmed = port.counters.control_frames;
     assert!(trimmed > 0, "twelve initial windows do not fit a queue");
-    // The first packet's way there, then the link until the last one; trimmed headers take their share. It idles only while the
-    // windows recover from the first burst, and while the flow that lost most of all ends alone: a few round trips each.
+    // The first packet's latency, then the link until the last one, plus trimmed headers. The link
+    // idles only while windows recover from the first burst, and while the flow with the most
+    // losses ends alone: a few round trips each.
     let least_ps = 12 * packets * PACKET_PS + 3 * PACKET_PS + 4 * US;
     let recovery_ps = 8 * flow_config(BalancerKind::Ops).path.base_rtt_ps;
     assert!(last_ps >= least_ps, "never faster than the link");
@@ -151,7 +152,8 @@ fn a_slow_link_slows_what_waits_and_what_comes() {
     };
     let packets = 140;
     let outcome = run(&network, &[half(0)], &[flow(0, 2, packets * PAYLOAD)], BalancerKind::Ecmp, 1);
-    // One packet at the host's rate, then all of them at half the rate, then one at each of two links.
+    // One packet at the host's rate, then all of them at half the rate, then one at each of two
+    // links.
     let slow_ps = PACKET_PS + packets * 2 * PACKET_PS + 2 * PACKET_PS + 4 * US;
     assert_eq!(outcome.flows[0].received_ps, Some(slow_ps));
 }
@@ -197,7 +199,7 @@ fn sampling_changes_nothing_but_what_is_sampled() {
     assert!(plain.delivered.is_empty() && sampled.delivered.is_sorted());
 }
 
-/// Of the first connections every packet is counted once, by how its entropy value was chosen.
+/// Every packet of the first connections is counted once, by how its entropy value was chosen.
 #[test]
 fn watched_connections_have_all_of_their_packets() {
     use spray_core::event::Choice;
@@ -241,7 +243,8 @@ fn watched_connections_have_all_of_their_packets() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Conservation is asserted in every run; whatever happens to links, what completes is complete, and runs repeat.
+    /// Every run asserts conservation. Regardless of link failures, completed flows are complete,
+    /// and runs are reproducible.
     #[test]
     fn runs_repeat_and_never_beat_their_links(
         seed in 0u64..1000,
@@ -272,7 +275,7 @@ proptest! {
             prop_assert!(flow.received_ps.is_none_or(|at_ps| at_ps >= least_ps));
             prop_assert!(flow.acked_ps.is_some() || flow.given_up_ps.is_some(), "the links come back");
         }
-        // Work conservation's other half: no port carries more than its rate over the run.
+        // The other half of work conservation: no port carries more than its rate over the run.
         for port in &outcome.ports {
             let carried_ps = port.counters.bytes * 20;
             prop_assert!(carried_ps <= outcome.end_ps + PACKET_PS * 200, "{}", port.name);

@@ -1,4 +1,4 @@
-//! Who watches the frames of a run, and what of a frame they see.
+//! Observation of the frames of a run.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use spray_wire::{
     Ports,
 };
 
-use super::arena::{Slot, time_ps};
+use super::arena::{Slot, set, time_ps};
 use super::common::Common;
 use super::hosts::End;
 use super::said::Said;
 
-/// Takes what is seen of frames. `()` sees nothing, and costs nothing.
+/// An observer of frames. `()` observes nothing, at no cost.
 pub trait Watch: Send {
-    /// Whether it wants to see anything.
+    /// Whether it observes anything.
     const SEES: bool;
 
-    /// Takes one sighting. Those of one interface come in the order of their times, and with `alone` so do all.
+    /// Takes one observation. Those of one interface come in order of time; with `alone`, all do.
     fn see(&mut self, sighting: Sighting, alone: bool);
 
-    /// Nothing comes any more from before `until_ps`.
+    /// Nothing earlier than `until_ps` follows.
     fn settle(&mut self, until_ps: u64);
 }
 
@@ -48,33 +48,32 @@ impl Watch for Shared {
     }
 }
 
-/// What somebody who watches a run has to know of it.
-#[derive(Debug)]
+/// Static data to reconstruct frames for an observer.
+#[derive(Debug, Default)]
 pub(super) struct Catalogue {
-    /// By part and number the ends of connections, as frames to them tell no more than that.
+    /// By part and number, each with its DSCP.
     ends: Vec<Vec<(End, u8)>>,
     part_of_host: Vec<u32>,
-    /// By port its link.
+    /// By port.
     links: Vec<u32>,
     v6: bool,
 }
 
-/// With the link that a frame comes over: it got its mark as it left the port.
+/// Flag of `came_by`: the frame was marked as it left its port.
 const MARKED: u32 = 1 << 31;
 
-/// Watches one part of a run.
+/// The observer of a part.
 #[derive(Debug)]
 pub(super) struct Eyes<W> {
-    watch: W,
+    pub watch: W,
     catalogue: Arc<Catalogue>,
-    /// By event the link that its frame comes over, from 1.
+    /// By event 1 + the link that its frame came over.
     came_by: Vec<u32>,
-    /// There are no other parts.
+    /// Whether this is the only part.
     alone: bool,
 }
 
 impl Catalogue {
-    /// That of a run whose ends of connections are like `ends`.
     pub(super) fn new(common: &Common<'_>, ends: Vec<Vec<End>>) -> Self {
         let spec = common.spec;
         let known = |mut end: End| {
@@ -92,16 +91,11 @@ impl Catalogue {
         }
     }
 
-    /// That of a run which nobody watches.
-    pub(super) fn empty() -> Self {
-        Self { ends: Vec::new(), part_of_host: Vec::new(), links: Vec::new(), v6: false }
-    }
-
     fn content(&self, slot: &Slot, body: Option<&Body>, controls: &[Said]) -> Content {
         if slot.is_notice() {
             return Content::Notice(slot.len);
         }
-        // What is said of a frame's connection is said at the end that it goes to.
+        // The slot refers to the end of the connection at the destination.
         let (end, dscp) = &self.ends[self.part_of_host[slot.to as usize] as usize][slot.connection as usize];
         let body = match body {
             Some(body) => *body,
@@ -132,12 +126,11 @@ impl Catalogue {
 }
 
 impl<W: Watch> Eyes<W> {
-    /// The eyes of a part.
     pub(super) fn new(watch: W, catalogue: &Arc<Catalogue>, alone: bool) -> Self {
         Self { watch, catalogue: Arc::clone(catalogue), came_by: Vec::new(), alone }
     }
 
-    /// A host puts a frame on its link, the port `port`; the link may drop it.
+    /// A host puts a frame on its link, the port `port`, which may drop it.
     #[inline]
     pub(super) fn sends(&mut self, at_ps: u64, port: u32, slot: &Slot, body: &Body, left: &Result<(), Cause>) {
         if !W::SEES {
@@ -149,7 +142,6 @@ impl<W: Watch> Eyes<W> {
         self.tell(at_ps, interface, true, content, fate, None);
     }
 
-    /// The frame of this event is on its way over the link of `port`.
     #[inline]
     pub(super) fn leaves(&mut self, event: u32, port: u32) {
         if W::SEES {
@@ -157,19 +149,16 @@ impl<W: Watch> Eyes<W> {
         }
     }
 
-    /// The frame of this event comes over a link, from 1; 0 where it has come already. The highest bit is for [`MARKED`].
+    /// Sets the link that a frame comes over, from 1, and perhaps [`MARKED`]; 0 once observed.
     pub(super) fn come_by(&mut self, event: u32, link: u32) {
-        let event = event as usize;
-        self.came_by.resize(self.came_by.len().max(event + 1), 0);
-        self.came_by[event] = link;
+        set(&mut self.came_by, event, link);
     }
 
-    /// The link that the frame of this event comes over, from 1.
+    /// Takes the link that a frame came over, from 1.
     pub(super) fn came_by(&mut self, event: u32) -> u32 {
         self.came_by.get_mut(event as usize).map_or(0, std::mem::take)
     }
 
-    /// The frame of this event, which is on its way, was `marked` or not.
     #[inline]
     pub(super) fn settled(&mut self, event: u32, marked: bool) {
         if W::SEES && marked {
@@ -177,7 +166,7 @@ impl<W: Watch> Eyes<W> {
         }
     }
 
-    /// A frame has arrived somewhere. It was marked for what it left behind, if it is `marked`.
+    /// A frame has arrived; `marked` if it was marked on arrival for its departure.
     #[inline]
     pub(super) fn arrives(&mut self, event: u32, slot: &Slot, marked: bool, controls: &[Said]) {
         if !W::SEES {
@@ -188,37 +177,24 @@ impl<W: Watch> Eyes<W> {
         let marked = marked || came_by & MARKED != 0;
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
-        // The other direction of the same cable.
+        // The opposite direction of the same cable.
         self.tell(at_ps, link ^ 1, false, content, Treatment { marked, ..Treatment::default() }, None);
     }
 
-    /// A frame has come to a port, where so many bytes wait.
-    pub(super) fn crosses(
-        &mut self,
-        at_ps: u64,
-        port: u32,
-        waiting: u64,
-        slot: &Slot,
-        fate: Treatment,
-        controls: &[Said],
-    ) {
+    /// A frame passes a port whose queue has `waiting` bytes.
+    pub(super) fn crosses(&mut self, port: u32, waiting: u64, slot: &Slot, fate: Treatment, controls: &[Said]) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];
-        self.tell(at_ps, interface, true, content, fate, Some(waiting));
+        self.tell(time_ps(slot.key), interface, true, content, fate, Some(waiting));
     }
 
-    /// A switch knows no port for a frame.
-    pub(super) fn is_lost(&mut self, slot: &Slot, controls: &[Said]) {
+    /// A switch has no route for a frame.
+    pub(super) fn unroutable(&mut self, slot: &Slot, controls: &[Said]) {
         let at_ps = time_ps(slot.key);
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links.len() as u32 + slot.place;
         let fate = Treatment { dropped: Some(Cause::NoRoute.name()), ..Treatment::default() };
         self.tell(at_ps, interface, true, content, fate, None);
-    }
-
-    /// Nothing comes any more from before `until_ps`.
-    pub(super) fn settle(&mut self, until_ps: u64) {
-        self.watch.settle(until_ps);
     }
 
     fn tell(

@@ -1,4 +1,4 @@
-//! How slowly time has to run for this machine to carry a scenario.
+//! Measures how much virtual time must be slowed for this machine to carry a scenario.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +11,8 @@ use spray_core::path::{BalancerKind, Path};
 use spray_core::rng::stream;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
-use super::drive;
+use super::drive::{Goal, Report, drive};
 use super::emulation::{DilatedClock, PatientClock};
-use super::goal::{Goal, Report};
 use super::hosts::{Setup, return_devices};
 use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
@@ -24,21 +23,20 @@ use super::TestbedSpec;
 use super::unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 use spray_switch::{FabricSpec, RunError};
 
-/// What the burst found.
 pub(super) struct Calibration {
-    /// Frames a second, on the machine alone.
+    /// Estimated for an otherwise idle machine.
     pub frames_per_s: f64,
-    /// How many times slower time has to run for that to be the hosts' full rate.
+    /// Real over virtual time if the machine carries the hosts' full rate.
     pub dilation: f64,
-    /// How many times slower the machine is than it would be without others that use it, if that is much.
+    /// How many times slower the machine is because of other load, if that is much.
     pub slower: Option<f64>,
 }
 
-/// Packets that one host may be sent at a time: veth's ring holds 256 frames.
+/// Maximum packets in flight to one host: veth's ring holds 256 frames.
 const MAX_FAN_IN_PACKETS: u64 = 128;
 
-/// Sends the flows of `spec` in real time, as fast as the machine goes, and compares with the rate that their links offer,
-/// which takes them `ideal_ps`.
+/// Sends the flows of `spec` in real time, as fast as possible, and compares with the rate that
+/// their links offer, at which they take `ideal_ps`.
 pub(super) fn measure(
     rig: &mut Rig,
     spec: &TestbedSpec<'_>,
@@ -81,7 +79,7 @@ pub(super) fn measure(
         (None, Some(slower)) => return Err(RunError::Busy { times: times(slower) }),
         (None, None) => return Err(RunError::Calibration),
     };
-    // Others may be done by the time of the run. If they are not, the hosts' clock waits.
+    // The other load may have ended by then. If not, the hosts' clock waits.
     let frames_per_s = bytes_per_s * slower.unwrap_or(1.0) / f64::from(own.payload_bytes);
     let total: u64 = spec.flows.iter().map(|flow| flow.bytes).sum();
     let offered = total as f64 / f64::from(own.payload_bytes) / (ideal_ps as f64 / 1e12);
@@ -89,7 +87,7 @@ pub(super) fn measure(
     Ok(Calibration { frames_per_s, dilation, slower })
 }
 
-/// One flow for each pair of hosts that has any.
+/// Returns one flow for each pair of hosts with flows.
 fn pairs(flows: &[FlowSpec]) -> Vec<FlowSpec> {
     let mut pairs: Vec<FlowSpec> = Vec::new();
     for flow in flows {
@@ -107,22 +105,21 @@ fn pairs(flows: &[FlowSpec]) -> Vec<FlowSpec> {
     pairs
 }
 
-/// Several messages of each pair, on one connection.
+/// Returns several messages per pair, on one connection.
 fn burst_flows(pairs: &[FlowSpec]) -> Vec<FlowSpec> {
     let before = |flow: usize| flow.checked_sub(pairs.len());
     (0..MESSAGES * pairs.len()).map(|flow| FlowSpec { connection: before(flow), ..pairs[flow % pairs.len()] }).collect()
 }
 
-/// Message of each pair, and how many: more than a burst carries.
+/// Size and number of the messages per pair: more than a burst carries.
 const BURST_BYTES: usize = 1 << 20;
 const MESSAGES: usize = 240;
 
-/// First retransmission timeout, which is also the time to the second Connect; longest one; and how long a peer may be silent. A busy
-/// machine may take seconds for a round trip.
+/// The initial timeout is also the handshake's. Round trips on a busy machine may take seconds.
 const PATIENT_RTO: RtoConfig = RtoConfig { initial_ps: 10 * RTO_PS, min_ps: RTO_PS, max_ps: 200 * RTO_PS };
 const GIVE_UP_PS: u64 = 60_000_000_000_000;
 
-/// A fixed window without pacing, that fits into veth's ring at the busiest receiver, and timers that stay out of it.
+/// A fixed window that fits into veth's ring at the busiest receiver, without pacing.
 fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> FlowConfig {
     let fan_in = |host| pairs.iter().filter(|pair| pair.dst == host || pair.src == host).count() as u64;
     let busiest = pairs.iter().map(|pair| fan_in(pair.dst)).max().unwrap_or(1).max(1);
@@ -139,22 +136,16 @@ fn burst_config(own: &FlowConfig, packet_bytes: u32, pairs: &[FlowSpec]) -> Flow
     }
 }
 
-/// Payload bytes a second that the machine carries between `setup`'s pairs; `None` if it carries nothing.
+/// Returns the payload bytes per second carried between `setup`'s pairs; `None` if none arrive.
 fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool) -> Result<Option<f64>, RunError> {
     let mut hosts = setup.hosts(rig, false)?;
     hosts.iter_mut().for_each(|running| running.book.discard = true);
-    let hosts = setup.connect(hosts, 0)?;
-    let goal = Goal {
-        plan: setup.plan,
-        flows: setup.spec.flows.len() as u64,
-        total_bytes: u64::MAX,
-        lead_in_ps: 0,
-        until_ps: u64::MAX,
-    };
+    let hosts = setup.connect(hosts)?;
+    let goal = Goal { plan: setup.plan, until_ps: u64::MAX };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
     let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());
-    let outcome = drive::drive(hosts, clocks, &goal, &mut |report: &Report| {
+    let outcome = drive(hosts, clocks, &goal, &mut |report: &Report| {
         if stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }

@@ -1,47 +1,49 @@
-//! From what endpoints, programs and samples hold to the result of a run.
+//! Collects the outcome of a run from endpoints, programs and samples.
+
+use std::sync::Arc;
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_fabric::EvLife;
-use spray_fabric::{FlowOutcome, Node, Port, PortCounters, PortOutcome, PortSamples};
+use spray_fabric::{FlowOutcome, Port, PortCounters, PortOutcome, PortSamples};
 use spray_nic::ConnectionId;
 use spray_nic::device::{DeviceHealth, DeviceStats};
 
 use super::drive::Outcome;
 use super::emulation::Lateness;
 use super::host_port::OwnLink;
-use super::hosts::{Running, Setup};
+use super::hosts::Setup;
 use super::rig::Rig;
 use super::{Happened, Losses, Report, Subject, TestbedOutcome};
 use spray_switch::RunError;
 
-/// A run that is over.
 pub(super) struct Collect<'a> {
     pub setup: &'a Setup<'a>,
-    pub lead_in_ps: u64,
     pub outcome: &'a Outcome,
 }
 
 impl Collect<'_> {
-    /// The whole outcome.
     pub fn outcome(&self, rig: &Rig, delivered: Vec<(u64, u64)>, losses: Losses) -> Result<TestbedOutcome, RunError> {
         let (flows, payload_verified) = self.setup.plan.outcomes(|first| self.counted(first));
         let mut lateness = Lateness::default();
         let of_hosts = self.outcome.hosts.iter().filter_map(|running| running.endpoint.device().lateness());
         of_hosts.for_each(|of_host| lateness.merge(of_host));
         let epochs = self.setup.fabric.routes.iter().skip(1);
+        let stats = self.outcome.hosts.iter().map(|running| running.endpoint.stats());
         Ok(TestbedOutcome {
             counted: rig.program(0).counted(),
             payload_verified,
             samples: self.samples(rig)?,
             delivered,
             ev_lives: self.ev_lives(),
-            lead_in_ps: self.lead_in_ps,
+            lead_in_ps: self.setup.plan.lead_in_ps,
             log: self.log(&flows),
             ports: self.ports(rig, &flows)?,
             flows,
-            reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.lead_in_ps)).collect(),
-            end_ps: self.outcome.end_ps.saturating_sub(self.lead_in_ps),
-            invalid_frames: self.outcome.hosts.iter().map(invalid_frames).sum(),
+            reroutes_ps: epochs.map(|epoch| epoch.valid_from_ps.saturating_sub(self.setup.plan.lead_in_ps)).collect(),
+            end_ps: self.outcome.end_ps.saturating_sub(self.setup.plan.lead_in_ps),
+            invalid_frames: stats
+                .map(|of| of.malformed + of.checksum + of.wrong_cookie + of.unknown_connection + of.invalid)
+                .sum(),
             losses,
             late_frames: lateness.late_frames(),
             lateness_p99_ps: lateness.quantile_ps(0.99),
@@ -50,7 +52,6 @@ impl Collect<'_> {
         })
     }
 
-    /// What the switches' ports have counted over time.
     fn samples(&self, rig: &Rig) -> Result<Vec<PortSamples>, RunError> {
         if self.setup.spec.sample_ps == 0 {
             return Ok(Vec::new());
@@ -59,13 +60,13 @@ impl Collect<'_> {
         let programs: Vec<_> =
             rig.chassis.iter().map(|chassis| chassis.program.samples(end_ps)).collect::<Result<_, _>>()?;
         let of = |(number, port): (usize, &Port)| match &self.setup.ports[number] {
-            Some(emulated) => emulated.samples(number, end_ps),
+            Some(emulated) => emulated.bins.samples(number, end_ps),
             None => programs[rig.chassis_of(port.switch)][number].clone(),
         };
         Ok(self.setup.fabric.ports.iter().enumerate().map(of).collect())
     }
 
-    /// What the two ends of the connection that begins with a flow have counted; nothing where it was not made.
+    /// Returns the counters of the connection that begins with `first`; 0 if not established.
     fn counted(&self, first: usize) -> (SenderStats, ReceiverStats) {
         let flow = &self.setup.spec.flows[first];
         let [from, to] = [flow.src, flow.dst].map(|host| &self.outcome.hosts[host]);
@@ -79,23 +80,23 @@ impl Collect<'_> {
     fn ports(&self, rig: &Rig, flows: &[FlowOutcome]) -> Result<Vec<PortOutcome>, RunError> {
         let spec = self.setup.spec;
         let start_ps = flows.iter().filter_map(|flow| flow.started_ps).min().unwrap_or(0);
-        let span_ps = self.outcome.end_ps.saturating_sub(self.lead_in_ps + start_ps);
+        let span_ps = self.outcome.end_ps.saturating_sub(self.setup.plan.lead_in_ps + start_ps);
         let network = spec.fabric.network;
         let of_links = network.layers();
-        let layers = of_links.iter().zip(&network.links).filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        let layers = of_links.iter().zip(&network.links).filter(|(_, link)| link.from.switch().is_some());
         let layers = layers.map(|(layer, _)| layer.clone());
         // 0 means that there was none.
-        let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.lead_in_ps).max(1) } else { 0 };
+        let after_lead_in = |ps: u64| if ps > 0 { ps.saturating_sub(self.setup.plan.lead_in_ps).max(1) } else { 0 };
         let outcome = |((number, port), layer): ((usize, &Port), String)| {
             let mut counters: PortCounters = match &self.setup.ports[number] {
-                Some(port) => port.counters_until(self.outcome.end_ps),
+                Some(emulated) => emulated.port.counters_until(self.outcome.end_ps),
                 None => rig.program(port.switch).counters(number)?,
             };
             counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
             Ok(PortOutcome {
                 name: port.name.clone(),
                 layer,
-                uplink: matches!(port.to, Node::Switch(_)),
+                uplink: port.to.switch().is_some(),
                 rate_bps: port.rate_bps,
                 queue_mean_bytes: counters.queue_mean_bytes(span_ps),
                 counters,
@@ -103,8 +104,8 @@ impl Collect<'_> {
             })
         };
         // Hosts' own links that dropped something, as in the simulator.
-        let own = |(host, link): (usize, &Option<OwnLink>)| {
-            let (index, mut counters) = (network.uplink(host), link.as_ref()?.counters());
+        let own = |(host, link): (usize, &Option<Arc<OwnLink>>)| {
+            let (index, mut counters) = (network.uplink(host), link.as_ref()?.counters.read());
             counters.last_link_drop_ps = after_lead_in(counters.last_link_drop_ps);
             (counters.drops_link() + counters.drops_random > 0).then(|| {
                 Ok(PortOutcome {
@@ -120,9 +121,8 @@ impl Collect<'_> {
         self.setup.fabric.ports.iter().enumerate().zip(layers).map(outcome).chain(own).collect()
     }
 
-    /// What the testbed itself lost: at interfaces (`drops`), at sockets since `before`, and in the endpoints.
-    ///
-    /// An interface also counts what the socket behind it had no room for.
+    /// Counts the testbed's own losses: at interfaces (`drops`), at sockets since `before`, and in
+    /// endpoints. Interfaces also count what the socket behind them dropped.
     pub fn losses(&self, drops: u64, before: &[DeviceStats]) -> Losses {
         let mut losses = Losses::default();
         let mut at_sockets = 0;
@@ -130,7 +130,7 @@ impl Collect<'_> {
             let (stats, device) = (running.endpoint.stats(), running.endpoint.device().stats());
             let fill_empty = device.fill_empty - before.fill_empty;
             let ring_full = device.rx_dropped_ring_full - before.rx_dropped_ring_full;
-            // The kernel counts a frame that found the fill ring empty in both.
+            // The kernel counts a frame for which the fill ring was empty in both.
             let otherwise = (device.rx_dropped - before.rx_dropped).saturating_sub(fill_empty);
             at_sockets += fill_empty + ring_full + otherwise;
             losses.rx_ring_full += ring_full;
@@ -142,7 +142,6 @@ impl Collect<'_> {
         losses
     }
 
-    /// The entropy values of the connections that were watched.
     fn ev_lives(&self) -> Vec<(usize, EvLife)> {
         let watched = self.outcome.hosts.iter().flat_map(|running| &running.book.watched);
         let mut lives: Vec<_> = watched.map(|(flow, watch)| (*flow, watch.life())).collect();
@@ -150,18 +149,18 @@ impl Collect<'_> {
         lives
     }
 
-    /// What the hosts' algorithms and connections reported. It concerns the flow of its connection that was the first to go on then.
+    /// Returns the reports, each for the first flow of its connection that was in progress.
     fn log(&self, flows: &[FlowOutcome]) -> Vec<Report> {
         let plan = self.setup.plan;
         let flow_at = |first: usize, at_ps: i64| {
             let goes_on = |flow: &&usize| flows[**flow].acked_ps.is_none_or(|acked_ps| acked_ps.cast_signed() >= at_ps);
-            let series = plan.series(first);
+            let series = &plan.series[first];
             *series.iter().find(goes_on).or(series.last()).unwrap_or(&first)
         };
         let mut log = Vec::new();
         for running in &self.outcome.hosts {
             let report = |at_ps: u64, connection: ConnectionId, what: Happened| {
-                let at_ps = at_ps.cast_signed() - self.lead_in_ps.cast_signed();
+                let at_ps = at_ps.cast_signed() - self.setup.plan.lead_in_ps.cast_signed();
                 let first = running.book.first.get(&connection);
                 let subject = first.map_or(Subject::Host(running.host), |first| Subject::Flow(flow_at(*first, at_ps)));
                 Report { at_ps, subject, what }
@@ -175,10 +174,4 @@ impl Collect<'_> {
         }
         log
     }
-}
-
-/// Frames that a host threw away as malformed, corrupted or forged.
-fn invalid_frames(running: &Running) -> u64 {
-    let stats = running.endpoint.stats();
-    stats.malformed + stats.checksum + stats.wrong_cookie + stats.unknown_connection + stats.invalid
 }

@@ -1,4 +1,4 @@
-//! Threads that poll the hosts, and the thread that watches them.
+//! The threads that poll the hosts, and the thread that monitors them.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,36 +8,51 @@ use spray_nic::driver::DriverOptions;
 use spray_nic::sys::monotonic_ns;
 
 use super::emulation::{PatientClock, poll_all};
-use super::goal::{Goal, Report};
 use super::hosts::Running;
 use super::plan::{Completion, Plan};
 use spray_switch::RunError;
 
-/// What is left of a run.
+/// When a run is over.
+pub(super) struct Goal<'a> {
+    pub plan: &'a Plan,
+    /// Virtual time limit.
+    pub until_ps: u64,
+}
+
+/// Progress of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    /// Virtual time that every thread has reached.
+    pub now_ps: u64,
+    /// Payload bytes placed at their receivers.
+    pub delivered_bytes: u64,
+    /// Number of messages received.
+    pub arrived: u64,
+}
+
 pub(super) struct Outcome {
-    /// The hosts, by number.
+    /// Sorted by number.
     pub hosts: Vec<Running>,
-    /// Virtual time at its end.
+    /// Virtual time at the end.
     pub end_ps: u64,
-    /// Real time that it took, lead-in included.
+    /// Real time, including the lead-in.
     pub wall: Duration,
     /// Real over virtual time, without the lead-in.
     pub dilation: f64,
 }
 
-/// What a thread tells the watcher of its hosts.
+/// Progress of a thread, for the monitor.
 #[derive(Debug, Default)]
 struct Board {
     now_ps: AtomicU64,
     placed_bytes: AtomicU64,
 }
 
-/// How often the watcher looks, at least.
 const LOOK: Duration = Duration::from_millis(2);
-/// Rounds of a thread between two counts of the bytes placed.
+/// Rounds between two counts of the placed bytes.
 const ROUNDS_PER_COUNT: u32 = 16;
 
-/// Runs `hosts` by the time of `clocks`, each on a thread of its own, until `goal`, or until `watch` breaks off or fails.
+/// Runs `hosts` by the time of `clocks`, one per thread, until `goal` or until `watch` stops it.
 pub(super) fn drive(
     hosts: Vec<Running>,
     clocks: Vec<PatientClock>,
@@ -46,7 +61,7 @@ pub(super) fn drive(
 ) -> Result<Outcome, RunError> {
     let threads = clocks.len();
     let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
-    // Neighbours on a leaf talk to others: in turn, so that no thread gets all of one leaf.
+    // Round robin, since hosts of a leaf talk to other leaves: spreads each leaf over the threads.
     hosts.into_iter().enumerate().for_each(|(number, host)| shares[number % threads].push(host));
     let stop = AtomicBool::new(false);
     let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
@@ -58,74 +73,57 @@ pub(super) fn drive(
                 .spawn_scoped(scope, move || poll(share, clock, goal.plan, board, stop))
                 .map_err(RunError::thread)
         };
-        // Also set when `watch` panics or a thread cannot be started: the scope waits for the threads.
+        // Also if `watch` panics or a thread cannot be started: the scope joins the threads.
         let stopping = StopOnDrop(&stop);
         let handles = shares.into_iter().zip(clocks).zip(&boards).map(spawn);
         let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
         let ended = || handles.iter().any(std::thread::ScopedJoinHandle::is_finished);
         let watched = watch_until_over(goal, &boards, ended, watch);
         drop(stopping);
-        let mut hosts = Vec::new();
+        let mut hosts: Vec<Running> = Vec::new();
         for handle in handles {
             hosts.extend(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
+        hosts.sort_by_key(|running| running.host);
         Ok::<_, RunError>((hosts, watched))
     })?;
-    let mut hosts: Vec<Running> = hosts;
-    hosts.sort_by_key(|running| running.host);
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
-    watched.map(|end| {
-        let real_ps = (end.at_ns - end.lead_in_ns) as f64 * 1000.0;
-        let dilation = real_ps / end.report.now_ps.saturating_sub(goal.lead_in_ps).max(1) as f64;
-        Outcome { hosts, end_ps: end.report.now_ps, wall, dilation }
-    })
+    watched.map(|(end_ps, dilation)| Outcome { hosts, end_ps, wall, dilation })
 }
 
-/// Payload placed so far, as the threads have counted it.
-fn placed(boards: &[Board]) -> u64 {
-    boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum()
-}
-
-/// How watching ended.
-struct End {
-    /// The state of the run then.
-    report: Report,
-    /// Real time then.
-    at_ns: u64,
-    /// Real time at which the lead-in was seen to be over.
-    lead_in_ns: u64,
-}
-
+/// Returns the virtual time at the end, and real over virtual time since the lead-in.
 fn watch_until_over(
     goal: &Goal<'_>,
     boards: &[Board],
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
-) -> Result<End, RunError> {
+) -> Result<(u64, f64), RunError> {
     let mut lead_in_ns = None;
     loop {
         std::thread::sleep(LOOK);
         let Completion { arrived, over } = goal.plan.completion();
         let report = Report {
             now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
-            delivered_bytes: placed(boards),
+            delivered_bytes: boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum(),
             arrived,
         };
         let at_ns = monotonic_ns();
-        if report.now_ps >= goal.lead_in_ps {
+        if report.now_ps >= goal.plan.lead_in_ps {
             lead_in_ns.get_or_insert(at_ns);
         }
         let enough = watch(&report)?.is_break();
-        // A thread ends before it is told to only by a panic, which joining it passes on.
+        // A thread ends early only by a panic, which joining it propagates.
         if over || enough || report.now_ps >= goal.until_ps || ended() {
-            return Ok(End { report, at_ns, lead_in_ns: lead_in_ns.unwrap_or(at_ns) });
+            let real_ps = (at_ns - lead_in_ns.unwrap_or(at_ns)) as f64 * 1000.0;
+            let virtual_ps = report.now_ps.saturating_sub(goal.plan.lead_in_ps).max(1);
+            return Ok((report.now_ps, real_ps / virtual_ps as f64));
         }
     }
 }
 
-/// Polls a share of the hosts until told to stop, and hands them back.
+/// Polls a share of the hosts until `stop`, and returns them.
 fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board, stop: &AtomicBool) -> Vec<Running> {
-    // Without SCHED_IDLE a run is slower, but right.
+    // Without SCHED_IDLE a run is slower, but correct.
     let _ = DriverOptions::default().apply();
     let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
@@ -134,10 +132,9 @@ fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
     let (mut now_ps, mut activity) = (clock.tick(0), 0);
     loop {
         let handled_ps = poll_all(&mut endpoints, now_ps, |host, endpoint| {
-            let device = endpoint.device();
-            let event_ps = if device.is_emulated() { device.now_ps() } else { now_ps };
-            let has_news = books[host].tell(endpoint, event_ps);
-            books[host].take(endpoint, plan) | has_news
+            let event_ps = endpoint.device().now_ps().unwrap_or(now_ps);
+            let paths_changed = books[host].update_paths(endpoint, event_ps);
+            books[host].take(endpoint, plan) | paths_changed
         });
         if !is_static {
             plan.advance(now_ps);
@@ -155,9 +152,11 @@ fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
         if is_last {
             break;
         }
-        let active = endpoints.iter().map(|endpoint| endpoint.device().activity()).sum();
+        let active = endpoints.iter().map(|endpoint| endpoint.device().activity).sum();
         if std::mem::replace(&mut activity, active) == active {
-            rest();
+            // Yields the core after an idle round: a busy loop would slow its other hyperthread.
+            (0..SPINS).for_each(|_| std::hint::spin_loop());
+            std::thread::yield_now();
         }
         now_ps = clock.tick(handled_ps);
     }
@@ -165,16 +164,10 @@ fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board
     hosts.map(|((host, endpoint), book)| Running { host, endpoint, book }).collect()
 }
 
-/// Lets others have the core for a moment, in a round without a frame: a busy loop would slow its other hyperthread.
-fn rest() {
-    (0..SPINS).for_each(|_| std::hint::spin_loop());
-    std::thread::yield_now();
-}
-
 /// Pauses of some nanoseconds each.
 const SPINS: u32 = 64;
 
-/// Sets the flag that ends other threads when this one returns, fails or panics.
+/// Sets the stop flag of other threads when it is dropped, also on errors and panics.
 #[derive(Debug)]
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 

@@ -1,15 +1,15 @@
 //! Hosts of an emulated fabric: endpoints whose devices pass frames on at their virtual times.
 //!
-//! An endpoint knows nothing of it. [`poll`] polls it once for every event, at the virtual time of that event, however late the machine
-//! comes to it.
+//! [`poll`] polls an unmodified endpoint once per event, at the virtual time of that event, however
+//! late the machine handles it.
 //!
 //! | file | content |
 //! |---|---|
-//! | `device` | the device: it stamps what the host sends with the time at which it is at the other end, and holds what comes until its time |
+//! | `device` | stamps sent frames with their time of arrival, holds received ones until theirs |
 //! | `held` | frames on hold |
-//! | `turns` | the order in which hosts send |
-//! | `clock` | time, dilated and patient |
-//! | `lateness` | how late frames were handled |
+//! | `turns` | order in which hosts send |
+//! | `clock` | virtual time |
+//! | `lateness` | lateness of frames |
 
 mod clock;
 mod device;
@@ -29,31 +29,32 @@ pub(crate) use self::device::Emulation;
 pub(crate) use self::lateness::Lateness;
 pub(crate) use self::turns::Turns;
 
-/// Most events in one poll: the other hosts of the thread get their turn.
+/// Limit, so that the thread's other hosts are polled.
 const EVENTS_PER_POLL: u32 = 256;
 
-/// Handles every event up to `now_ps` in order, at its own virtual time, and calls `user` after each: what that asks of the endpoint happens at the
-/// time of the event. `user` returns whether there was anything for it. Returns when the host wants to be polled again, if ever.
+/// Handles every event up to `now_ps` in order, at its own virtual time, and calls `user` after
+/// each, which returns whether it had anything to do. Returns when the host has to be polled again.
 ///
-/// The emulation is exact, however late events are handled, as long as every host lags behind the clock by less
-/// than the latency of a link. No frame can then have an earlier time than an event that was handled already.
+/// The emulation is exact, however late events are handled, as long as every host lags behind the
+/// clock by less than the latency of a link: no frame can then be earlier than an event already
+/// handled.
 //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
 pub(crate) fn poll<D: Device>(
     endpoint: &mut Endpoint<EmulatedDevice<D>>,
     now_ps: u64,
     mut user: impl FnMut(&mut Endpoint<EmulatedDevice<D>>) -> bool,
 ) -> u64 {
-    if !endpoint.device().is_emulated() {
+    if endpoint.device().now_ps().is_none() {
         let next = endpoint.poll(Time::from_ps(now_ps));
         user(endpoint);
         return next.map_or(u64::MAX, Time::ps);
     }
     let poll = |endpoint: &mut Endpoint<EmulatedDevice<D>>| {
-        let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps()));
+        let next = endpoint.poll(Time::from_ps(endpoint.device().now_ps().unwrap_or(now_ps)));
         endpoint.device_mut().poll_next(next);
     };
     endpoint.device_mut().collect(now_ps);
-    // What was asked for since then, such as messages that begin later.
+    // For calls since the last poll, such as messages with later start times.
     poll(endpoint);
     for _ in 0..EVENTS_PER_POLL {
         let at_ps = endpoint.device().next_event_ps();
@@ -71,8 +72,8 @@ pub(crate) fn poll<D: Device>(
     next_ps
 }
 
-/// Polls every host once, calls `user` with each, by its place, as [`poll`] does, and lets them send in turns as far as hosts of other threads
-/// allow. Returns the time up to which everything is handled and sent, if that is before `now_ps`.
+/// Polls every host once as [`poll`] does, and lets them send in turns as far as hosts of other
+/// threads allow. Returns the time before which everything is handled and sent, at most `now_ps`.
 //= docs/specs/emulation.md#EMU-5 turns
 pub(crate) fn poll_all<D: Device>(
     hosts: &mut [Endpoint<EmulatedDevice<D>>],

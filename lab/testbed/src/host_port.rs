@@ -1,111 +1,84 @@
-//! What hosts emulate of the fabric, each its own, while others look at it: the port that leads to it, and its link where that changes.
+//! Parts of the fabric that hosts emulate: the port that leads to the host, and the host's link.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spray_fabric::{
-    ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, PortSamples, Scale, Thresholds,
-};
+use spray_fabric::{ChassisSpec, Fabric, LinkChange, Network, Node, PortBins, PortCounters, Scale, Thresholds};
 use spray_pipeline::Cause;
+use spray_pipeline::bins::Cells;
 use spray_pipeline::config::{OUTSIDE, PortConfig};
 use spray_pipeline::last_port::{self, Delivery};
 use spray_pipeline::port;
 
-/// The switch port that leads to a host which plays it.
+/// The switch port that leads to a host, emulated there.
 pub(crate) trait LastPort: Debug + Send {
-    /// How long a frame is on its way from the port to the host at least.
+    /// The least latency from the port to the host.
     fn latency_ps(&self) -> u64;
 
-    /// Takes a frame with its shim through the port. Called in the order of virtual times, but for late frames.
-    ///
-    /// Returns when it is at the host, and the length of both then; `None` when it is lost.
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)>;
+    /// Passes a frame with its shim through the port; `None` if it is lost. Called in the order of
+    /// virtual times, except for late frames.
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery>;
 }
 
-/// One of them.
+/// The emulated switch port that leads to a host.
 #[derive(Clone, Debug)]
-pub(super) struct HostPort(Arc<Emulated>);
-
-#[derive(Debug)]
-struct Emulated {
-    port: last_port::LastPort<AtomicU64>,
-    bins: PortBins<AtomicU64>,
+pub(super) struct HostPort {
+    pub port: Arc<last_port::LastPort<AtomicU64>>,
+    pub bins: Arc<PortBins<AtomicU64>>,
 }
 
 impl HostPort {
-    /// That of every port of `fabric` by its number, which counts into `bins`; `None` for those that lead to switches.
+    /// Returns the emulated ports of `fabric` by number; `None` for those that lead to switches.
     pub fn all(fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Vec<Option<Self>> {
         let spec = ChassisSpec { frame_bytes, bins, ..ChassisSpec::whole(fabric) };
-        let emulated = |number: usize, port: &spray_fabric::Port| Emulated {
-            port: last_port::LastPort::new(number as u32, fabric.seed, spec.port(port)),
-            bins: PortBins::new(bins),
-        };
         let port = |(number, port): (usize, &spray_fabric::Port)| {
-            matches!(port.to, Node::Host(_)).then(|| Self(Arc::new(emulated(number, port))))
+            matches!(port.to, Node::Host(_)).then(|| Self {
+                port: Arc::new(last_port::LastPort::new(number as u32, fabric.seed, spec.port(port))),
+                bins: Arc::new(PortBins::new(bins)),
+            })
         };
         fabric.ports.iter().enumerate().map(port).collect()
     }
 
-    /// What it has counted over time, as the port of this number, in a run that ends at `end_ps`.
-    pub fn samples(&self, number: usize, end_ps: u64) -> PortSamples {
-        self.0.bins.samples(number, end_ps)
-    }
-
-    /// As [`last_port::LastPort::counters_until`].
-    pub fn counters_until(&self, end_ps: u64) -> PortCounters {
-        self.0.port.counters_until(end_ps)
-    }
-
-    /// As [`last_port::LastPort::queue_bytes`].
-    pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
-        self.0.port.queue_bytes(now_ps)
-    }
-}
-
-impl HostPort {
-    /// As [`last_port::LastPort::deliver`].
     pub fn take(&self, frame: &mut [u8]) -> Result<Delivery, Cause> {
-        self.0.port.deliver(frame, |crossing| self.0.bins.note(crossing))
+        self.port.deliver(frame, |crossing| self.bins.crossed(crossing))
     }
 }
 
 impl LastPort for HostPort {
     fn latency_ps(&self) -> u64 {
-        self.0.port.latency_ps()
+        self.port.latency_ps()
     }
 
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
-        self.take(frame).ok().map(|Delivery { due_ps, len }| (due_ps, len))
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery> {
+        self.take(frame).ok()
     }
 }
 
-/// A host's own link that changes during a run.
-#[derive(Clone, Debug)]
-pub(super) struct OwnLink(Arc<Inner>);
-
+/// A host's own link with changes during the run.
 #[derive(Debug)]
-struct Inner {
-    /// Its number, behind those of all ports.
+pub(super) struct OwnLink {
+    /// Follows the numbers of all ports.
     number: u32,
     seed: u64,
     rate_bps: u64,
     changes: Vec<LinkChange>,
     config: PortConfig,
-    counters: PortCounters<AtomicU64>,
+    pub counters: PortCounters<AtomicU64>,
     frames: AtomicU64,
 }
 
 impl OwnLink {
-    /// That of every host of `fabric`; `None` for those that do not change.
-    pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Self>> {
+    /// Returns the link of each host; `None` for those without changes.
+    pub fn all(fabric: &Fabric, network: &Network) -> Vec<Option<Arc<Self>>> {
         let link = |(host, its): (usize, &spray_fabric::FabricHost)| {
             let link = &network.links[network.uplink(host)];
             let mut config = PortConfig::new(link.rate_bps, link.latency_ps, &Thresholds::NONE, OUTSIDE, 0);
             for change in &its.changes {
                 config.push(link.rate_bps, change);
             }
-            let inner = Inner {
+            let own = Self {
                 number: (fabric.ports.len() + host) as u32,
                 seed: fabric.seed,
                 rate_bps: link.rate_bps,
@@ -114,24 +87,19 @@ impl OwnLink {
                 counters: PortCounters::default(),
                 frames: AtomicU64::new(0),
             };
-            (!its.changes.is_empty()).then(|| Self(Arc::new(inner)))
+            (!its.changes.is_empty()).then(|| Arc::new(own))
         };
         fabric.hosts.iter().enumerate().map(link).collect()
     }
 
-    pub fn counters(&self) -> PortCounters {
-        self.0.counters.read()
-    }
-
-    /// Its rate at `now_ps`.
     pub fn rate_bps(&self, now_ps: u64) -> u64 {
-        let now = self.0.changes.iter().rev().find(|change| change.at_ps <= now_ps);
-        now.map_or(self.0.rate_bps, |change| change.state.rate_bps(self.0.rate_bps))
+        let now = self.changes.iter().rev().find(|change| change.at_ps <= now_ps);
+        now.map_or(self.rate_bps, |change| change.state.rate_bps(self.rate_bps))
     }
 
-    /// Takes a frame of `len` bytes, with data or not, that the host puts on it at `now_ps`. Returns whether it arrives.
+    /// Whether the link carries a frame of `len` bytes sent at `now_ps`.
     pub fn carries(&self, now_ps: u64, len: u32, data: bool) -> bool {
-        let Inner { number, seed, config, counters, frames, .. } = &*self.0;
+        let Self { number, seed, config, counters, frames, .. } = self;
         let random = port::share(frames.fetch_add(1, Ordering::Relaxed) as u32, now_ps, *number, *seed);
         config.carry(now_ps, len, data, random, counters).is_ok()
     }

@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use spray_capture::Shared;
 use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{Path, PathEvs};
 use spray_fabric::{EvWatch, WATCHED};
-use spray_nic::device::{DeviceHealth, DeviceStats, XskDevice};
+use spray_nic::device::{DeviceHealth, XskDevice};
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 
@@ -21,60 +22,57 @@ use super::rig::Rig;
 use spray_fabric::{Ancestors, Fabric, FabricHost, Node, Ties, mix};
 use spray_switch::RunError;
 
-/// What the hosts of a run are made from.
 pub(super) struct Setup<'a> {
     pub spec: &'a TestbedSpec<'a>,
-    /// As [`TestbedSpec::fabric`] compiles.
+    /// [`TestbedSpec::fabric`], compiled.
     pub fabric: &'a Fabric,
-    /// By number those of the fabric's ports that hosts emulate.
+    /// By number; `None` for those that hosts do not emulate.
     pub ports: &'a [Option<HostPort>],
-    /// Of the spec's flows.
     pub plan: &'a Plan,
-    /// By host its own link, if that changes.
-    pub links: &'a [Option<OwnLink>],
+    /// By host; `None` for those that do not change.
+    pub links: &'a [Option<Arc<OwnLink>>],
 }
 
 /// The endpoint of a host.
 pub type HostEndpoint = Endpoint<EmulatedDevice<XskDevice>>;
 
-/// One host of a run.
 pub(super) struct Running {
     pub host: usize,
     pub endpoint: HostEndpoint,
     pub book: Book,
 }
 
-/// What a host knows of its connections, and what it has reported beside what the plan has.
+/// Connections and reports of a host.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    /// Its own connections and the first flows of them, both ways.
+    /// Initiated connections and their first flows, both ways.
     pub first: HashMap<ConnectionId, usize>,
     pub own: HashMap<usize, ConnectionId>,
-    /// The first flows of connections that others begin, by their addresses and numbers.
+    /// Connections that peers will initiate: first flow by address and number.
     expected: HashMap<(IpAddr, ConnectionId), usize>,
-    /// Connections that others have begun, and their first flows.
+    /// Connections that peers initiated, and their first flows.
     pub accepted: HashMap<ConnectionId, usize>,
-    /// The entropy values of the connections that are watched, by their first flows.
+    /// Observed entropy values by first flow.
     pub watched: Vec<(usize, EvWatch)>,
     pub failed: Vec<(ConnectionId, ConnectionError, Time)>,
     pub log: Vec<LogEntry>,
-    /// The paths that connections are to be told, and when; the next one last.
-    pub news: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
-    /// Paths for connections that others begin, by their first flows, until these are accepted.
-    news_of_expected: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
-    /// Do not look at payload.
+    /// (time, connection, reachable paths), in descending order.
+    pub path_changes: Vec<(u64, ConnectionId, Vec<PathEvs>)>,
+    /// The same for connections yet to be accepted, by first flow.
+    future_path_changes: HashMap<usize, Vec<(u64, Vec<PathEvs>)>>,
+    /// Whether payload is not verified.
     pub discard: bool,
-    /// Keep reports of retransmissions.
+    /// Whether to keep reports of retransmissions.
     pub complete: bool,
 }
 
-/// Entries of an endpoint's log between two polls, which handle a few hundred events at most.
+/// A poll handles a few hundred events at most.
 const LOG_ENTRIES: usize = 4096;
-/// When the hosts begin to connect: virtual time 0 means that a frame is not emulated.
+/// Not 0, which marks frames that are not emulated.
 const CONNECT: Time = Time::from_ns(1);
 
 impl<'a> Setup<'a> {
-    /// One endpoint per host, on the rig's sockets: `emulated`, or in real time.
+    /// Creates one endpoint per host on the rig's sockets, either emulated or in real time.
     pub fn hosts(&self, rig: &mut Rig, emulated: bool) -> Result<Vec<Running>, RunError> {
         let max_hold_ps = self.max_hold_ps();
         let turns = Turns::new(rig.devices.len(), self.least_latency_ps(), Ties::new(self.spec.fabric.seed));
@@ -85,7 +83,7 @@ impl<'a> Setup<'a> {
             };
             let own = &self.fabric.hosts[host];
             let touches = |flow: &usize| self.spec.flows[*flow].src == host || self.spec.flows[*flow].dst == host;
-            let first = |flow: &usize| self.plan.first(*flow) == *flow;
+            let first = |flow: &usize| self.plan.first[*flow] == *flow;
             let mut flows = (0..self.spec.flows.len()).filter(first).filter(touches).peekable();
             let flow = (self.spec.flow_config)(flows.peek().copied().unwrap_or(0));
             let network = self.spec.fabric.network;
@@ -113,27 +111,28 @@ impl<'a> Setup<'a> {
         Ok(hosts)
     }
 
-    /// The port that leads to a host, if it plays it.
+    /// Returns the port that leads to a host, if emulated there.
     pub fn port_to(&self, host: usize) -> Option<HostPort> {
         let ports = self.fabric.ports.iter().zip(self.ports);
         ports.into_iter().find(|(port, _)| port.to == Node::Host(host)).and_then(|(_, emulated)| emulated.clone())
     }
 
-    /// Begins the connections, and hands their senders the messages whose times are known.
-    pub fn connect(&self, mut hosts: Vec<Running>, lead_in_ps: u64) -> Result<Vec<Running>, RunError> {
+    /// Opens the connections, and submits the messages with known start times.
+    pub fn connect(&self, mut hosts: Vec<Running>) -> Result<Vec<Running>, RunError> {
         let (network, events) = (self.spec.fabric.network, self.spec.fabric.events);
         let (mut ancestors, mut watched) = (None, 0);
         for (index, flow) in self.spec.flows.iter().enumerate() {
             let name = &self.fabric.hosts[flow.src].name;
-            let config = (self.spec.flow_config)(self.plan.first(index));
+            let config = (self.spec.flow_config)(self.plan.first[index]);
             if flow.bytes > config.max_message_bytes {
                 let source = SendError::Size { bytes: flow.bytes, max: config.max_message_bytes };
                 return Err(RunError::Send { host: name.clone(), source });
             }
-            if self.plan.first(index) < index {
+            if self.plan.first[index] < index {
                 continue;
             }
-            let own = self.config(index);
+            // The path seed holds at the sender only.
+            let own = FlowConfig { path: Path { seed: flow.path_seed, ..config.path }, ..config };
             let connection = hosts[flow.src].endpoint.connect(CONNECT, self.peer(flow.dst), Some(own));
             let connection = connection.map_err(RunError::host(name))?;
             if let Some(tracer) = self.spec.watch.map(Shared::lock).as_mut().and_then(|watch| watch.tracer()) {
@@ -142,7 +141,7 @@ impl<'a> Setup<'a> {
             hosts[flow.src].book.first.insert(connection, index);
             hosts[flow.src].book.own.insert(index, connection);
             if self.spec.sample_ps > 0 && watched < WATCHED {
-                let watch = EvWatch::new(lead_in_ps);
+                let watch = EvWatch::new(self.plan.lead_in_ps);
                 hosts[flow.src].endpoint.tap_choices(connection, Box::new(watch.clone()));
                 hosts[flow.src].book.watched.push((index, watch));
                 watched += 1;
@@ -153,64 +152,55 @@ impl<'a> Setup<'a> {
             book.expected.insert((from, connection), index);
             if config.balancer.wants_reachability() {
                 let known = ancestors.get_or_insert_with(|| Ancestors::new(network, events, self.spec.fabric.seed));
-                let news = |from, to| self.news(known, [from, to], config.path.evs.into(), lead_in_ps);
-                let there = news(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
-                hosts[flow.src].book.news.extend(there);
+                let changes = |from, to| self.path_changes(known, [from, to], config.path.evs.into());
+                let from_sender = changes(flow.src, flow.dst).map(|(at_ps, paths)| (at_ps, connection, paths));
+                hosts[flow.src].book.path_changes.extend(from_sender);
                 if config.balancer.acks_in_turn() {
-                    hosts[flow.dst].book.news_of_expected.insert(index, news(flow.dst, flow.src).collect());
+                    hosts[flow.dst].book.future_path_changes.insert(index, changes(flow.dst, flow.src).collect());
                 }
             }
         }
         for Running { host, endpoint, book } in &mut hosts {
-            book.sort_news();
+            book.sort_path_changes();
             book.start(*host, endpoint, self.plan, 0);
         }
         Ok(hosts)
     }
 
-    /// The settings of the connection that begins with flow `first`, at its sender.
-    pub fn config(&self, first: usize) -> FlowConfig {
-        let config = (self.spec.flow_config)(first);
-        FlowConfig { path: Path { seed: self.spec.flows[first].path_seed, ..config.path }, ..config }
-    }
-
-    /// Which paths there are from one host to the other, from which time on.
+    /// Returns the reachable paths between two hosts, with the times from which they hold.
     //= docs/specs/host-dr.md#HDR-3 paths that can be reached
-    fn news(
+    fn path_changes(
         &self,
         known: &Ancestors<'_>,
         [from, to]: [usize; 2],
         evs: u32,
-        lead_in_ps: u64,
     ) -> impl Iterator<Item = (u64, Vec<PathEvs>)> {
         let [own, other] = [from, to].map(|host| self.address(&self.fabric.hosts[host]));
         let addresses = spray_fabric::addresses(own, other);
-        let news = move |from_ps: u64| {
-            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(lead_in_ps) };
+        let changes = move |from_ps: u64| {
+            let at_ps = if from_ps == 0 { 0 } else { from_ps.saturating_add(self.plan.lead_in_ps) };
             (at_ps, known.paths(from_ps, from, to, addresses, evs))
         };
-        known.epoch_starts().iter().copied().map(news)
+        known.epoch_starts().iter().copied().map(changes)
     }
 
-    /// How many threads poll the hosts. One by default: hosts send in turns, and threads would wait for each other.
+    /// Number of polling threads. One by default: hosts send in turns, so threads would wait.
     pub fn threads(&self) -> usize {
         self.spec.threads.unwrap_or(1).clamp(1, self.fabric.hosts.len())
     }
 
-    /// How far the hosts' clock may run ahead of the slowest host: no further than a frame needs over the shortest link.
+    /// Maximum lead of the clock over the slowest host: the latency of the shortest link.
     pub fn step_ps(&self) -> u64 {
         let links = &self.spec.fabric.network.links;
         links.iter().map(|link| link.latency_ps).min().unwrap_or(0).max(MIN_STEP_PS)
     }
 
-    /// The least latency of a host's link.
     fn least_latency_ps(&self) -> u64 {
         let network = self.spec.fabric.network;
         let latency = |host| network.links[network.uplink(host)].latency_ps;
         (0..network.hosts.len()).map(latency).min().unwrap_or(0)
     }
 
-    /// The peer's address and MAC.
     pub fn peer(&self, host: usize) -> Peer {
         let host = &self.fabric.hosts[host];
         Peer { address: self.address(host), mac: host.mac }
@@ -220,7 +210,7 @@ impl<'a> Setup<'a> {
         if self.spec.v6 { host.v6.into() } else { host.v4.into() }
     }
 
-    /// Longer than any frame can be under way: full queues at every hop of the slowest links, and half as much again.
+    /// Bound of a frame's time in flight: full queues at every hop at the lowest rates, plus half.
     fn max_hold_ps(&self) -> u64 {
         let drain = |port: &spray_fabric::Port| {
             let bytes = port.queue.limit_bytes.saturating_add(port.queue.control_limit_bytes);
@@ -234,15 +224,14 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Connections that a host's table has room for beyond its flows.
+/// Capacity of a host's connection table beyond its flows.
 const SPARE_CONNECTIONS: u32 = 8;
-/// Step where links have no latency: a few frames at 100 Gb/s.
+/// For links without latency: a few frames at 100 Gb/s.
 const MIN_STEP_PS: u64 = 500_000;
-/// Most hops of a path.
 const MAX_HOPS: u64 = 8;
 
 impl Book {
-    /// Takes the events of `endpoint`; returns whether there were any.
+    /// Handles the events of `endpoint`; returns whether there were any.
     pub fn take(&mut self, endpoint: &mut HostEndpoint, plan: &Plan) -> bool {
         let mut has_events = false;
         while let Some(event) = endpoint.poll_event() {
@@ -251,14 +240,14 @@ impl Book {
                 EndpointEvent::Accepted { connection, peer, remote, .. } => {
                     let Some(&first) = self.expected.get(&(peer.address, remote)) else { continue };
                     self.accepted.insert(connection, first);
-                    if let Some(news) = self.news_of_expected.remove(&first) {
-                        self.news.extend(news.into_iter().map(|(at_ps, paths)| (at_ps, connection, paths)));
-                        self.sort_news();
+                    if let Some(changes) = self.future_path_changes.remove(&first) {
+                        self.path_changes.extend(changes.into_iter().map(|(at_ps, paths)| (at_ps, connection, paths)));
+                        self.sort_path_changes();
                     }
                 }
                 EndpointEvent::Received { connection, message, data, completed_at, .. } => {
                     let Some(&first) = self.accepted.get(&connection) else {
-                        plan.on_stranger();
+                        plan.on_unknown_message();
                         continue;
                     };
                     let stats = endpoint.connection_stats(connection).unwrap_or_default().receiver;
@@ -282,43 +271,38 @@ impl Book {
         has_events
     }
 
-    /// Hands `endpoint` the messages that it is to send, at their times or at once.
+    /// Submits the messages that are due to start, at their times or at once.
     //= docs/specs/triggers.md#TRG-9 at the time that the
     pub fn start(&mut self, host: usize, endpoint: &mut HostEndpoint, plan: &Plan, now_ps: u64) {
         for (at_ps, flow) in plan.take_due(host) {
             let at_ps = at_ps.max(now_ps);
-            // A connection that has failed says so by itself.
-            if let Some(connection) = self.own.get(&plan.first(flow))
-                && endpoint.send_at(*connection, plan.payload(flow).clone(), Time::from_ps(at_ps)).is_ok()
+            // A failed connection has already reported it.
+            if let Some(connection) = self.own.get(&plan.first[flow])
+                && endpoint.send_at(*connection, plan.payloads[flow].clone(), Time::from_ps(at_ps)).is_ok()
             {
                 plan.on_started(flow, at_ps);
             }
         }
     }
 
-    fn sort_news(&mut self) {
-        self.news.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
+    fn sort_path_changes(&mut self) {
+        self.path_changes.sort_by_key(|(at_ps, ..)| Reverse(*at_ps));
     }
 
-    /// Passes to `endpoint` the reachable paths that change by `now_ps`; returns whether there were any.
-    pub fn tell(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
-        let waiting = self.news.len();
-        while let Some((_, connection, paths)) = self.news.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
+    /// Applies the changes of reachable paths up to `now_ps`; returns whether there were any.
+    pub fn update_paths(&mut self, endpoint: &mut HostEndpoint, now_ps: u64) -> bool {
+        let waiting = self.path_changes.len();
+        while let Some((_, connection, paths)) = self.path_changes.pop_if(|(at_ps, ..)| *at_ps <= now_ps) {
             endpoint.on_reachable(connection, &paths);
         }
-        self.news.len() < waiting
+        self.path_changes.len() < waiting
     }
 
-    /// Payload bytes placed so far on the connections that others made to this host.
+    /// Payload bytes placed so far on accepted connections.
     pub fn placed_bytes(&self, endpoint: &HostEndpoint) -> u64 {
         let stats = |connection| endpoint.connection_stats(connection);
         self.accepted.keys().copied().filter_map(stats).map(|stats| stats.receiver.bytes).sum()
     }
-}
-
-/// What each host's socket has counted so far.
-pub(super) fn device_stats(hosts: &[Running]) -> Vec<DeviceStats> {
-    hosts.iter().map(|running| running.endpoint.device().stats()).collect()
 }
 
 /// Returns the hosts' sockets to the rig, for the next run.

@@ -1,19 +1,19 @@
-//! The `xdp` engine: a fabric on this machine, in network namespaces. Linux only.
+//! The `xdp` engine: a fabric of network namespaces on this machine. Linux only.
 //!
-//! Every host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in the namespace of a
-//! chassis, where the XDP program plays the switches. [`Testbed::new`] sets it up from a [`FabricSpec`], [`Testbed::run`]
-//! runs a [`TestbedSpec`] on it, any number of times. Dropping the testbed removes everything. [`spray_switch::clean`]
-//! removes what killed processes left behind.
+//! Each host is a namespace with an AF_XDP socket on one end of a veth pair; the other ends are in
+//! the namespace of a chassis, where the XDP program emulates the switches. [`Testbed::new`] sets
+//! it up from a [`FabricSpec`], and [`Testbed::run`] runs any number of [`TestbedSpec`]s on it.
+//! Dropping the testbed removes everything; [`spray_switch::clean`] removes what killed processes
+//! left behind.
 //!
-//! Scenario time 0 is some round trips after the hosts' clocks start: connections are set up before it. Inside,
-//! all virtual times are that much later, in the programs' tables as well; specs and outcomes are in scenario time.
+//! Scenario time 0 is some round trips after the hosts' clocks start, so that connections are set
+//! up before it. Internal virtual times, including those in the programs' tables, are later by that
+//! lead-in; specs and outcomes are in scenario time.
 
-mod arrivals;
 mod calibrate;
 mod collect;
 mod drive;
 mod emulation;
-mod goal;
 mod host_port;
 mod hosts;
 mod pace;
@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spray_fabric::{Arrivals, Progress, Scale, check_flows};
+use spray_nic::device::Device;
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
 
@@ -39,21 +40,25 @@ pub use emulation::EmulatedDevice;
 pub use hosts::HostEndpoint;
 pub use rig::Rig;
 pub use spec::{Dilation, Happened, Losses, Report, Subject, TestbedOutcome, TestbedSpec};
+use spray_switch::program::socket_frames;
 use spray_switch::{FabricSpec, RunError};
 pub use unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 
 use self::emulation::{DilatedClock, PatientClock};
-use self::goal::Goal;
 
-/// Base round trips before scenario time 0, in which connections are set up: a handshake takes two, its first retry comes after five.
-/// Virtual time, so that what a run comes to does not depend on how fast the machine is.
+/// Base round trips before scenario time 0, for connection setup: a handshake takes two, its first
+/// retry follows after five. Virtual time, so that results do not depend on the machine's speed.
 const LEAD_IN_RTTS: u64 = 40;
 
-/// How many times faster than the machine carries the hosts' full rate their clock goes where the machine is free. Links rarely all send
-/// at full rate; while they do, the clock waits for the hosts. Even so a frame has the real time of some frames to arrive in.
+/// Factor by which the clock is faster than the dilation for the hosts' full rate, since links
+/// rarely all send at full rate; when they do, the clock waits for the hosts. A frame still has the
+/// real time of several frames to arrive in.
 const HASTE: f64 = 4.0;
 
-/// A fabric that is set up on this machine.
+/// Maximum lag of a host behind the others, in ps of scenario time.
+const MAX_LAG_PS: i64 = 100_000_000;
+
+/// A fabric set up on this machine.
 #[derive(Debug)]
 pub struct Testbed {
     rig: Rig,
@@ -61,21 +66,23 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Sets up the hosts, links and switches of `spec`. Needs root.
+    /// Sets up the hosts, links and switches of `spec`. Requires root.
     ///
     /// # Errors
-    /// [`RunError`]; what had been made by then is removed.
+    /// [`RunError`]; everything created is removed again.
     pub fn new(spec: &FabricSpec<'_>) -> Result<Self, RunError> {
         let _span = info_span!("set up").entered();
-        Ok(Self { rig: Rig::new(spec, &spec.compile(0)?)?, dilation: None })
+        let fabric = spec.compile(0)?;
+        let rig = Rig::with_frames(spec, &fabric, socket_frames(fabric.hosts.len()))?;
+        Ok(Self { rig, dilation: None })
     }
 
-    /// Runs `spec`, whose network is the one that the testbed was made for. Tells `progress` how it goes a few times a
-    /// second; `stop`, set from elsewhere, ends the run.
+    /// Runs `spec`, which must have the testbed's network. Calls `progress` a few times per second;
+    /// setting `stop` ends the run.
     ///
     /// # Errors
-    /// [`RunError::Stopped`] when asked to; others when the machine fails. Flows that do not complete are no error: the
-    /// outcome says so.
+    /// [`RunError::Stopped`] if stopped; others if the machine fails. Incomplete flows are not an
+    /// error: the outcome reports them.
     pub fn run(
         &mut self,
         spec: &TestbedSpec<'_>,
@@ -101,29 +108,30 @@ impl Testbed {
         let mut hosts = setup.hosts(&mut self.rig, true)?;
         let arrived = Scale::single(lead_in_ps, spec.sample_ps, spec.until_ps);
         let arrivals = arrived.is_on().then(|| Arc::new(Arrivals::new(arrived)));
-        hosts = watch::watched(hosts, &setup, arrivals.as_ref(), lead_in_ps);
+        hosts = watch::watched(hosts, &setup, arrivals.as_ref());
         let drops_before = self.rig.interface_drops()?;
-        let devices_before = hosts::device_stats(&hosts);
-        let hosts = setup.connect(hosts, lead_in_ps)?;
-        let goal = Goal {
-            plan: &plan,
-            flows: spec.flows.len() as u64,
-            total_bytes: spec.flows.iter().map(|flow| flow.bytes).sum(),
-            lead_in_ps,
-            until_ps: lead_in_ps.saturating_add(spec.until_ps),
-        };
+        let devices_before = hosts.iter().map(|running| running.endpoint.device().stats()).collect::<Vec<_>>();
+        let hosts = setup.connect(hosts)?;
+        let goal = drive::Goal { plan: &plan, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
+        let total_bytes = spec.flows.iter().map(|flow| flow.bytes).sum();
         let mut pace = pace::Pace::new(planned);
         let clock = DilatedClock::new(monotonic_ns(), dilation);
         let outcome = drive::drive(
             hosts,
             PatientClock::new(clock, setup.step_ps(), setup.threads()),
             &goal,
-            &mut |report: &goal::Report| {
-                spec.watch.inspect(|watch| watch::settle(watch, report.now_ps, lead_in_ps));
-                progress(report.progress(&goal));
+            &mut |report: &drive::Report| {
+                spec.watch.inspect(|watch| watch.lock().settle(tap::scenario(report.now_ps, lead_in_ps) - MAX_LAG_PS));
+                progress(Progress::Running {
+                    time_us: report.now_ps.saturating_sub(lead_in_ps) as f64 / 1e6,
+                    delivered_bytes: report.delivered_bytes,
+                    total_bytes,
+                    flows_completed: report.arrived,
+                    flows_total: spec.flows.len() as u64,
+                });
                 if let Some(slower) = pace.on_report(monotonic_ns(), report.now_ps) {
                     progress(Progress::Remark(format!(
-                        "this machine is busy: the run goes {} times slower than planned. Its results hold",
+                        "this machine is busy: the run is {} times slower than planned; its results are valid",
                         pace::times(slower)
                     )));
                 }
@@ -131,7 +139,7 @@ impl Testbed {
             },
         )?;
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
-        let collect = collect::Collect { setup: &setup, lead_in_ps, outcome: &outcome };
+        let collect = collect::Collect { setup: &setup, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);
         let counted = arrivals.iter().flat_map(|arrivals| arrivals.counted());
         let delivered = spray_fabric::delivered(&arrived, counted, outcome.end_ps);
@@ -141,7 +149,7 @@ impl Testbed {
         Ok(result)
     }
 
-    /// The dilation that is given, or a measured one; measured once per testbed.
+    /// Returns the given dilation, or one measured once per testbed.
     fn dilation(
         &mut self,
         spec: &TestbedSpec<'_>,
@@ -155,12 +163,12 @@ impl Testbed {
         if let Some(dilation) = self.dilation {
             return Ok(dilation);
         }
-        progress(Progress::Phase("measuring what this machine carries".into()));
+        progress(Progress::Phase("measuring the frame rate of this machine".into()));
         let _span = info_span!("calibrate").entered();
         let calibrate::Calibration { frames_per_s, dilation, slower } =
             calibrate::measure(&mut self.rig, spec, ideal_ps, stop)?;
         progress(Progress::Phase(format!(
-            "{frames_per_s:.0} frames a second, so at the hosts' full rate time runs {dilation:.0} times slower"
+            "{frames_per_s:.0} frames per second: virtual time is {dilation:.0} times slower at the hosts' full rate"
         )));
         pace::expectation(ideal_ps, dilation, slower).into_iter().for_each(|text| progress(Progress::Remark(text)));
         self.dilation = Some(dilation);

@@ -1,49 +1,42 @@
-//! How fast the machine is: when a burst has been counted for long enough, and when the machine has so much else to do that runs go
-//! much slower than they need to.
-//!
-//! Neither reads a clock.
+//! Speed of the machine: when a burst has been measured for long enough, and when other load makes
+//! runs much slower than planned. Takes times as arguments and reads no clock.
 
-/// Counts what a burst carries, from its first arrival on: however slow the machine is, until there is enough to tell its rate.
+/// Measures the rate of a burst from its first arrival on, for as long as the accuracy needs.
 #[derive(Debug)]
 pub(super) struct Count {
     begun_ns: u64,
     enough_bytes: u64,
     arrived_ns: Option<u64>,
-    /// The end of the warm-up: time and bytes.
+    /// (time, bytes) at the end of the warm-up.
     first: Option<(u64, u64)>,
-    /// The last progress: time and bytes.
+    /// (time, bytes) at the last progress.
     last: (u64, u64),
 }
 
-/// The state of a count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Counted {
-    /// It is too early to tell.
     Going,
-    /// Bytes a second.
+    /// Bytes per second.
     Rate(f64),
-    /// Nothing arrives.
+    /// Nothing arrived.
     Nothing,
 }
 
-/// How much after the first arrival is left out.
 const WARM_UP_NS: u64 = 100_000_000;
-/// Shortest and longest count. The longest is for machines that carry less than some fifty packets a second.
+/// Limits of the measurement time. The upper one applies below some fifty packets per second.
 const LEAST_NS: u64 = 300_000_000;
 const MOST_NS: u64 = 20_000_000_000;
-/// Packets that tell the rate to some percent. They come in windows of up to a hundred.
+/// Packets for an accuracy of some percent. They arrive in windows of up to a hundred.
 const ENOUGH_PACKETS: u64 = 1_000;
-/// How long nothing may arrive.
 const SILENCE_NS: u64 = 30_000_000_000;
 
 impl Count {
-    /// A count that begins now, of packets with so much payload.
     pub fn new(now_ns: u64, payload_bytes: u32) -> Self {
         let enough_bytes = ENOUGH_PACKETS * u64::from(payload_bytes);
         Self { begun_ns: now_ns, enough_bytes, arrived_ns: None, first: None, last: (now_ns, 0) }
     }
 
-    /// Takes how many bytes have arrived since the beginning.
+    /// Takes the number of bytes that have arrived since the beginning.
     pub fn on_report(&mut self, now_ns: u64, bytes: u64) -> Counted {
         if bytes > self.last.1 {
             self.last = (now_ns, bytes);
@@ -51,11 +44,10 @@ impl Count {
         if now_ns - self.last.0 >= SILENCE_NS {
             return Counted::Nothing;
         }
-        let arrived_ns = match self.arrived_ns {
-            Some(arrived_ns) => arrived_ns,
-            None if bytes > 0 => *self.arrived_ns.insert(now_ns),
-            None => return Counted::Going,
-        };
+        if bytes > 0 {
+            self.arrived_ns.get_or_insert(now_ns);
+        }
+        let Some(arrived_ns) = self.arrived_ns else { return Counted::Going };
         if now_ns - arrived_ns < WARM_UP_NS {
             return Counted::Going;
         }
@@ -68,7 +60,7 @@ impl Count {
         Counted::Going
     }
 
-    /// What is known when the burst is over before it was enough.
+    /// Returns the result if the burst ended early.
     pub fn end(&self) -> Counted {
         let (first_ns, first_bytes) = self.first.unwrap_or((self.begun_ns, 0));
         match self.last.1.saturating_sub(first_bytes) {
@@ -78,74 +70,73 @@ impl Count {
     }
 }
 
-/// How many times slower a machine that others use is than it would be for `threads` threads alone, which never wait and have a core each: they ran for
-/// `ran_ns`, added up, in `elapsed_ns`. `None` if that is not much.
+/// Returns by how much other load slows `threads` busy threads, which ran for `ran_ns` in total in
+/// `elapsed_ns`; `None` if not by much.
 pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64, threads: usize) -> Option<f64> {
     let slower = elapsed_ns as f64 * threads as f64 / ran_ns.max(1) as f64;
     (slower >= SHARED).then_some(slower)
 }
 
-/// Threads that get less than half of their cores wait for each other besides: a burst then carries far less than their share of the
-/// machine, and nobody could tell a busy machine from a slow one.
+/// Threads with less than half of their cores also wait for each other: a burst then carries far
+/// less than their share, and a busy machine cannot be told from a slow one.
 const SHARED: f64 = 2.0;
 
-/// What to say of a calibration: that others use the machine, and how long a run takes if that is long. `run_ps` is the virtual time of
-/// a run without queues, `dilation` how much slower than it the machine could run alone. `None` if neither is worth a line.
+/// Describes a calibration that found other load, or a long run. `run_ps` is the virtual time of a
+/// run without queues, `dilation` its factor on an idle machine.
 pub(super) fn expectation(run_ps: u64, dilation: f64, slower: Option<f64>) -> Option<String> {
     let seconds = run_ps as f64 / 1e12 * dilation * slower.unwrap_or(1.0);
-    let takes = format!("a run takes some {} s or more", seconds.ceil());
+    let takes = format!("a run takes at least {} s", seconds.ceil());
     match slower {
         Some(slower) => Some(format!(
-            "this machine is busy: others leave so little of it that it carries {} times fewer frames than alone; {takes}, less once they \
-             are done. Results hold",
+            "this machine is busy: it carries {} times fewer frames than without other load; {takes}, less once that \
+             ends; results are valid",
             times(slower)
         )),
-        None if seconds >= LONG_S => Some(format!(
-            "time runs {dilation:.0} times slower than in the fabric, as this machine carries no more: {takes}"
-        )),
+        None if seconds >= LONG_S => {
+            Some(format!("virtual time is {dilation:.0} times slower, the limit of this machine: {takes}"))
+        }
         None => None,
     }
 }
 
-/// A run that takes so long is announced.
+/// Longer runs are announced.
 const LONG_S: f64 = 30.0;
 
-/// `slower` times, for people.
 pub(super) fn times(slower: f64) -> String {
     if slower < 1000.0 { format!("{slower:.0}") } else { "more than 1000".into() }
 }
 
-/// Watches how fast the virtual time of a run goes by.
+/// Detects a run that is much slower than planned.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Real over virtual time, as planned.
     dilation: f64,
-    /// Beginning of the present look: real and virtual time.
+    /// Real and virtual time at the start of the interval.
     since: Option<(u64, u64)>,
-    told: bool,
+    reported: bool,
 }
 
-/// Real time of a look: longer than the machine may be at something else for a moment.
+/// Real time of an interval: longer than short stalls of the machine.
 const LOOK_NS: u64 = 2_000_000_000;
-/// A run that is so many times slower than planned is worth a line. The clock always stands still now and then.
+/// Not less, as the clock always waits now and then.
 const MUCH_SLOWER: f64 = 10.0;
 
 impl Pace {
     pub fn new(dilation: f64) -> Self {
-        Self { dilation, since: None, told: false }
+        Self { dilation, since: None, reported: false }
     }
 
-    /// Takes the real and the virtual time. Returns, once a run, how many times slower than planned it goes.
+    /// Takes the real and the virtual time. Returns the slow-down against the plan, once per run.
     pub fn on_report(&mut self, now_ns: u64, now_ps: u64) -> Option<f64> {
         let (since_ns, since_ps) = *self.since.get_or_insert((now_ns, now_ps));
-        if self.told || now_ns - since_ns < LOOK_NS {
+        if self.reported || now_ns - since_ns < LOOK_NS {
             return None;
         }
         self.since = Some((now_ns, now_ps));
         let planned_ps = (now_ns - since_ns) as f64 * 1e3 / self.dilation;
         let slower = planned_ps / (now_ps - since_ps).max(1) as f64;
-        self.told = slower >= MUCH_SLOWER;
-        self.told.then_some(slower)
+        self.reported = slower >= MUCH_SLOWER;
+        self.reported.then_some(slower)
     }
 }
 
@@ -156,8 +147,8 @@ mod tests {
     const PAYLOAD: u32 = 3_000;
     const S: u64 = 1_000_000_000;
 
-    /// Counts on a machine that carries nothing for `delay_ns`, then `rate` packets a second, and is looked at every `look_ns`.
-    /// Returns the packets a second that come out, and the seconds that it took.
+    /// Measures a machine that carries nothing for `delay_ns`, then `rate` packets per second,
+    /// every `look_ns`. Returns the measured packets per second, and the seconds that it took.
     fn count(delay_ns: u64, rate: u64, look_ns: u64) -> (Option<f64>, f64) {
         let mut count = Count::new(7, PAYLOAD);
         for look in 1.. {
@@ -190,7 +181,7 @@ mod tests {
     #[test]
     fn a_machine_that_carries_nothing_is_given_up_on() {
         assert_eq!(count(u64::MAX, 1_000, 2_000_000), (None, 30.0));
-        // It stops before there is enough, and what there was tells nothing.
+        // It stops before there is enough to measure.
         let mut count = Count::new(0, PAYLOAD);
         let counted = (1..).map(|second| count.on_report(second * S, u64::from(PAYLOAD)));
         let ends: Vec<Counted> = counted.take_while(|counted| *counted == Counted::Going).collect();
@@ -222,9 +213,12 @@ mod tests {
         const RUN_PS: u64 = 1_400_000_000;
         assert_eq!(expectation(RUN_PS, 500.0, None), None);
         let busy = expectation(RUN_PS, 500.0, Some(16.0)).unwrap();
-        assert!(busy.contains("is busy") && busy.contains("16 times fewer") && busy.contains("some 12 s"), "{busy}");
+        assert!(busy.contains("is busy") && busy.contains("16 times fewer") && busy.contains("least 12 s"), "{busy}");
         let slow = expectation(RUN_PS, 75_871.0, None).unwrap();
-        assert!(slow.contains("75871 times slower") && slow.contains("some 107 s") && !slow.contains("busy"), "{slow}");
+        assert!(
+            slow.contains("75871 times slower") && slow.contains("least 107 s") && !slow.contains("busy"),
+            "{slow}"
+        );
     }
 
     #[test]
@@ -240,7 +234,7 @@ mod tests {
         }
         assert_eq!(told.len(), 1);
         assert!((told[0] - 100.0).abs() < 1.0, "{told:?}");
-        // One that stands still.
+        // Virtual time stops.
         let mut pace = Pace::new(100.0);
         assert_eq!((pace.on_report(0, 5), pace.on_report(S, 5)), (None, None));
         assert!(pace.on_report(2 * S, 5).is_some_and(|slower| slower > 1e6));

@@ -1,4 +1,4 @@
-//! What the hosts of a run share: which flows start when, how far each has come, and when all is over.
+//! State shared by the hosts of a run: starts of flows, their progress, and the end of the run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,46 +10,44 @@ use spray_fabric::{Due, FlowOutcome, FlowSpec, Start, Starts, first_flows, share
 
 use super::TestbedSpec;
 
-/// The flows of a run, and what their hosts have told of them. Hosts tell virtual times, outcomes are in scenario time.
+/// The flows of a run and their results. Hosts report virtual times; outcomes are in scenario time.
 #[derive(Debug)]
 pub(super) struct Plan {
     flows: Vec<FlowSpec>,
-    payloads: Vec<Bytes>,
-    /// By flow the first one of its connection, and by such a first one all of them.
-    first: Vec<usize>,
-    series: Vec<Vec<usize>>,
+    pub payloads: Vec<Bytes>,
+    /// The first flow of each flow's connection, and all flows of a connection by its first one.
+    pub first: Vec<usize>,
+    pub series: Vec<Vec<usize>>,
     /// Virtual time at scenario time 0.
-    lead_in_ps: u64,
+    pub lead_in_ps: u64,
     state: Mutex<State>,
 }
 
-/// How far the run has come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     starts: Starts,
-    /// Signals to come: (time, trigger).
-    later: BinaryHeap<Reverse<(u64, usize)>>,
-    /// By host the flows that it is to start: (time, flow).
+    /// Future signals: (time, trigger).
+    signals: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By host the flows that it has to start: (time, flow).
     due: Vec<Vec<(u64, usize)>>,
     outcomes: Vec<FlowOutcome>,
-    /// Flows that have started or will at a known time; how many, and how many of them were delivered or have failed.
+    /// Flows with a known start time, their number, and the number of them delivered or failed.
     is_due: Vec<bool>,
     started: usize,
     ended: usize,
     delivered: u64,
     arrived: u64,
-    /// By first flow whether the connection has failed.
+    /// By first flow.
     failed: Vec<bool>,
-    /// Whether every message that arrived is the one that was sent in its place.
+    /// Whether all received messages equal those sent.
     verified: bool,
 }
 
-/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Completion {
-    /// Messages that have arrived.
+    /// Number of messages received.
     pub arrived: u64,
-    /// No flow goes on, and none will start.
+    /// Whether no flow is in progress and none will start.
     pub over: bool,
 }
 
@@ -61,16 +59,12 @@ impl Plan {
         first.iter().enumerate().for_each(|(flow, first)| series[*first].push(flow));
         let state = State {
             starts: Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), spec.triggers),
-            later: BinaryHeap::new(),
             due: vec![Vec::new(); spec.fabric.network.hosts.len()],
             outcomes: vec![FlowOutcome::default(); flows.len()],
             is_due: vec![false; flows.len()],
-            started: 0,
-            ended: 0,
-            delivered: 0,
-            arrived: 0,
             failed: vec![false; flows.len()],
             verified: true,
+            ..State::default()
         };
         let plan =
             Self { first, series, payloads: spec.payloads.to_vec(), lead_in_ps, state: Mutex::new(state), flows };
@@ -80,51 +74,34 @@ impl Plan {
         plan
     }
 
-    /// The first flow of a flow's connection.
-    pub fn first(&self, flow: usize) -> usize {
-        self.first[flow]
-    }
-
-    /// The flows of a connection, by its first one, in the order of their messages.
-    pub fn series(&self, first: usize) -> &[usize] {
-        &self.series[first]
-    }
-
-    /// Whether flows can only start at the beginning.
+    /// Whether all start times are known in advance.
     pub fn is_static(&self) -> bool {
         self.flows.iter().all(|flow| matches!(flow.start, Start::At(_)))
     }
 
-    /// What a flow carries.
-    pub fn payload(&self, flow: usize) -> &Bytes {
-        &self.payloads[flow]
-    }
-
-    /// Has signals take effect that are due at `now_ps`.
+    /// Applies the signals that are due at `now_ps`.
     pub fn advance(&self, now_ps: u64) {
         let now_ps = self.scenario(now_ps);
         let mut state = self.state();
-        while let Some(Reverse((at_ps, trigger))) = state.later.peek().copied().filter(|next| next.0.0 <= now_ps) {
-            state.later.pop();
+        while let Some(Reverse((at_ps, trigger))) = state.signals.peek().copied().filter(|next| next.0.0 <= now_ps) {
+            state.signals.pop();
             self.signal(&mut state, at_ps, Some(trigger));
         }
     }
 
-    /// The flows that a host is to start, and when.
+    /// Takes the (time, flow) pairs that a host has to start.
     pub fn take_due(&self, host: usize) -> Vec<(u64, usize)> {
         std::mem::take(&mut self.state().due[host])
     }
 
-    /// A host has a flow begin at `at_ps`.
     pub fn on_started(&self, flow: usize, at_ps: u64) {
         let at_ps = self.scenario(at_ps);
         self.state().outcomes[flow].started_ps = Some(at_ps);
     }
 
-    /// A whole message of the connection that begins with flow `first` has arrived: its number there, its bytes if they are known, and
-    /// what its host has counted for the connection.
+    /// Records a received message, and verifies `data`; the connection begins with flow `first`.
     pub fn on_received(&self, first: usize, message: u32, at_ps: u64, data: Option<&Bytes>, stats: ReceiverStats) {
-        let Some(&flow) = self.series[first].get(message as usize) else { return self.on_stranger() };
+        let Some(&flow) = self.series[first].get(message as usize) else { return self.on_unknown_message() };
         let at_ps = self.scenario(at_ps);
         let is_right = data.is_none_or(|data| *data == self.payloads[flow]);
         let mut state = self.state();
@@ -134,12 +111,12 @@ impl Plan {
         self.signal(&mut state, at_ps, self.flows[flow].on_received);
     }
 
-    /// A message arrived that is none of the run's.
-    pub fn on_stranger(&self) {
+    /// Records a message of an unknown connection.
+    pub fn on_unknown_message(&self) {
         self.state().verified = false;
     }
 
-    /// The sender of the connection that begins with flow `first` has the last acknowledgement of a message, and `stats`.
+    /// Records that a message of the connection that begins with flow `first` is acknowledged.
     pub fn on_delivered(&self, first: usize, message: u32, at_ps: u64, stats: SenderStats) {
         let Some(&flow) = self.series[first].get(message as usize) else { return };
         let at_ps = self.scenario(at_ps);
@@ -150,7 +127,7 @@ impl Plan {
         self.signal(&mut state, at_ps, self.flows[flow].on_sent);
     }
 
-    /// The sender of the connection that begins with flow `first` gave it up at `at_ps`.
+    /// Records that the sender of the connection that begins with flow `first` gave up at `at_ps`.
     //= docs/specs/triggers.md#TRG-8 all of its flows that are not delivered
     pub fn on_failed(&self, first: usize, at_ps: u64) {
         let mut state = self.state();
@@ -165,15 +142,15 @@ impl Plan {
         }
     }
 
-    /// The state of the run. Every receiver has reported what its sender knows of once it is over.
+    /// Once it is over, receivers have reported every message that senders report as delivered.
     pub fn completion(&self) -> Completion {
         let state = self.state();
         let ended = state.ended >= state.started && state.arrived >= state.delivered;
-        Completion { arrived: state.arrived, over: ended && state.later.is_empty() }
+        Completion { arrived: state.arrived, over: ended && state.signals.is_empty() }
     }
 
-    /// What came of the flows, and whether every message arrived as it was sent. `counted` says by first flow what the two ends of a
-    /// connection have counted by the end of the run.
+    /// Returns the outcomes, and whether all messages arrived intact. `counted` returns the final
+    /// counters of a connection, by its first flow.
     pub fn outcomes(&self, counted: impl Fn(usize) -> (SenderStats, ReceiverStats)) -> (Vec<FlowOutcome>, bool) {
         let state = self.state();
         let mut outcomes = state.outcomes.clone();
@@ -191,7 +168,6 @@ impl Plan {
         (outcomes, state.verified)
     }
 
-    /// A trigger gets a signal, if there is one to get it.
     fn signal(&self, state: &mut State, at_ps: u64, trigger: Option<usize>) {
         let Some(trigger) = trigger else { return };
         let mut follows = Vec::new();
@@ -202,7 +178,7 @@ impl Plan {
     fn follow(&self, state: &mut State, follows: Vec<(u64, Due)>) {
         for (at_ps, due) in follows {
             match due {
-                Due::Signal(trigger) => state.later.push(Reverse((at_ps, trigger))),
+                Due::Signal(trigger) => state.signals.push(Reverse((at_ps, trigger))),
                 Due::Flow(flow) if state.failed[self.first[flow]] => {}
                 Due::Flow(flow) => {
                     state.started += 1;

@@ -1,39 +1,34 @@
-//! The machine's side of a fabric: namespaces, veth pairs, programs and sockets.
+//! Machine resources of a fabric: namespaces, veth pairs, programs and sockets.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use spray_fabric::{ChassisSpec, Fabric, FabricHost, Scale};
 use spray_nic::device::{Device, XskConfig, XskDevice};
-use spray_switch::program::{HostProgram, KernelClock, SwitchProgram, socket_frames};
+use spray_switch::program::{HostProgram, KernelClock, SwitchProgram};
 use spray_switch::sites::{Chassis, Site, attach_switch, sites};
 use spray_switch::{FabricSpec, RunError};
 use tracing::debug_span;
 
-/// Everything that is there while a testbed is. Fields drop in order: sockets, programs, namespaces.
+/// Resources of a testbed. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub struct Rig {
-    /// The hosts' sockets; lent out during a run.
+    /// The hosts' sockets; `None` during a run.
     pub devices: Vec<Option<XskDevice>>,
     /// The switches' programs.
     pub chassis: Vec<Chassis>,
-    /// How many series of bins its programs have room for: of every port in each.
+    /// The number of time series in the programs: one per port and program.
     pub series: usize,
     _programs: Vec<HostProgram>,
     sites: Vec<Site>,
 }
 
-/// How long nothing must arrive before the fabric counts as empty: softirq never waits so long for a core.
+/// The fabric is empty if nothing arrives for this long: softirq waits less for a core.
 const QUIET_LOOKS: u32 = 4;
 const QUIET_LOOK: Duration = Duration::from_millis(2);
 
 impl Rig {
-    /// Sets up what `spec` needs, with `fabric`'s addresses.
-    pub fn new(spec: &FabricSpec<'_>, fabric: &Fabric) -> Result<Self, RunError> {
-        Self::with_frames(spec, fabric, socket_frames(fabric.hosts.len()))
-    }
-
-    /// As [`new`](Self::new), with so many frames for each host's socket.
+    /// Creates the resources for `spec` and `fabric`, with `frames` UMEM frames per host.
     pub fn with_frames(spec: &FabricSpec<'_>, fabric: &Fabric, frames: u32) -> Result<Self, RunError> {
         let hosts = fabric.hosts.len();
         let sites = sites(spec, fabric, &[])?;
@@ -41,7 +36,7 @@ impl Rig {
         let span = debug_span!("switch programs", count = switch_sites.len()).entered();
         let mut chassis = Vec::with_capacity(switch_sites.len());
         let series = fabric.ports.len() * switch_sites.len();
-        let (frame_bytes, bins) = (spec.packet_bytes, bins(series, 0, 1, 1));
+        let (frame_bytes, bins) = (spec.packet_bytes, Scale::new(0, 1, 1, series, BINS_BYTES));
         let clock = KernelClock::new()?;
         for (number, site) in switch_sites.iter().enumerate() {
             let switch = spec.per_switch.then_some(number);
@@ -62,26 +57,21 @@ impl Rig {
         Ok(Self { devices, chassis, series, _programs: programs, sites })
     }
 
-    /// Loads `fabric`, of the same shape, into all switches and clears their queues and counters.
+    /// Loads `fabric`, of the same shape, into all switches; clears queues and counters.
     pub fn configure(&mut self, fabric: &Fabric, frame_bytes: u32, bins: Scale) -> Result<(), RunError> {
         for chassis in &mut self.chassis {
-            chassis.program.configure(&ChassisSpec {
-                fabric,
-                switch: chassis.switch,
-                frame_bytes,
-                hop_by_hop: true,
-                bins,
-            })?;
+            let switch = chassis.switch;
+            chassis.program.configure(&ChassisSpec { fabric, switch, frame_bytes, hop_by_hop: true, bins })?;
         }
         Ok(())
     }
 
-    /// The bins into which ports count from `begin_ps` on, of a length that is asked for, over a span.
+    /// Returns the bins of the ports' time series from `begin_ps` on, at least `asked_ps` long.
     pub fn bins(&self, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
-        bins(self.series, begin_ps, asked_ps, span_ps)
+        Scale::new(begin_ps, asked_ps, span_ps, self.series, BINS_BYTES)
     }
 
-    /// Throws away what still arrives of an earlier run, until nothing has arrived for a while.
+    /// Discards frames of an earlier run until nothing has arrived for a while.
     pub fn drain(&mut self) -> Result<(), RunError> {
         let mut arrivals = Vec::with_capacity(64);
         let mut quiet = 0;
@@ -100,18 +90,18 @@ impl Rig {
         Ok(())
     }
 
-    /// The chassis that plays `switch`, by its place.
+    /// Returns the index of the chassis that emulates `switch`.
     pub fn chassis_of(&self, switch: usize) -> usize {
         let chassis = self.chassis.iter().position(|chassis| chassis.plays(switch));
         chassis.expect("every switch is in a chassis")
     }
 
-    /// The program that plays `switch`.
+    /// Returns the program that emulates `switch`.
     pub fn program(&self, switch: usize) -> &SwitchProgram {
         &self.chassis[self.chassis_of(switch)].program
     }
 
-    /// Frames that the interfaces say they dropped since they were made.
+    /// Returns the number of frames dropped by the interfaces since they were created.
     pub fn interface_drops(&self) -> Result<u64, RunError> {
         let mut drops = 0;
         for site in &self.sites {
@@ -123,18 +113,14 @@ impl Rig {
     }
 }
 
-/// Most memory of the bins in all programs, as long as no series gets less than the least.
+/// Memory limit of the bins in all programs, exceeded only if the least number of bins takes more.
 const BINS_BYTES: usize = 64 << 20;
 
-fn bins(series: usize, begin_ps: u64, asked_ps: u64, span_ps: u64) -> Scale {
-    Scale::new(begin_ps, asked_ps, span_ps, series, BINS_BYTES)
-}
-
-/// Receive and send drops of interface `name` in the text of `/proc/net/dev`.
+/// Returns receive plus send drops of interface `name`, from the text of `/proc/net/dev`.
 fn drops_of(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
     let columns: Vec<u64> = line.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    // Eight columns each way; the fourth are drops.
+    // Eight columns each way; the fourth is the drops.
     [3, 11].iter().filter_map(|column| columns.get(*column)).sum()
 }
 

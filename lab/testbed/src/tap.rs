@@ -1,6 +1,5 @@
-//! Observers of the frames of hosts, and of those at the ports that hosts emulate.
-//!
-//! Other ports are in the XDP programs, which do not report frames.
+//! Observers of the frames of hosts and of the ports that hosts emulate. The XDP programs of other
+//! ports do not report frames.
 
 use spray_capture::{Content, Shared, Sighting, Treatment};
 use spray_pipeline::last_port::Delivery;
@@ -10,17 +9,16 @@ use spray_wire::{Ecn, Ports};
 
 use super::host_port::{HostPort, LastPort};
 
-/// Sees the frames of a host.
 #[derive(Debug)]
 pub(crate) struct HostTap {
     pub watch: Shared,
-    /// Somebody wants to know what frames say.
+    /// Whether the observer needs the frames' content.
     pub parses: bool,
     pub interface: u32,
     pub lead_in_ps: u64,
 }
 
-/// The port that leads to a host, with somebody who sees what it does.
+/// The port that leads to a host, with an observer.
 #[derive(Debug)]
 pub(super) struct SeenPort {
     pub port: HostPort,
@@ -28,22 +26,25 @@ pub(super) struct SeenPort {
 }
 
 impl HostTap {
-    fn see(&self, now_ps: u64, frame: &[u8], outbound: bool, fate: Treatment, waiting_bytes: Option<u64>) {
-        let content = Content::of(frame, self.parses);
+    fn content(&self, frame: &[u8]) -> Content {
+        Content::of(frame, self.parses)
+    }
+
+    fn see(&self, now_ps: u64, content: Content, outbound: bool, treatment: Treatment, waiting_bytes: Option<u64>) {
         let at_ps = scenario(now_ps, self.lead_in_ps);
-        let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate, waiting_bytes };
+        let sighting = Sighting { at_ps, interface: self.interface, outbound, content, fate: treatment, waiting_bytes };
         self.watch.lock().see(sighting, false);
     }
 
-    /// The host sends a frame; its own link may lose it, else it is `carried`.
+    /// A host sends a frame, which its own link carries or drops.
     pub fn on_sent(&self, now_ps: u64, frame: &[u8], carried: bool) {
         let dropped = (!carried).then_some("host's link");
-        self.see(now_ps, frame, true, Treatment { dropped, ..Treatment::default() }, None);
+        let treatment = Treatment { dropped, ..Treatment::default() };
+        self.see(now_ps, self.content(frame), true, treatment, None);
     }
 
-    /// A frame has come.
     pub fn on_received(&self, now_ps: u64, frame: &[u8]) {
-        self.see(now_ps, frame, false, Treatment::default(), None);
+        self.see(now_ps, self.content(frame), false, Treatment::default(), None);
     }
 }
 
@@ -52,36 +53,32 @@ impl LastPort for SeenPort {
         self.port.latency_ps()
     }
 
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery> {
         let came_ps = frame.first_chunk().and_then(Shim::read).unwrap_or_default().virtual_time_ps;
-        let waiting = self.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
+        let waiting = self.port.port.queue_bytes(came_ps.saturating_add(self.port.latency_ps()))[0];
         let before = fields(inner(frame));
-        let whole = Content::of(inner(frame), self.tap.parses);
+        let mut content = self.tap.content(inner(frame));
         let outcome = self.port.take(frame);
-        let (mut fate, mut content) =
-            (Treatment { dropped: outcome.err().map(spray_pipeline::Cause::name), ..Treatment::default() }, whole);
+        let dropped = outcome.err().map(spray_pipeline::Cause::name);
+        let mut treatment = Treatment { dropped, ..Treatment::default() };
         if let Ok(Delivery { len, .. }) = outcome {
             let frame = inner(frame.get(..len as usize).unwrap_or(frame));
             let after = fields(frame);
-            fate.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
-            fate.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
-            content = Content::of(frame, self.tap.parses);
+            treatment.marked = after.map(|(ecn, _)| ecn) != before.map(|(ecn, _)| ecn);
+            treatment.trimmed = after.map(|(_, dscp)| dscp) != before.map(|(_, dscp)| dscp);
+            content = self.tap.content(frame);
         }
-        let at_ps = scenario(came_ps, self.tap.lead_in_ps);
-        let interface = self.tap.interface;
-        let waiting_bytes = Some(waiting);
-        let sighting = Sighting { at_ps, interface, outbound: true, content, fate, waiting_bytes };
-        self.tap.watch.lock().see(sighting, false);
-        outcome.ok().map(|Delivery { due_ps, len }| (due_ps, len))
+        self.tap.see(came_ps, content, true, treatment, Some(waiting));
+        outcome.ok()
     }
 }
 
-/// What is behind the shim.
+/// The frame behind the shim.
 fn inner(frame: &[u8]) -> &[u8] {
     frame.get(SHIM_BYTES..).unwrap_or_default()
 }
 
-/// Mark and DSCP of a frame of ours.
+/// ECN mark and DSCP of a frame of this protocol.
 fn fields(frame: &[u8]) -> Option<(bool, u8)> {
     match parse(frame, Ports::DEFAULT) {
         Parsed::Ours(Headers { ecn, dscp, .. }) => Some((ecn == Ecn::Ce as u8, dscp)),
@@ -89,7 +86,7 @@ fn fields(frame: &[u8]) -> Option<(bool, u8)> {
     }
 }
 
-/// Converts a virtual time to scenario time.
+/// Converts virtual to scenario time.
 pub(super) const fn scenario(virtual_ps: u64, lead_in_ps: u64) -> i64 {
     virtual_ps.cast_signed() - lead_in_ps.cast_signed()
 }

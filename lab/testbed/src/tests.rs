@@ -31,7 +31,7 @@ fn flood(device: &mut XskDevice, from: &FabricHost, to: &FabricHost) {
     }
 }
 
-/// Three hosts flood a fourth, which does not look: whatever does not arrive has to be in a counter of the testbed's.
+/// Three hosts flood a fourth that does not receive: every lost frame must be counted.
 #[test]
 fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
     if !spray_test_support::has_root() {
@@ -42,7 +42,7 @@ fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
     let spec =
         FabricSpec { network: &network, events: &[], queue: &queue, packet_bytes: 3_114, per_switch: false, seed: 1 };
     let fabric = spec.compile(0).unwrap();
-    let mut rig = Rig::new(&spec, &fabric).unwrap();
+    let mut rig = Rig::with_frames(&spec, &fabric, socket_frames(fabric.hosts.len())).unwrap();
     let before = rig.interface_drops().unwrap();
     let (to, senders) = rig.devices.split_first_mut().unwrap();
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn every_frame_of_a_flood_arrives_or_is_counted_as_lost() {
         fabric.ports.iter().enumerate().map(|(port, _)| rig.program(0).counters(port).unwrap().drops_queue).sum();
     let sent = 3 * FRAMES;
     eprintln!("{sent} sent, {received} received, {veth} lost by veth, {queue} by emulated queues, {stats:?}");
-    // What the socket has no room for its interface counts as well.
+    // Interfaces also count what the socket has no room for.
     assert!(veth >= stats.rx_lost() && stats.rx_lost() >= stats.fill_empty);
     assert_eq!(sent, received + veth + queue);
     assert!(received < sent, "the flood was to be too much");

@@ -1,4 +1,4 @@
-//! Connections, links and queues without limits, to measure the machine with.
+//! Connections, links and queues without limits, to measure the machine.
 
 use spray_core::cc::{ControlConfig, FixedRateConfig};
 use spray_core::flow::FlowConfig;
@@ -7,14 +7,14 @@ use spray_core::path::{BalancerKind, Path};
 use spray_core::units::Gbps;
 use spray_fabric::Thresholds;
 
-/// A plausible round trip through the machine.
+/// A plausible round-trip time through the machine.
 const RTT_PS: u64 = 100_000_000;
-/// Ten times what a thread may have to wait for its core.
+/// Retransmission timeout: ten times the longest wait of a thread for a core.
 pub const RTO_PS: u64 = 50_000_000_000;
-/// Largest rate that a switch takes: the machine is to be measured, not the queues.
+/// Highest rate that a switch accepts, so that queues do not limit a measurement.
 pub const RATE_BPS: u64 = 1_000_000_000_000;
 
-/// A queue that no machine can fill. Runs in real time have it, since they measure the machine and not the fabric.
+/// A queue that no machine can fill, for runs in real time, which measure the machine.
 pub const OPEN_QUEUE: Thresholds = Thresholds {
     limit_bytes: 2_500_000,
     mark_min_bytes: 2_500_000,
@@ -24,8 +24,8 @@ pub const OPEN_QUEUE: Thresholds = Thresholds {
     ..Thresholds::NONE
 };
 
-/// A connection with a fixed window and without pacing, whose timers stay out of the way. In real time all packets of one poll
-/// have one time, so that pacing would let a single one go.
+/// Returns a connection with a fixed window and long timeouts. It is not paced: in real time all
+/// packets of a poll have the same time, so that pacing would release only one.
 pub fn unpaced(balancer: BalancerKind, payload_bytes: u32, header_bytes: u32, window_bytes: u64) -> FlowConfig {
     let path = Path {
         initial_window_bytes: window_bytes,

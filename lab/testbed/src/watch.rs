@@ -1,27 +1,24 @@
-//! Attaches the observers of a run to its hosts, and passes on what the hosts' algorithms report.
+//! Attaches the observers of a run to its hosts, and forwards the hosts' reports to them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_capture::Shared;
 use spray_fabric::Arrivals;
+use spray_nic::Time;
+use spray_nic::endpoint::Tap;
 
-use super::arrivals::Counter;
 use super::hosts::{Running, Setup};
 use super::tap::{HostTap, SeenPort, scenario};
 
-/// How far a host may be behind the others, in ps of scenario time.
-const BEHIND_PS: i64 = 100_000_000;
-
-/// Has `arrivals` count the payload that arrives from now on, and the observer of the run see what hosts do.
+/// Attaches `arrivals` and the run's observer to the hosts.
 pub(super) fn watched(
     hosts: Vec<Running>,
     setup: &Setup<'_>,
     arrivals: Option<&Arc<Arrivals<AtomicU64>>>,
-    lead_in_ps: u64,
 ) -> Vec<Running> {
     let watch = setup.spec.watch.map(|watch| (watch, watch.lock().tracer().is_some()));
-    let network = setup.spec.fabric.network;
+    let (network, lead_in_ps) = (setup.spec.fabric.network, setup.plan.lead_in_ps);
     let see = |Running { host, mut endpoint, mut book }: Running| {
         let link = network.uplink(host) as u32;
         let tap = watch
@@ -32,10 +29,10 @@ pub(super) fn watched(
             endpoint.device_mut().set_port(Box::new(SeenPort { port, tap: tap(link ^ 1) }));
         }
         if let Some(tap) = tap {
-            endpoint.device_mut().set_tap(tap(link));
+            endpoint.device_mut().tap = Some(tap(link));
         }
         if let Some(arrivals) = arrivals {
-            let due_ps = endpoint.device().due_ps();
+            let due_ps = Arc::clone(&endpoint.device().due_ps);
             endpoint = endpoint.with_tap(Box::new(Counter { arrivals: Arc::clone(arrivals), due_ps }));
         }
         Running { host, endpoint, book }
@@ -43,12 +40,6 @@ pub(super) fn watched(
     hosts.into_iter().map(see).collect()
 }
 
-/// All hosts have come to `now_ps`.
-pub(super) fn settle(watch: &Shared, now_ps: u64, lead_in_ps: u64) {
-    watch.lock().settle(scenario(now_ps, lead_in_ps) - BEHIND_PS);
-}
-
-/// Hands on what the hosts' algorithms have reported.
 pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
     let mut watch = watch.lock();
     watch.settle(i64::MAX);
@@ -58,5 +49,19 @@ pub(super) fn report(watch: &Shared, hosts: &[Running], lead_in_ps: u64) {
                 watch.report(scenario(entry.at.ps(), lead_in_ps), *first, &entry.event);
             }
         }
+    }
+}
+
+/// Counts what a host receives.
+#[derive(Debug)]
+struct Counter {
+    arrivals: Arc<Arrivals<AtomicU64>>,
+    /// Due time of the last received frame: one that the machine delayed counts at this time.
+    due_ps: Arc<AtomicU64>,
+}
+
+impl Tap for Counter {
+    fn on_placed(&mut self, _now: Time, _frame: &[u8], bytes: u64) {
+        self.arrivals.add(self.due_ps.load(Ordering::Relaxed), bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! Which entropy value leads over which path. Engines tell this to balancers that ask for it (`docs/specs/host-dr.md`).
+//! Mapping of entropy values to paths, for balancers that need it (`docs/specs/host-dr.md`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,32 +11,31 @@ use spray_wire::switch_view::{addresses_v4, addresses_v6};
 use spray_wire::{Ev, EvPort, Ports};
 
 use super::{LinkEvent, Network, RouteTable};
-use crate::node::Node;
 
-/// The switches' choices, in every epoch of routing.
+/// The switches' choices in every routing epoch.
 #[derive(Debug)]
 pub struct Ancestors<'a> {
     network: &'a Network,
-    /// With links for ports.
+    /// Its port numbers are link indices.
     routes: RouteTable,
 }
 
-/// The ranks of the ports chosen at the switches of a path, the last one first.
+/// Ranks of the ports chosen along a path, in reverse order.
 type Choices = [u32; MAX_HOPS];
 
 impl<'a> Ancestors<'a> {
-    /// The choices under the events that routing learns of, with the hash salts of a run with root `seed`.
+    /// Creates the choices under `events` in a run with `seed`, from which hash salts are drawn.
     pub fn new(network: &'a Network, events: &[LinkEvent], seed: u64) -> Self {
         Self { network, routes: RouteTable::new(network, events, seed, |link| link as u32) }
     }
 
-    /// When each epoch of routing begins, ascending from 0.
+    /// Returns the start of each routing epoch, ascending from 0.
     pub fn epoch_starts(&self) -> &[u64] {
         self.routes.epoch_starts()
     }
 
-    /// Entropy values for every path from host `from` to host `to` by the routes in force at `at_ps`. Values are below `evs`. A
-    /// path that none of these values leads over is left out: all are where a switch does not hash. `addresses` are the hosts', see [`addresses`].
+    /// Returns entropy values below `evs` for each path between hosts with these [`addresses`] at
+    /// `at_ps`. Paths without values are left out: all paths, if some switch does not hash.
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     //= docs/specs/host-dr.md#HDR-11 order of the list
     pub fn paths(&self, at_ps: u64, from: usize, to: usize, addresses: u64, evs: u32) -> Vec<PathEvs> {
@@ -65,8 +64,7 @@ impl<'a> Ancestors<'a> {
         found.into_values().map(|path| std::array::from_fn(|at| path[at % path.len()])).collect()
     }
 
-    /// The path from `switch` to host `to` of frames with digest `flow`. `None` if the path ends before the host, or has more
-    /// hops than a frame may take.
+    /// Follows the frames with digest `flow`; `None` if the path ends early or has too many hops.
     //= docs/specs/host-dr.md#HDR-9 what a path is
     fn walk(&self, at_ps: u64, mut switch: usize, to: usize, flow: u64) -> Option<Choices> {
         let mut choices = [0; MAX_HOPS];
@@ -82,7 +80,7 @@ impl<'a> Ancestors<'a> {
         None
     }
 
-    /// How many paths there are, up to `most`.
+    /// Counts the paths, up to `most`.
     fn count(&self, at_ps: u64, switch: usize, to: usize, most: usize) -> usize {
         if switch == self.network.leaf_of(to) {
             return 1;
@@ -99,20 +97,17 @@ impl<'a> Ancestors<'a> {
     }
 
     fn end(&self, link: u32) -> Option<usize> {
-        match self.network.links[link as usize].to {
-            Node::Switch(switch) => Some(switch),
-            Node::Host(_) => None,
-        }
+        self.network.links[link as usize].to.switch()
     }
 }
 
-/// What switches may hash of a frame that a host sends: `port` stands for its EV.
+/// Returns the fields that switches may hash of a frame from a host; `port` encodes its EV.
 pub fn flow_key(addresses: u64, port: EvPort) -> Key {
     let label = u32::from(port.number());
     Key { addresses, ports: label << 16 | u32::from(Ports::DEFAULT.first()), label }
 }
 
-/// The addresses of frames from one host to another, as [`Key`] has them; 0 for a pair of two families.
+/// Combines the addresses of frames between two hosts for a [`Key`]; 0 if their families differ.
 pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => addresses_v4(from.octets(), to.octets()),
@@ -127,9 +122,9 @@ pub fn addresses(from: IpAddr, to: IpAddr) -> u64 {
     }
 }
 
-/// Core switches of a fat tree of 64-port switches: as many as host DR takes.
+/// Limit of host DR: the core switches of a fat tree of 64-port switches.
 const MAX_PATHS: usize = 1_024;
-/// Ways back that the values of few paths give.
+/// Minimum number of values in total, if there are few paths.
 const EVS_IN_ALL: usize = 32;
-/// Random values find all of 1,024 paths after 7.5 tries per path on average. This leaves a wide margin.
+/// Random values find all of 1,024 paths after 7.5 tries per path on average; this leaves a margin.
 const TRIES_PER_PATH: u32 = 64;

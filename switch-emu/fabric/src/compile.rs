@@ -1,4 +1,4 @@
-//! Compiles a network and its timed events into the fabric that the switch program runs.
+//! Compiles a network and its timed events into a fabric.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,28 +10,26 @@ use crate::fabric::{
 use crate::node::Node;
 use crate::salt::salt;
 
-/// Why events cannot be preloaded into switches.
+/// A reason why events cannot be preloaded into switches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// One link changes too often.
+    /// A link changes too often.
     #[error("link `{link}` changes {changes} times; allowed: at most {MAX_CHANGES}")]
     Changes {
         /// The link's name.
         link: String,
-        /// How often.
+        /// The number of changes.
         changes: usize,
     },
-    /// An event drops frames by their number.
+    /// An event drops every n-th frame.
     #[error("link `{0}` loses frames periodically; allowed: on the simulator only")]
     Periodic(String),
-    /// Events together leave too little of a link's rate.
-    #[error(
-        "link `{link}` has {ppm} millionths of its rate left by all events together; allowed: at least {MIN_RATE_PPM}"
-    )]
+    /// Overlapping events leave too little of a link's rate.
+    #[error("events reduce link `{link}` to {ppm} millionths of its rate; allowed: at least {MIN_RATE_PPM}")]
     Rate {
         /// The link's name.
         link: String,
-        /// What is left, in millionths.
+        /// The remaining rate in millionths.
         ppm: u32,
     },
     /// Routing changes too often.
@@ -39,10 +37,9 @@ pub enum CompileError {
     Reroutes(usize),
 }
 
-/// Compiles `network`: addresses, salts drawn from `seed`, the switches' schemes, one port per link that leaves a switch with the
-/// queue that `queue` gives for its rate, and one routing epoch per change that routing learns of.
-///
-/// A switch's latency is added to each of its ports.
+/// Compiles `network` into addresses, salts drawn from `seed`, schemes, one port per link that
+/// leaves a switch, and one routing epoch per change that routing learns of. `queue` returns the
+/// thresholds for a rate. A switch's latency is added to each of its ports.
 ///
 /// # Errors
 /// As [`preload`].
@@ -57,7 +54,7 @@ pub fn compile(
     let (hosts, switching, groups) = (hosts(network, &changes), network.switching.clone(), network.groups);
     let mut fabric = Fabric { seed, hosts, salts, switching, groups, ..Fabric::default() };
     for ((index, link), changes) in network.links.iter().enumerate().zip(changes) {
-        let Node::Switch(switch) = link.from else { continue };
+        let Some(switch) = link.from.switch() else { continue };
         fabric.ports.push(Port {
             name: link.name.clone(),
             switch,
@@ -72,15 +69,14 @@ pub fn compile(
     Ok(fabric)
 }
 
-/// The links of a network as ports: those that leave a switch in their order, then the hosts' own by the hosts' numbers.
+/// Returns the links in the order of ports: those that leave a switch, then those of the hosts.
 pub fn ports(network: &Network) -> impl Iterator<Item = usize> + '_ {
-    let leaves_switch = |link: &usize| matches!(network.links[*link].from, Node::Switch(_));
+    let leaves_switch = |link: &usize| network.links[*link].from.switch().is_some();
     let of_switches = (0..network.links.len()).filter(leaves_switch);
     of_switches.chain((0..network.hosts.len()).map(|host| network.uplink(host)))
 }
 
-/// The hosts' own links, as ports that lead to the hosts' switches, with the queue that `queue` gives for their rate: for fabrics whose
-/// hosts emulate nothing themselves.
+/// Returns the hosts' links as ports to their switches, for hosts that do not emulate them.
 pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<Port> {
     let port = |host: usize| {
         let link = &network.links[network.uplink(host)];
@@ -98,10 +94,7 @@ pub fn host_ports(network: &Network, queue: impl Fn(u64) -> Thresholds) -> Vec<P
     (0..network.hosts.len()).map(port).collect()
 }
 
-/// Gives `fabric`, made of `network` by [`compile`], the routes and changes of links under other events.
-///
-/// # Errors
-/// As [`preload`].
+/// Replaces the routes and link changes of a fabric compiled from `network`; fails as [`preload`].
 pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> Result<(), CompileError> {
     let mut changes = preload(network, events)?;
     for (port, link) in ports(network).enumerate() {
@@ -115,10 +108,7 @@ pub fn reroute(fabric: &mut Fabric, network: &Network, events: &[LinkEvent]) -> 
     Ok(())
 }
 
-/// Checks that each link of `network` keeps a share of its rate that it can have, under its `changes`.
-///
-/// # Errors
-/// [`CompileError::Rate`] for the first link that does not.
+/// Checks that every link keeps at least [`MIN_RATE_PPM`]; else fails with [`CompileError::Rate`].
 pub fn check_rates(network: &Network, changes: &[Vec<LinkChange>]) -> Result<(), CompileError> {
     let slowest = |changes: &Vec<LinkChange>| changes.iter().map(|change| change.state.rate_ppm).min();
     let mut slow = network.links.iter().zip(changes).filter_map(|(link, changes)| Some((link, slowest(changes)?)));
@@ -128,10 +118,10 @@ pub fn check_rates(network: &Network, changes: &[Vec<LinkChange>]) -> Result<(),
     }
 }
 
-/// Checks that `events` can be preloaded into the switches and hosts of `network`, and returns the changes of every link.
+/// Checks that `events` can be preloaded into switches and hosts; returns the changes of each link.
 ///
 /// # Errors
-/// The first link, or routing, that changes in a way or as often as switches cannot.
+/// [`CompileError`] for the first link, or for routing, whose changes switches do not support.
 pub fn preload(network: &Network, events: &[LinkEvent]) -> Result<Vec<Vec<LinkChange>>, CompileError> {
     let changes = changes(events, network.links.len());
     check_rates(network, &changes)?;
@@ -153,7 +143,7 @@ fn epochs(network: &Network, events: &[LinkEvent]) -> Vec<RouteEpoch> {
     ports(network).enumerate().for_each(|(port, link)| ports_of[link] = port);
     let epoch = |valid_from_ps| {
         let mut groups = groups(network, |link| !known_down(events, link, valid_from_ps));
-        // Only links that leave a switch are in a group, and each of those is a port.
+        // Groups only have links that leave a switch, which are ports.
         groups.iter_mut().flatten().flatten().for_each(|link| *link = ports_of[*link]);
         RouteEpoch { valid_from_ps, groups }
     };
@@ -171,14 +161,14 @@ fn hosts(network: &Network, changes: &[Vec<LinkChange>]) -> Vec<FabricHost> {
     network.hosts.iter().enumerate().map(host).collect()
 }
 
-/// The Ethernet address of a host.
+/// Returns the MAC address of a host.
 pub fn mac(host: usize) -> [u8; 6] {
     let [_, high, middle, low] = (host as u32 + 1).to_be_bytes();
     // Locally administered, unicast.
     [0x02, 0x53, 0x50, high, middle, low]
 }
 
-/// The address of a host.
+/// Returns the IP address of a host.
 pub fn address(host: usize, v6: bool) -> IpAddr {
     if v6 { self::v6(host).into() } else { v4(host).into() }
 }
@@ -193,7 +183,7 @@ fn v6(host: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd53, 0x5052, 0x4159, 0, 0, 0, (id >> 16) as u16, id as u16)
 }
 
-/// The addresses of a switch, by its number below 65,535: in the hosts' networks, where no host's are as high.
+/// Returns the addresses of a switch below number 65,535, above those of all hosts.
 pub fn switch_addresses(switch: usize) -> (Ipv4Addr, Ipv6Addr) {
     let id = switch as u16 + 1;
     let [high, low] = id.to_be_bytes();

@@ -1,4 +1,4 @@
-//! Groups of routers, all joined with all.
+//! Dragonfly topologies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,11 @@ use super::limits::Size;
 use super::{Cables, Groups, Network};
 use crate::node::Node;
 
-/// A dragonfly: groups of routers, every two routers of a group joined by a cable, every two groups by equally many.
+/// A dragonfly: groups of routers; a cable joins every two routers of a group, and the same number
+/// of cables every two groups.
 ///
-/// Routes are the shortest paths (minimal routing): at most one cable in the first group, one between groups and one in
-/// the last. Switches with `valiant`, `ugal` or Flowcut detour over a third group.
+/// Routes are minimal: at most one cable in the first group, one between groups and one in the
+/// last. With `valiant`, `ugal` or Flowcut, switches detour over a third group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dragonfly {
     /// Number of groups.
@@ -23,8 +24,7 @@ pub struct Dragonfly {
     /// Hosts on each router, `h0` and on.
     #[schemars(range(min = 1, max = 128))]
     pub hosts_per_router: usize,
-    /// Cables of each router to other groups. The number of all such cables of a group must be a multiple of the number of other
-    /// groups.
+    /// Cables of a router to other groups; per group a multiple of the number of other groups.
     #[schemars(range(min = 1, max = 128))]
     pub global_cables: usize,
     /// Rate of the cables within a group. By default `host_gbps`.
@@ -44,11 +44,11 @@ pub struct Dragonfly {
     pub cables: Cables,
 }
 
-/// A cable between groups counts as three within one: two of them never beat one with a cable at either end.
+/// Cost of a cable between groups: two of them never beat one with a local cable at either end.
 const GLOBAL_COST: u32 = 3;
 
 impl Dragonfly {
-    /// The counts of the network.
+    /// Returns the counts of the network.
     pub fn size(&self) -> Size {
         let &Self { groups, routers_per_group, hosts_per_router, global_cables, .. } = self;
         let routers = groups * routers_per_group;
@@ -59,8 +59,8 @@ impl Dragonfly {
 
     /// Builds the network: hosts `h0..`, routers `g0r0..`.
     ///
-    /// Port `p` of a group (router `p / global_cables`) leads to the group `p % (groups - 1) + 1` further on; the far end
-    /// is the port that leads back in the same round.
+    /// Port `p` of a group (router `p / global_cables`) leads to the group `p % (groups - 1) + 1`
+    /// further on; the far end is the port that leads back in the same round.
     pub fn network(&self) -> Network {
         let [count, switches, hosts] =
             [self.groups, self.routers_per_group, self.hosts_per_router].map(|number| number as u16);

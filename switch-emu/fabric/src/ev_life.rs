@@ -1,4 +1,4 @@
-//! Which entropy values some connections use, and how they were chosen, in bins of time.
+//! Entropy values of connections and how they were chosen, over time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,21 +6,21 @@ use spray_core::Time;
 use spray_core::event::{Choice, ChoiceTap};
 use spray_core::feedback::Ev;
 
-/// Bins of time. Each is as long as all of them take that have passed: when the last is full, two become one.
+/// Number of time bins. When the last one is full, pairs are merged and bins get twice as long.
 pub const BINS: usize = 96;
-/// Bands of equal width into which the range of entropy values is cut.
+/// Number of bands of equal width of the range of entropy values.
 pub const BANDS: usize = 64;
-/// How many connections an engine watches where a run is sampled.
+/// Number of connections observed in a sampled run.
 pub const WATCHED: usize = 8;
-/// How long bins are at first: short against any run.
+/// Initial length of a bin.
 const FIRST_BIN_PS: u64 = 1_000_000;
 
 /// The entropy values of one connection: data packets by bin of time, band and [`Choice`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvLife {
-    /// When its first bin begins.
+    /// Start of the first bin.
     pub begin_ps: u64,
-    /// How long each bin is.
+    /// Length of a bin.
     pub bin_ps: u64,
     counts: Vec<Counts>,
 }
@@ -33,10 +33,10 @@ impl EvLife {
         Self { begin_ps, bin_ps: FIRST_BIN_PS, counts: vec![Counts::default(); BINS * BANDS] }
     }
 
-    /// Packets of a bin, by band.
+    /// Returns the packets of a bin by band.
     ///
     /// # Panics
-    /// When there is no such bin.
+    /// If there is no such bin.
     #[must_use]
     pub fn bin(&self, bin: usize) -> &[Counts] {
         &self.counts[bin * BANDS..(bin + 1) * BANDS]
@@ -53,7 +53,7 @@ impl EvLife {
         *count = count.saturating_add(1);
     }
 
-    /// Makes one bin of every two.
+    /// Merges pairs of bins.
     #[cold]
     fn halve(&mut self) {
         for place in 0..self.counts.len() {
@@ -66,18 +66,18 @@ impl EvLife {
     }
 }
 
-/// Counts the entropy values of a connection, which others read when it has ended.
+/// Counts the entropy values of a connection; clones share the counts.
 #[derive(Clone, Debug)]
 pub struct EvWatch(Arc<Mutex<EvLife>>);
 
 impl EvWatch {
-    /// The first bin begins at `begin_ps`; what the connection sends before counts as sent then. Allocates all that it ever needs.
+    /// Starts the first bin, which also counts earlier packets. Allocates all memory in advance.
     #[must_use]
     pub fn new(begin_ps: u64) -> Self {
         Self(Arc::new(Mutex::new(EvLife::new(begin_ps))))
     }
 
-    /// What it has counted.
+    /// Returns the counts so far.
     #[must_use]
     pub fn life(&self) -> EvLife {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -94,7 +94,7 @@ impl ChoiceTap for EvWatch {
 mod tests {
     use super::*;
 
-    /// Against a list of all packets.
+    /// Compares with a list of all packets.
     #[test]
     fn bins_hold_every_packet_once_whatever_their_length() {
         let (mut life, mut all) = (EvLife::new(5_000_000), Vec::new());

@@ -1,34 +1,35 @@
-//! Timed link events, and the state of a link under several of them.
+//! Timed link events, and the state of a link under overlapping events.
+
+use std::collections::BTreeSet;
 
 use crate::fabric::{DropEvery, Flap, LinkChange, LinkState};
 
 /// A change of one or more directed links from `at_ps` until `until_ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkEvent {
-    /// The links as the scenario names them: `leaf0->spine1` (one direction) or `leaf0-spine1` (both).
+    /// Name of the links in the scenario: `leaf0->spine1` (one direction) or `leaf0-spine1` (both).
     pub name: String,
     /// Indices into [`Network::links`](super::Network::links).
     pub links: Vec<usize>,
-    /// When it begins, in ps of scenario time.
+    /// Start, in ps of scenario time.
     pub at_ps: u64,
-    /// When it ends; `None` is never.
+    /// End; `None` is never.
     pub until_ps: Option<u64>,
     /// What happens.
     pub action: LinkAction,
 }
 
-/// What happens to a link.
+/// The effect of an event on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkAction {
-    /// Administratively down: the link drops every frame. Routing learns of the beginning and of the end, `convergence_ps` later
-    /// each.
+    /// The link drops every frame; routing learns of start and end after `convergence_ps`.
     Down {
-        /// How long routing takes to learn of it; [`u64::MAX`] is for ever.
+        /// Convergence time of routing; [`u64::MAX`] is never.
         convergence_ps: u64,
     },
-    /// The link drops every frame, and routing does not learn of it.
+    /// The link drops every frame, unnoticed by routing.
     SilentDrop,
-    /// The link has a share of its rate left, in millionths.
+    /// The rate is reduced to a fraction, in millionths.
     Rate {
         /// [`MIN_RATE_PPM`](crate::MIN_RATE_PPM) to 999,999.
         ppm: u32,
@@ -38,19 +39,19 @@ pub enum LinkAction {
         /// 1 to 1,000,000.
         ppm: u32,
     },
-    /// The link drops every frame during the first `down_ps` of every `period_ps`. Routing does not learn of it.
+    /// The link drops every frame for `down_ps` of every `period_ps`, unnoticed by routing.
     Flap {
         /// Length of a cycle.
         period_ps: u64,
-        /// The part of it in which frames are dropped.
+        /// Part of the cycle in which frames are dropped.
         down_ps: u64,
     },
-    /// Of every `pass + lose` frames the link drops the last `lose`. Routing does not learn of it. Simulator only.
+    /// The link drops `lose` frames after every `pass`, unnoticed by routing. Simulator only.
     Periodic(DropEvery),
 }
 
 impl LinkAction {
-    /// The action's name in a scenario.
+    /// Returns the action's name in a scenario.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Down { .. } => "down",
@@ -62,7 +63,7 @@ impl LinkAction {
         }
     }
 
-    /// Its figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.
+    /// Returns the fraction of remaining rate, of lost frames, or of down time.
     pub fn share(&self) -> Option<f64> {
         match self {
             Self::Rate { ppm } | Self::Loss { ppm } => Some(f64::from(*ppm) / 1e6),
@@ -74,15 +75,15 @@ impl LinkAction {
 }
 
 impl LinkEvent {
-    /// Whether it is in force at `now_ps` for an observer who learns of its beginning and end `delay_ps` late.
+    /// Whether it is in force at `now_ps`, with start and end delayed by `delay_ps`.
     pub fn active(&self, now_ps: u64, delay_ps: u64) -> bool {
         let end = self.until_ps.map_or(u64::MAX, |until| until.saturating_add(delay_ps));
         self.at_ps.saturating_add(delay_ps) <= now_ps && now_ps < end
     }
 }
 
-/// The state at `now_ps` of a link under its `events`. Rates multiply, to the nearest millionth, and losses are independent. Of flaps and of periodic
-/// losses the last one counts.
+/// State of a link at `now_ps`. Rates multiply, to the nearest millionth, and losses are
+/// independent. Of flaps and of periodic losses the last one counts.
 fn state(events: &[&LinkEvent], now_ps: u64) -> LinkState {
     let mut state = LinkState::UP;
     for event in events.iter().filter(|event| event.active(now_ps, 0)) {
@@ -105,7 +106,7 @@ fn scale(a: u32, b: u32) -> u32 {
     ((u64::from(a) * u64::from(b) + 500_000) / 1_000_000) as u32
 }
 
-/// The changes of every link of a network with `links` links under `events`, each in order of time.
+/// Returns the changes of each of `links` links under `events`, in order of time.
 pub fn changes(events: &[LinkEvent], links: usize) -> Vec<Vec<LinkChange>> {
     let mut own: Vec<Vec<&LinkEvent>> = vec![Vec::new(); links];
     for event in events {
@@ -115,10 +116,8 @@ pub fn changes(events: &[LinkEvent], links: usize) -> Vec<Vec<LinkChange>> {
 }
 
 fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
-    let mut times: Vec<u64> = events.iter().flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
-    times.sort_unstable();
-    times.dedup();
-    let mut changes: Vec<LinkChange> = Vec::with_capacity(times.len());
+    let times: BTreeSet<u64> = events.iter().flat_map(|event| [Some(event.at_ps), event.until_ps]).flatten().collect();
+    let mut changes: Vec<LinkChange> = Vec::new();
     for at_ps in times {
         let state = state(events, at_ps);
         if changes.last().map_or(LinkState::UP, |last| last.state) != state {
@@ -128,22 +127,17 @@ fn changes_of(events: &[&LinkEvent]) -> Vec<LinkChange> {
     changes
 }
 
-/// When each epoch of routing begins, ascending from 0: routing learns of a change.
+/// Returns the start of each routing epoch, ascending from 0.
 //= docs/specs/switching.md#SWC-22 routing converges after G
 pub fn epoch_starts(events: &[LinkEvent]) -> Vec<u64> {
-    let mut times: Vec<u64> = events
-        .iter()
-        .filter_map(|event| match event.action {
-            LinkAction::Down { convergence_ps } => Some((event, convergence_ps)),
-            _ => None,
-        })
-        .flat_map(|(event, delay)| [Some(event.at_ps), event.until_ps].map(|at| at?.checked_add(delay)))
-        .flatten()
-        .chain([0])
-        .collect();
-    times.sort_unstable();
-    times.dedup();
-    times
+    let mut times = BTreeSet::from([0]);
+    for event in events {
+        if let LinkAction::Down { convergence_ps } = event.action {
+            let ends = [Some(event.at_ps), event.until_ps].into_iter().flatten();
+            times.extend(ends.filter_map(|at_ps| at_ps.checked_add(convergence_ps)));
+        }
+    }
+    times.into_iter().collect()
 }
 
 /// Whether routing knows at `now_ps` that `link` is down.

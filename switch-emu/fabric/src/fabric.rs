@@ -1,6 +1,5 @@
-//! The engine-neutral description of a fabric: what a topology compiles into and every engine runs.
-//!
-//! All times are scenario picoseconds, all rates bits per second, all sizes bytes of Ethernet frame.
+//! The engine-neutral description of a fabric, compiled from a topology. Times are scenario
+//! picoseconds, rates bits per second, sizes bytes of Ethernet frame.
 
 pub use spray_pipeline::config::{MAX_CHANGES, MAX_EPOCHS, MAX_RATE_BPS, MIN_RATE_BPS, MIN_RATE_PPM, Thresholds};
 pub use spray_pipeline::link::{DropEvery, Flap, LinkChange, LinkState};
@@ -14,26 +13,26 @@ use crate::{Groups, Switching};
 /// Hosts, switches, egress ports, and the routes between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fabric {
-    /// Root of every random decision that the switches take (marking, random loss).
+    /// Seed of the switches' random decisions (marking, random loss).
     pub seed: u64,
-    /// End points, indexed by host number.
+    /// Hosts, by number.
     pub hosts: Vec<FabricHost>,
-    /// Salts of the switches' path hashes, indexed by switch number: they make the switches' choices independent.
+    /// Salts of the switches' path hashes, by switch number, which make their choices independent.
     pub salts: Vec<u32>,
-    /// How switches choose among ports of equal cost.
+    /// How switches choose among equal-cost ports.
     pub switching: Switching,
     /// A dragonfly's groups.
     pub groups: Groups,
-    /// Egress ports of all switches, indexed by port number.
+    /// Egress ports of all switches, by port number.
     pub ports: Vec<Port>,
-    /// Routing tables in order of `valid_from_ps`; the first is valid from 0. At most [`MAX_EPOCHS`].
+    /// At most [`MAX_EPOCHS`] routing tables, in order of `valid_from_ps`, from 0 on.
     pub routes: Vec<RouteEpoch>,
 }
 
-/// Largest IP packet that the links of a testbed carry: with its shim, native XDP on veth takes no more in one page.
+/// Largest IP packet on a testbed: the limit of native XDP on veth (one page), less the shim.
 pub const MAX_IP_BYTES: u32 = 3_498 - SHIM_BYTES as u32;
 
-/// An end point; switches know it by either address.
+/// A host; switches accept either address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricHost {
     /// Unique name, such as `h3`.
@@ -44,11 +43,11 @@ pub struct FabricHost {
     pub v6: Ipv6Addr,
     /// Ethernet address of the host's interface.
     pub mac: [u8; 6],
-    /// Timed changes of the link that leaves it, as [`Port::changes`].
+    /// Timed changes of the host's own link, as [`Port::changes`].
     pub changes: Vec<LinkChange>,
 }
 
-/// An egress port and the cable that leaves it.
+/// An egress port and its cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Unique name: `leaf0->spine1` or `leaf0->h3`.
@@ -63,15 +62,15 @@ pub struct Port {
     pub latency_ps: u64,
     /// Queue limits and marking thresholds.
     pub queue: Thresholds,
-    /// Timed changes in order of `at_ps`; before the first the link is [`LinkState::UP`]. At most [`MAX_CHANGES`].
+    /// At most [`MAX_CHANGES`] timed changes, in order of `at_ps`; [`LinkState::UP`] before.
     pub changes: Vec<LinkChange>,
 }
 
-/// The routes that hold from a moment on.
+/// The routes from a time on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteEpoch {
-    /// When these routes come into force.
+    /// Start of the epoch.
     pub valid_from_ps: u64,
-    /// `[switch][host]` -> the egress ports that share the load; empty where the switch has no route.
+    /// `[switch][host]`: the equal-cost egress ports; empty if the switch has no route.
     pub groups: Vec<Vec<Vec<usize>>>,
 }

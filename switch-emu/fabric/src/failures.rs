@@ -1,15 +1,16 @@
-//! Failure files: which cables, switches and NICs fail how, as the REPS artifact's simulator reads them.
+//! Failure files, which define how cables, switches and NICs fail, in the format of the REPS
+//! artifact's simulator.
 //!
-//! Lines of `Key: value`, keys and values in any case, `#` starts a comment, times in ps. `docs/sim.md` lists every key.
-//! [`FailureFile::events`] draws the victims from the seed and turns all of it into [`LinkEvent`](super::LinkEvent)s.
-//! [`RandomFailure`]s, which scenarios have, are drawn along with them.
+//! Lines of `Key: value`, case-insensitive, `#` starts a comment, times in ps. `docs/sim.md` lists
+//! every key. [`FailureFile::events`] draws the failing devices from the seed and returns
+//! [`LinkEvent`](super::LinkEvent)s, including those of the scenario's [`RandomFailure`]s.
 
 mod draw;
 mod file;
 mod outages;
 mod random;
+mod reachability;
 mod read;
-mod ways;
 
 pub use file::{DrawError, FailureFile};
 pub use outages::FailureContext;

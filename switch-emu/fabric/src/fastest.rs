@@ -1,28 +1,27 @@
-//! The fastest of the shortest paths, where a fabric's paths are uneven.
+//! The fastest of the shortest paths in fabrics with uneven paths.
 
 use super::{Network, ShortestPaths};
-use crate::node::Node;
 
-/// The shortest paths from switches to one of those with hosts, without those over which no message is faster than over another one: latency,
-/// time for a byte, and that on the slowest link are all no less. An even fabric has one from each switch.
+/// The Pareto-optimal shortest paths to a leaf: for each one, no other has at most its latency, its
+/// time per byte, and its time per byte on the slowest link. An even fabric has one per switch.
 #[derive(Debug)]
 pub struct Fastest<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
     leaf: usize,
-    /// By switch where its ways begin and end, as far as they have been asked for.
+    /// By switch the range of its paths in `ways`, once computed.
     of_switch: Vec<Option<(u32, u32)>>,
     ways: Vec<Way>,
 }
 
-/// A link, which of the ways from its end goes on, and what a frame takes over all of it.
+/// A link, the path that continues at its end, and the totals of both.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     link: u32,
     rest: u32,
     latency_ps: u64,
     ps_per_byte: f64,
-    /// Of its slowest link.
+    /// Time per byte of the slowest link, in ps.
     slowest: f64,
 }
 
@@ -34,7 +33,7 @@ impl Way {
 }
 
 impl<'a> Fastest<'a> {
-    /// The paths to the switch `to`, which has hosts.
+    /// `to` is a switch with hosts.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths, to: usize) -> Self {
         let mut of_switch = vec![None; network.switches.len()];
         of_switch[to] = Some((0, 1));
@@ -42,13 +41,13 @@ impl<'a> Fastest<'a> {
         Self { network, routes, leaf: routes.leaf_number(to).unwrap_or_default(), of_switch, ways: vec![end] }
     }
 
-    /// The least time that a frame of `bytes` takes from the queue of the switch `from` to that of the paths' end; 0 where there is no path.
+    /// Returns the least time of a frame of `bytes` from the queue of `from`; 0 without a path.
     pub fn least_ps(&mut self, from: usize, bytes: u64) -> u64 {
         let network = self.network;
         self.least(from, |links| links.map(|link| network.transit_ps(link, bytes)).sum()).unwrap_or(0)
     }
 
-    /// The least that `of` gives for the links of one of the paths from the switch `from`; `None` where there is no path.
+    /// Returns the minimum of `of` over the paths from `from`; `None` without a path.
     pub fn least<T: Ord>(&mut self, from: usize, of: impl Fn(&mut dyn Iterator<Item = usize>) -> T) -> Option<T> {
         let (first, end) = self.search(from);
         (first..end).map(|way| of(&mut self.links(way))).min()
@@ -59,18 +58,15 @@ impl<'a> Fastest<'a> {
         std::iter::successors(at(way), move |way| at(way.rest)).map(|way| way.link as usize)
     }
 
-    /// Where the ways from a switch begin and end.
+    /// Returns the range of the paths from a switch.
     fn search(&mut self, from: usize) -> (u32, u32) {
         if let Some(known) = self.of_switch[from] {
             return known;
         }
         let Self { network, routes, leaf, .. } = *self;
-        let ends = |link: &u32| match network.links[*link as usize].to {
-            Node::Switch(next) => Some((*link, next)),
-            Node::Host(_) => None,
-        };
+        let ends = |link: &u32| Some((*link, network.links[*link as usize].to.switch()?));
         let links = routes.next(from, leaf).iter().filter_map(ends);
-        // Every link leads nearer, so that this ends.
+        // Terminates, as every link leads nearer.
         for (_, next) in links.clone() {
             self.search(next);
         }
@@ -86,7 +82,7 @@ impl<'a> Fastest<'a> {
         found
     }
 
-    /// Puts a way among those from `first` on, unless one of them is as fast for any frame.
+    /// Adds a path to those from `first` on, and removes dominated ones.
     fn add(&mut self, first: usize, link: u32, rest: u32) {
         let behind = self.ways[rest as usize];
         let own = 8e12 / self.network.links[link as usize].rate_bps as f64;
@@ -100,7 +96,7 @@ impl<'a> Fastest<'a> {
         if self.ways[first..].iter().any(|way| way.is_as_fast_as(&added)) {
             return;
         }
-        // Nothing refers to these yet.
+        // No path refers to these yet.
         let mut kept = first;
         for at in first..self.ways.len() {
             let way = self.ways[at];
@@ -125,13 +121,14 @@ mod tests {
     fn plain_ps(network: &Network, routes: &ShortestPaths, from: usize, leaf: usize, bytes: u64) -> u64 {
         let over = |link: &u32| {
             let link = *link as usize;
-            let Node::Switch(next) = network.links[link].to else { unreachable!("links lead to leaves") };
+            let next = network.links[link].to.switch().unwrap();
             network.transit_ps(link, bytes) + plain_ps(network, routes, next, leaf, bytes)
         };
         routes.next(from, leaf).iter().map(over).min().unwrap_or(0)
     }
 
-    /// As [`plain_ps`], of `packets` full packets of `bytes`, which follow each other over the slowest link.
+    /// As [`plain_ps`], for a message of [`PACKETS`] packets of `bytes`, limited by the slowest
+    /// link.
     fn plain_message_ps(
         network: &Network,
         routes: &ShortestPaths,
@@ -142,7 +139,7 @@ mod tests {
     ) -> u64 {
         let [sum, slowest] = so_far;
         let over = |link: &u32| {
-            let Node::Switch(next) = network.links[*link as usize].to else { unreachable!("links lead to leaves") };
+            let next = network.links[*link as usize].to.switch().unwrap();
             let own = network.transit_ps(*link as usize, bytes);
             let slowest = slowest.max(own - network.latency_ps(*link as usize));
             plain_message_ps(network, routes, next, leaf, bytes, [sum + own, slowest])
@@ -168,7 +165,7 @@ mod tests {
                     for (from, bytes) in (0..network.switches.len()).zip(bytes.iter().cycle()) {
                         let expected = plain_ps(&network, &routes, from, number, *bytes);
                         let found = fastest.least_ps(from, *bytes);
-                        // Each of a few links' time is rounded.
+                        // Rounding error of a few links.
                         prop_assert!((expected..expected + 8).contains(&found), "{found}, not {expected}");
                         let expected = plain_message_ps(&network, &routes, from, number, *bytes, [0, 0]);
                         let found = fastest.least(from, |links| {

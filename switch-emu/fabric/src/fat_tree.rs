@@ -1,14 +1,15 @@
-//! Three tiers by counts and rates.
+//! Fat trees of three tiers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 
 use super::limits::Size;
-use super::{Cables, Network, TopoFile, TopoTier};
+use super::{Cables, Network, TopoFile};
 
-/// A fat tree of three tiers: pods of ToRs and aggregation switches, each ToR with `bundle` cables to every aggregation
-/// switch of its pod, and cores above. Core `c` has a cable to aggregation switch `c % aggs_per_pod` of every pod.
+/// A fat tree of three tiers: pods of ToRs and aggregation switches, each ToR with `bundle` cables
+/// to every aggregation switch of its pod, and cores above. Core `c` has a cable to aggregation
+/// switch `c % aggs_per_pod` of every pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FatTree {
     /// Number of pods.
@@ -20,8 +21,8 @@ pub struct FatTree {
     /// Aggregation switches of a pod, `agg0` and on; every ToR of the pod has cables to each.
     #[schemars(range(min = 1, max = 128))]
     pub aggs_per_pod: usize,
-    /// Number of cores, `core0` and on, a multiple of `aggs_per_pod`. Core c has cables to aggregation switch c modulo
-    /// `aggs_per_pod` of each pod.
+    /// Number of cores, `core0` and on, a multiple of `aggs_per_pod`. Core c has cables to
+    /// aggregation switch c modulo `aggs_per_pod` of each pod.
     #[schemars(range(min = 1, max = 4_096))]
     pub cores: usize,
     /// Hosts on each ToR, `h0` and on.
@@ -45,8 +46,8 @@ pub struct FatTree {
 }
 
 impl FatTree {
-    /// Pods, ToRs and aggregation switches of each pod, cores and hosts of each ToR, joined by single cables of `bps` and
-    /// `latency_ps`; switches take no time.
+    /// Returns a fat tree of `[pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor]` with single
+    /// cables of `bps` and `latency_ps`, and switches without latency.
     #[must_use]
     pub const fn uniform(counts: [usize; 5], bps: u64, latency_ps: u64) -> Self {
         let [pods, tors_per_pod, aggs_per_pod, cores, hosts_per_tor] = counts;
@@ -64,36 +65,25 @@ impl FatTree {
         }
     }
 
-    /// The counts of the network.
+    /// Returns the counts of the network.
     pub fn size(&self) -> Size {
         self.tree().size()
     }
 
-    /// Builds the network: hosts `h0..`, switches `tor0..` and `agg0..` (pod by pod), then `core0..`.
+    /// Builds the network: hosts `h0..`, switches `tor0..`, `agg0..` (by pod), `core0..`.
     pub fn network(&self) -> Network {
         self.tree().network()
     }
 
     fn tree(&self) -> TopoFile {
-        let cables = &self.cables;
-        let podsize = self.tors_per_pod * self.hosts_per_tor;
-        let tier = |downlink_bps, downlink_latency_ps, radix_down, radix_up, bundle| TopoTier {
-            downlink_bps,
-            radix_down,
-            radix_up,
-            downlink_latency_ps,
-            switch_latency_ps: cables.switch_latency_us.ps(),
-            oversubscribed: 0,
-            bundle,
-        };
-        let (bundle, latency_ps) = (self.bundle, cables.latency_us.ps());
-        let core_gbps = self.core_gbps.or(self.uplink_gbps);
-        let planes = self.cores / self.aggs_per_pod;
+        let &Self { pods, tors_per_pod, aggs_per_pod, hosts_per_tor, bundle, cables, .. } = self;
+        let podsize = tors_per_pod * hosts_per_tor;
+        let planes = self.cores / aggs_per_pod;
         let tiers = vec![
-            tier(cables.host_gbps.bps(), cables.host_latency_ps(), self.hosts_per_tor, self.aggs_per_pod * bundle, 1),
-            tier(cables.bps(self.uplink_gbps), latency_ps, self.tors_per_pod * bundle, planes * bundle, bundle),
-            tier(cables.bps(core_gbps), latency_ps, self.pods * bundle, 0, bundle),
+            cables.host_tier(hosts_per_tor, aggs_per_pod * bundle),
+            cables.tier(self.uplink_gbps, [tors_per_pod * bundle, planes * bundle], bundle),
+            cables.tier(self.core_gbps.or(self.uplink_gbps), [pods * bundle, 0], bundle),
         ];
-        TopoFile { nodes: self.pods * podsize, podsize, tiers }
+        TopoFile { nodes: pods * podsize, podsize, tiers }
     }
 }

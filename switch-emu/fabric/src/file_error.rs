@@ -1,6 +1,6 @@
-//! What is wrong with a file that people wrote.
+//! Errors in input files.
 
-/// What is wrong with a text, and where.
+/// An error and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FileError {
@@ -8,6 +8,6 @@ pub struct FileError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what is allowed.
+    /// The error, and what is allowed.
     pub message: String,
 }

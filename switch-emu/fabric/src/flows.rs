@@ -1,78 +1,78 @@
-//! Flows as engines take them: who sends what to whom, on which connection, and what starts it.
+//! Flows, connections and triggers, as engines run them.
 
 use std::collections::VecDeque;
 
-/// One flow: a message from one host to another.
+/// A flow: one message between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
     /// Sending host.
     pub src: usize,
-    /// Receiving host, another one.
+    /// Receiving host, different from `src`.
     pub dst: usize,
-    /// Payload bytes; 0 goes as one empty packet.
+    /// Payload bytes; 0 is sent as one empty packet.
     pub bytes: u64,
-    /// An earlier flow from the same host to the same host, whose connection this one uses; `None` is a connection of its own.
-    ///
-    /// How the connection works follows from its first flow: balancer, congestion control, path seed. What hosts count for a whole
-    /// connection is shared out: a flow has what was counted from the end of the flow that ended before it to its own.
+    /// An earlier flow with the same hosts and direction, whose connection is used; `None` opens
+    /// one. The first flow determines balancer, congestion control and path seed. Counters of a
+    /// connection are divided: a flow has those from the end of the flow that ended before it to
+    /// its own end.
     pub connection: Option<usize>,
     /// See [`Path::seed`](spray_core::path::Path::seed).
     pub path_seed: Option<u64>,
-    /// When it starts.
+    /// Start condition.
     pub start: Start,
-    /// The trigger to signal when the sender has the last acknowledgement.
+    /// Trigger signalled when the sender has the last acknowledgement.
     //= docs/specs/triggers.md#TRG-1 signals
     pub on_sent: Option<usize>,
-    /// The trigger to signal when the receiver has the last byte.
+    /// Trigger signalled when the receiver has the last byte.
     pub on_received: Option<usize>,
 }
 
-/// When a flow starts.
+/// The start condition of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// At this time, in ps.
     At(u64),
-    /// When the trigger with this index starts it.
+    /// When this trigger starts it.
     On(usize),
 }
 
 /// Starts flows when others end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// Which signals make it fire, and what it starts then.
+    /// When it fires, and what it starts.
     pub kind: TriggerKind,
-    /// Time from its firing to the start of its flows, in ps: what hosts compute in between.
+    /// Delay from its firing to the start of its flows, in ps: computation of the hosts.
     pub delay_ps: u64,
-    /// Another trigger, which it signals at the end of the delay whenever it has fired.
+    /// Another trigger, signalled at the end of the delay each time that it fires.
     //= docs/specs/triggers.md#TRG-4 chains
     pub then: Option<usize>,
 }
 
-/// Which signals make a trigger fire.
+/// The condition under which a trigger fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerKind {
-    /// The first one; all its flows start.
+    /// The first signal; starts all its flows.
     Oneshot,
-    /// Each one; the next of its flows starts.
+    /// Each signal; starts the next of its flows.
     Multishot,
-    /// Each one before this time, in ps; the next of its flows starts.
+    /// Each signal before this time, in ps; starts the next of its flows.
     MultishotUntil(u64),
-    /// The signal of this number, from 1; all its flows start.
+    /// The signal of this number, from 1; starts all its flows.
     Barrier(u32),
 }
 
 impl Trigger {
-    /// A trigger without delay that signals no other.
+    /// Creates a trigger without delay and successor.
     pub const fn new(kind: TriggerKind) -> Self {
         Self { kind, delay_ps: 0, then: None }
     }
 }
 
-/// Why flows cannot be run.
+/// A reason why flows cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowError {
-    /// A flow from a host to itself, or to or from one that does not exist.
+    /// A flow has equal or invalid hosts.
     #[error("flow {flow}: host {src} to host {dst} of {hosts}; allowed: two different hosts")]
     Hosts {
         /// The flow's index.
@@ -81,7 +81,7 @@ pub enum FlowError {
         src: usize,
         /// Its destination.
         dst: usize,
-        /// How many hosts there are.
+        /// The number of hosts.
         hosts: usize,
     },
     /// A flow names a trigger that does not exist.
@@ -91,33 +91,33 @@ pub enum FlowError {
         flow: usize,
         /// The trigger's index.
         trigger: usize,
-        /// How many triggers there are.
+        /// The number of triggers.
         triggers: usize,
     },
-    /// A flow uses the connection of one that is not before it, or not between the same hosts.
+    /// A flow uses the connection of a later flow, or of one with other hosts or direction.
     #[error(
         "flow {flow} uses the connection of flow {of}; allowed: an earlier flow from the same host to the same host"
     )]
     Connection {
         /// The flow's index.
         flow: usize,
-        /// The index of the flow whose connection it is to use.
+        /// The flow whose connection it uses.
         of: usize,
     },
-    /// A trigger signals one that does not exist, or itself, at once or by way of others.
+    /// A chain of triggers has a cycle, or names one that does not exist.
     #[error("trigger {trigger} of {triggers} signals one that does not exist, or itself by way of others")]
     Then {
         /// The trigger's index.
         trigger: usize,
-        /// How many triggers there are.
+        /// The number of triggers.
         triggers: usize,
     },
 }
 
-/// Checks that flows are between different ones of `hosts` hosts, and name only what exists.
+/// Checks that flows are between different ones of `hosts` hosts, and that all references exist.
 ///
 /// # Errors
-/// [`FlowError`] about the first flow or trigger that is wrong.
+/// [`FlowError`] for the first invalid flow or trigger.
 pub fn check_flows(flows: &[FlowSpec], triggers: &[Trigger], hosts: usize) -> Result<(), FlowError> {
     for (flow, spec) in flows.iter().enumerate() {
         let FlowSpec { src, dst, .. } = *spec;
@@ -136,7 +136,7 @@ pub fn check_flows(flows: &[FlowSpec], triggers: &[Trigger], hosts: usize) -> Re
         }
     }
     for trigger in 0..triggers.len() {
-        // A chain that is longer than there are triggers has one of them twice.
+        // A chain longer than the number of triggers has a cycle.
         let chain = std::iter::successors(Some(trigger), |at| triggers.get(*at)?.then);
         if chain.take(triggers.len() + 1).enumerate().any(|(step, at)| step == triggers.len() || at >= triggers.len()) {
             return Err(FlowError::Then { trigger, triggers: triggers.len() });
@@ -145,7 +145,7 @@ pub fn check_flows(flows: &[FlowSpec], triggers: &[Trigger], hosts: usize) -> Re
     Ok(())
 }
 
-/// By flow the first flow of its connection, from what each says of its [connection](FlowSpec::connection).
+/// Returns the first flow of each connection by flow, given [`FlowSpec::connection`] of each.
 pub fn first_flows(connections: impl IntoIterator<Item = Option<usize>>) -> Vec<usize> {
     let mut first = Vec::new();
     for (flow, of) in connections.into_iter().enumerate() {
@@ -154,8 +154,8 @@ pub fn first_flows(connections: impl IntoIterator<Item = Option<usize>>) -> Vec<
     first
 }
 
-/// Shares out what a connection has counted among its messages. `ended` says of each when it ended and what had been counted then;
-/// `total` was counted in the end, and `until` says what lies between two counts.
+/// Divides the counters of a connection, in the end `total`, among its messages. `ended` has the
+/// end of each with the counters then; `until` subtracts.
 //= docs/specs/triggers.md#TRG-7 what was added from the end of the flow that ended before it
 pub fn share_out<T: Copy + Default>(ended: &[Option<(u64, T)>], total: T, until: impl Fn(&T, &T) -> T) -> Vec<T> {
     let at = |(message, end): (usize, &Option<(u64, T)>)| end.map(|(at_ps, counted)| (at_ps, message, counted));
@@ -174,56 +174,52 @@ pub fn share_out<T: Copy + Default>(ended: &[Option<(u64, T)>], total: T, until:
     shares
 }
 
-/// What follows from a signal, or from the beginning of a run.
+/// A consequence of a signal, or of the start of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// This flow starts.
     Flow(usize),
-    /// This trigger gets a signal.
+    /// This trigger is signalled.
     Signal(usize),
 }
 
-/// Which flows start, and when: the rule of triggers, and that of connections, on which messages go in the order of the list.
-///
-/// Whoever runs the flows tells it of signals, and does what it says at the times that it says.
+/// Determines which flows start, and when, by the rules of triggers and of connections, whose
+/// messages start in the order of the list. The caller reports signals, and acts on each [`Due`] at
+/// its time.
 #[derive(Debug, Default)]
 pub struct Starts {
     triggers: Vec<Waiting>,
     flows: Vec<QueuedFlow>,
 }
 
-/// A trigger, and what it has come to.
 #[derive(Debug)]
 struct Waiting {
     trigger: Trigger,
     signals: u32,
-    /// The time of the latest signal.
+    /// Time of the latest signal.
     latest_ps: u64,
-    /// Flows that wait for it.
     flows: VecDeque<u32>,
 }
 
-/// A flow in its connection.
 #[derive(Clone, Copy, Debug)]
 struct QueuedFlow {
     start: Start,
-    /// The flow behind it on its connection.
+    /// The next flow of its connection.
     next: Option<u32>,
-    /// When the flow before it started; 0 where there is none, `None` while it has yet to start.
+    /// Start of the previous flow; 0 for the first, `None` while that has not started.
     before_ps: Option<u64>,
-    /// From when on it may start, as far as its own start says.
+    /// Time allowed by its own start condition.
     ready_ps: Option<u64>,
 }
 
 impl Starts {
-    /// Flows by their starts and [connections](FlowSpec::connection), of which none has started; both and the triggers were
-    /// [checked](check_flows).
+    /// Takes starts and [`FlowSpec::connection`] of [checked](check_flows) flows.
     pub fn new(flows: impl IntoIterator<Item = (Start, Option<usize>)>, triggers: &[Trigger]) -> Self {
         let waiting =
             |trigger: &Trigger| Waiting { trigger: *trigger, signals: 0, latest_ps: 0, flows: VecDeque::new() };
         let mut triggers: Vec<_> = triggers.iter().map(waiting).collect();
         let mut places: Vec<QueuedFlow> = Vec::new();
-        // By first flow of a connection its last one so far.
+        // The last flow so far, by the first flow of its connection.
         let mut last: Vec<u32> = Vec::new();
         let mut first: Vec<u32> = Vec::new();
         for (start, connection) in flows {
@@ -243,7 +239,7 @@ impl Starts {
         Self { triggers, flows: places }
     }
 
-    /// The run begins: flows whose times are known start then.
+    /// Starts the flows whose times are known.
     pub fn begin(&mut self, due: &mut impl FnMut(u64, Due)) {
         for flow in 0..self.flows.len() {
             if let Start::At(at_ps) = self.flows[flow].start {
@@ -252,7 +248,7 @@ impl Starts {
         }
     }
 
-    /// A trigger gets a signal. Where signals are not told in the order of their times, it fires at the latest of those that it took.
+    /// Signals a trigger. If signals are reported out of order, a barrier fires at the latest time.
     //= docs/specs/triggers.md#TRG-2 when a trigger fires
     pub fn signal(&mut self, at_ps: u64, trigger: usize, due: &mut impl FnMut(u64, Due)) {
         let waiting = &mut self.triggers[trigger];
@@ -281,8 +277,8 @@ impl Starts {
         }
     }
 
-    /// The first flow that never starts even if every started flow ends; `None` if all start. `ended` says which triggers a flow
-    /// signals at its end.
+    /// Returns a flow that never starts even if every other one ends, if there is any. `ended`
+    /// returns the triggers signalled at the end of a flow.
     pub fn never_started<T: IntoIterator<Item = usize>>(mut self, ended: impl Fn(usize) -> T) -> Option<usize> {
         let mut started = vec![false; self.flows.len()];
         let mut todo = Vec::new();
@@ -299,8 +295,7 @@ impl Starts {
         started.iter().position(|started| !started)
     }
 
-    /// A flow may start from `at_ps` on. It does as soon as those before it on its connection have started; those behind it that may
-    /// start follow.
+    /// Lets a flow, and ready ones behind it, start at `at_ps` or after those before it.
     //= docs/specs/triggers.md#TRG-5 messages of a connection
     fn ready(&mut self, at_ps: u64, mut flow: usize, due: &mut impl FnMut(u64, Due)) {
         self.flows[flow].ready_ps = Some(at_ps);

@@ -1,11 +1,9 @@
-//! A host's own link: one frame after another, each stamped with its arrival at the far end.
-//!
-//! The testbed and the simulator share its rule. Control frames go at once, behind the frame in progress
-//! and in their order. The next data packet and its path are chosen only when the link is free.
+//! A host's own link, shared by testbed and simulator. Frames are serialised one after another.
+//! Control frames are sent at once; data and its path are chosen only when the link is free.
 
 use spray_core::link::serialisation_ceil_ps;
 
-/// An emulated link that a host sends on. All times are picoseconds of scenario time.
+/// An emulated link that a host sends on. Times are picoseconds of scenario time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLink {
     rate_bps: u64,
@@ -14,23 +12,23 @@ pub struct HostLink {
 }
 
 impl HostLink {
-    /// A free link of `rate_bps`, at least 1, and `latency_ps` to the far end.
+    /// Creates a free link of `rate_bps`, at least 1, and `latency_ps` to the far end.
     pub const fn new(rate_bps: u64, latency_ps: u64) -> Self {
         Self { rate_bps, latency_ps, free_ps: 0 }
     }
 
-    /// When the last frame put on the link has left. No data is put on the link before then.
+    /// Returns when the last frame has left. No data is put on the link earlier.
     pub const fn free_ps(&self) -> u64 {
         self.free_ps
     }
 
-    /// Puts a frame on the link behind the one in progress; returns when its last bit is at the far end.
+    /// Puts a frame on the link; returns when it has arrived at the far end.
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
         self.free_ps = self.free_ps.max(now_ps) + serialisation_ceil_ps(bytes, self.rate_bps);
         self.free_ps + self.latency_ps
     }
 
-    /// Sets the rate from now on. Frames already put on the link keep their times.
+    /// Sets the rate of later frames.
     pub fn set_rate(&mut self, rate_bps: u64) {
         self.rate_bps = rate_bps.max(1);
     }

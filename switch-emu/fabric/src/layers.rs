@@ -1,28 +1,26 @@
-//! Which layer of a fabric a link belongs to: the tiers at its two ends.
+//! Layers of links, by the tiers of their ends.
 
 use crate::{Link, Network, Node};
 
 impl Network {
-    /// The layer of every link: `tor->agg`, `spine->leaf`, `leaf->host`.
+    /// Returns the layer of every link: `tor->agg`, `spine->leaf`, `leaf->host`.
     ///
-    /// A tier is called by what its switches' names begin with, if all of them and no other tier's do, before their numbers.
-    /// Otherwise it is `switch` where there is one tier, and `tier0` and so on where there are several. A dragonfly's links are
-    /// `local` within a group and `global` between two.
+    /// A tier is named by the common prefix of its switches' names before their numbers, if no
+    /// other tier has it; otherwise `switch` if it is the only tier, else `tier0` and so on. Links
+    /// of a dragonfly are `local` within a group and `global` between groups.
     //= docs/specs/switch.md#SW-18 length of the queue over time
     pub fn layers(&self) -> Vec<String> {
         let tiers = self.tiers().tier;
         let names = self.tier_names(&tiers);
         let name = |node: Node| match node {
             Node::Host(_) => "host",
-            // A switch that no host can be reached from has no tier.
+            // A switch that reaches no host has no tier.
             Node::Switch(switch) => names.get(tiers[switch]).map_or("switch", String::as_str),
         };
-        let layer = |link: &Link| match (link.from, link.to) {
-            (Node::Switch(from), Node::Switch(to)) if self.groups.exist() => {
-                let same = self.groups.of_switch(from) == self.groups.of_switch(to);
-                if same { "local".to_string() } else { "global".to_string() }
-            }
-            (from, to) => format!("{}->{}", name(from), name(to)),
+        let layer = |link: &Link| match link.switches().filter(|_| self.groups.exist()) {
+            Some((from, to)) if self.groups.of_switch(from) == self.groups.of_switch(to) => "local".into(),
+            Some(_) => "global".into(),
+            None => format!("{}->{}", name(link.from), name(link.to)),
         };
         self.links.iter().map(layer).collect()
     }

@@ -1,11 +1,11 @@
-//! Two tiers by counts and rates.
+//! Leaf-spine topologies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::Gbps;
 
 use super::limits::Size;
-use super::{Cables, Network};
+use super::{Cables, Network, TopoFile};
 
 /// A leaf-spine fabric: every leaf has `bundle` cables to every spine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,34 +33,31 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
-    /// Leaves, spines and hosts of each leaf, joined by single cables of `bps` and `latency_ps`; switches take no time.
+    /// Returns a fabric of `[leaves, spines, hosts_per_leaf]` with single cables of `bps` and
+    /// `latency_ps`, and switches without latency.
     #[must_use]
     pub const fn uniform([leaves, spines, hosts_per_leaf]: [usize; 3], bps: u64, latency_ps: u64) -> Self {
         let cables = Cables::uniform(bps, latency_ps);
         Self { leaves, spines, hosts_per_leaf, bundle: 1, uplink_gbps: None, cables }
     }
 
-    /// The counts of the network.
+    /// Returns the counts of the network.
     pub fn size(&self) -> Size {
-        let &Self { leaves, spines, hosts_per_leaf, bundle, .. } = self;
-        let hosts = leaves * hosts_per_leaf;
-        Size { hosts, switches: leaves + spines, leaves, cables: hosts + leaves * spines * bundle }
+        self.tree().size()
     }
 
     /// Builds the network: hosts `h0..`, switches `leaf0..` then `spine0..`.
     pub fn network(&self) -> Network {
-        let mut network = Network::default();
-        let mut switches = |count: usize, kind: &str| -> Vec<_> {
-            (0..count).map(|number| self.cables.add_switch(&mut network, format!("{kind}{number}"))).collect()
-        };
-        let (leaves, spines) = (switches(self.leaves, "leaf"), switches(self.spines, "spine"));
-        leaves.iter().for_each(|leaf| self.cables.add_hosts(&mut network, self.hosts_per_leaf, *leaf));
-        let (bps, latency_ps) = (self.cables.bps(self.uplink_gbps), self.cables.latency_us.ps());
-        for leaf in &leaves {
-            for spine in &spines {
-                (0..self.bundle).for_each(|_| network.add_cable(*leaf, *spine, bps, latency_ps));
-            }
-        }
-        network
+        self.tree().network()
+    }
+
+    fn tree(&self) -> TopoFile {
+        let &Self { leaves, spines, hosts_per_leaf, bundle, uplink_gbps, cables } = self;
+        let nodes = leaves * hosts_per_leaf;
+        let tiers = vec![
+            cables.host_tier(hosts_per_leaf, spines * bundle),
+            cables.tier(uplink_gbps, [leaves * bundle, 0], bundle),
+        ];
+        TopoFile { nodes, podsize: nodes, tiers }
     }
 }

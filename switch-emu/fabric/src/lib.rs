@@ -1,7 +1,7 @@
-//! Topologies: hosts, switches and the links between them, from counts, from a graph or from a `.topo` file.
+//! Topologies: hosts, switches and links, from counts, from a graph or from a `.topo` file.
 //!
-//! A [`Network`] is what every engine starts from. [`compile`] turns it, with queues and timed link events, into the
-//! [`Fabric`] that the switch program and the simulator run.
+//! Engines start from a [`Network`]. [`compile`] turns it, with queues and timed link events, into
+//! the [`Fabric`] that switch programs and simulator run.
 
 mod ancestors;
 mod cables;

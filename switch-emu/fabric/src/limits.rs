@@ -1,26 +1,25 @@
-//! How much a scenario may ask for. Whoever reads one checks before anything of that size is made, and names the limit.
+//! Limits of scenarios. Readers check them before they allocate, and name the limit in errors.
 
-/// Most hosts: each has an address, and the tables of routes must fit into memory.
+/// Maximum number of hosts: route tables must fit into memory.
 pub const MAX_HOSTS: usize = 65_536;
-/// Most cables: two and a half times those of a full fat tree of so many hosts.
+/// Maximum number of cables: 2.5 times those of a full fat tree of [`MAX_HOSTS`].
 pub const MAX_CABLES: usize = 1 << 19;
-/// Most entries of a table of routes: that fat tree has 279 million, with 2,048 ToRs, 2,048 aggregation switches and 1,024 cores.
+/// Maximum entries of a route table: that tree (2,048 ToRs and aggs, 1,024 cores) has 279 million.
 pub const MAX_ROUTES: usize = 300_000_000;
-/// Most flows of a run: a training step of 1,024 hosts has 260,096.
+/// Maximum flows of a run: a training step of 1,024 hosts has 260,096.
 pub const MAX_FLOWS: usize = 300_000;
-/// Most workloads of a scenario, parts of workloads among them: results have figures of each.
+/// Maximum workloads of a scenario, including parts of workloads: results have figures of each.
 pub const MAX_WORKLOADS: usize = 64;
 /// Largest message.
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 40;
-/// Most packets of a run: a simulator that takes a million of them a second is busy for hours.
+/// Maximum packets of a run: hours for a simulator of a million packets per second.
 pub const MAX_PACKETS: u64 = 10_000_000_000;
-/// The longest time that a scenario may name, and the least time that its flows may take: an hour, in ps. Fifty times that, by which
-/// a run ends, is far from the largest number of ps.
+/// Maximum time in a scenario, and of its flows at full rate: an hour, in ps.
 pub const MAX_TIME_PS: u64 = 3_600_000_000_000_000;
-/// Largest topology, matrix or failure file: a line of each flow, and comments.
+/// Maximum size of a topology, matrix or failure file.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The counts of a fabric that is to be built.
+/// The counts of a fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Hosts.
@@ -29,28 +28,25 @@ pub struct Size {
     pub switches: usize,
     /// Switches that have hosts.
     pub leaves: usize,
-    /// Cables, those of hosts included.
+    /// Cables, including those of hosts.
     pub cables: usize,
 }
 
 impl Size {
-    /// Entries of the table of routes: every switch has one for each leaf, and a leaf is reached over half of the links at most.
+    /// Returns the entries of the route table. At most half of the links lead towards a leaf.
     pub fn routes(&self) -> usize {
         let between = self.cables.saturating_sub(self.hosts);
         self.leaves.saturating_mul(self.switches.saturating_add(between))
     }
 
-    /// What the fabric and its routes take in memory, about.
+    /// Returns an estimate of the memory of the fabric and its routes.
     pub fn memory_bytes(&self) -> u64 {
         let nodes = self.hosts.saturating_add(self.switches) as u64;
         let parts = [(nodes, NODE_BYTES), (self.cables as u64, CABLE_BYTES), (self.routes() as u64, ROUTE_BYTES)];
         parts.iter().fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))
     }
 
-    /// Checks the counts.
-    ///
-    /// # Errors
-    /// The first count above its limit, and what is allowed.
+    /// Checks the counts; the error names the first one above its limit, and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             (self.hosts, "hosts", MAX_HOSTS, "fewer hosts"),
@@ -64,8 +60,8 @@ impl Size {
     }
 }
 
-/// A node with its name, twice; a cable with two named links and their ports; an entry of a table of routes, of which the tables of
-/// paths and of switches hold one each.
+/// A node with two copies of its name; a cable with two named links and their ports; a route entry,
+/// in the tables of both paths and switches.
 const NODE_BYTES: u64 = 256;
 const CABLE_BYTES: u64 = 1_024;
 const ROUTE_BYTES: u64 = 12;

@@ -1,19 +1,19 @@
-//! What a name of links means: `leaf0->spine1`, `leaf*-spine*#2`, `spine1`.
+//! Patterns of link names: `leaf0->spine1`, `leaf*-spine*#2`, `spine1`.
 
-/// A name of links, in which `*` stands for any text: `a->b` is one direction, `a-b` both, and `a` alone all links of a node.
-///
-/// `#n` picks one of parallel cables, `#*` all of them; without it `a->b` and `a-b` mean the first.
+/// A pattern of link names, in which `*` matches any text: `a->b` is one direction, `a-b` both, and
+/// `a` all links of a node. `#n` selects one of parallel cables, `#*` all; default is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkPattern<'a> {
     from: &'a str,
-    /// `None`: links of `from`.
+    /// `None` for all links of `from`.
     to: Option<&'a str>,
-    both: bool,
+    /// Whether it matches both directions of cables.
+    pub(crate) both: bool,
     cable: &'a str,
 }
 
 impl<'a> LinkPattern<'a> {
-    /// Takes a name apart. Any text means something, if only links that no fabric has.
+    /// Parses a pattern. Any text is a valid pattern.
     pub fn new(name: &'a str) -> Self {
         let (ends, cable) = name.split_once('#').unwrap_or((name, FIRST));
         match (ends.split_once("->"), ends.split_once('-')) {
@@ -23,17 +23,12 @@ impl<'a> LinkPattern<'a> {
         }
     }
 
-    /// Whether it means all links of a node.
+    /// Whether it matches all links of a node.
     pub fn is_node(&self) -> bool {
         self.to.is_none()
     }
 
-    /// Whether it means both directions of cables.
-    pub fn is_both(&self) -> bool {
-        self.both
-    }
-
-    /// Whether it means the link of this name.
+    /// Whether it matches the link of this name.
     pub fn means(&self, link: &str) -> bool {
         let (ends, cable) = link.split_once('#').unwrap_or((link, FIRST));
         let Some((from, to)) = ends.split_once("->") else { return false };
@@ -47,16 +42,16 @@ impl<'a> LinkPattern<'a> {
     }
 }
 
-/// The number of the first of parallel cables, which names leave out.
+/// Number of the first of parallel cables, left out in names.
 const FIRST: &str = "1";
 
-/// Whether a pattern, in which `*` is any text, means this name.
+/// Whether a pattern, in which `*` is any text, matches `name`.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let begins = pieces.next().and_then(|piece| name.strip_prefix(piece));
     let Some(mut left) = begins else { return false };
     let Some(end) = pieces.next_back() else { return left.is_empty() };
-    // The first place of each piece leaves the most for the others.
+    // The first match of each piece leaves the most for the others.
     for piece in pieces {
         let Some(at) = left.find(piece) else { return false };
         left = &left[at + piece.len()..];
@@ -104,7 +99,7 @@ mod tests {
         ] {
             assert_eq!(fits(pattern, name), is_so, "{pattern} {name}");
         }
-        // However many stars.
+        // Regardless of the number of stars.
         assert!(!fits(&"*a".repeat(10_000), &"a".repeat(5_000)));
     }
 }

@@ -10,30 +10,30 @@ use crate::{Groups, LinkPattern, Switching, Tiers};
 /// A switch of a [`Network`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkSwitch {
-    /// Its name, as in `leaf0`.
+    /// Name, such as `leaf0`.
     pub name: String,
-    /// Time from ingress to egress queue in ps, on top of the links' latencies.
+    /// Latency from ingress to egress queue in ps, in addition to the links'.
     pub latency_ps: u64,
 }
 
 /// One direction of a cable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its name: `from->to`, and `from->to#2` for the second of parallel cables.
+    /// Name: `from->to`, and `from->to#2` for the second of parallel cables.
     pub name: String,
-    /// Where it starts.
+    /// Source.
     pub from: Node,
-    /// Where it ends.
+    /// Destination.
     pub to: Node,
-    /// Rate in bits a second.
+    /// Rate in bits per second.
     pub rate_bps: u64,
     /// Propagation time in ps.
     pub latency_ps: u64,
-    /// Its cost in routing. If all are 1, the shortest paths have the fewest links.
+    /// Routing cost. If all are 1, shortest paths have the fewest links.
     pub cost: u32,
 }
 
-/// Hosts, switches and links. Links come in pairs: `2k` and `2k + 1` are the two directions of cable `k`.
+/// Hosts, switches and links. Links `2k` and `2k + 1` are the two directions of cable `k`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Network {
     /// Names of the hosts.
@@ -42,19 +42,19 @@ pub struct Network {
     pub switches: Vec<NetworkSwitch>,
     /// The directed links.
     pub links: Vec<Link>,
-    /// How the switches choose among ports of equal cost.
+    /// How switches choose among equal-cost ports.
     pub switching: Switching,
     /// A dragonfly's groups.
     pub groups: Groups,
-    /// Links that leave each host, kept up by [`Network::add_cable`].
+    /// Links that leave each host.
     host_links: Vec<Vec<u32>>,
-    /// Nodes by name. If several share one, the first.
+    /// If several nodes share a name, the first.
     by_name: HashMap<String, Node>,
-    /// Cables between two nodes.
+    /// Number of cables between two nodes.
     parallel: HashMap<(Node, Node), u32>,
 }
 
-/// Why a graph is no fabric.
+/// A reason why a graph is not a valid fabric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Fewer than two hosts.
@@ -63,45 +63,40 @@ pub enum NetworkError {
     /// Two nodes share a name.
     #[error("the name `{0}` is used twice")]
     DuplicateName(String),
-    /// A name holds a character that has another meaning in link names or file names.
+    /// A name has a character with another meaning in link or file names.
     #[error("the name `{0}` is not one to eleven letters, digits, `.` or `_`")]
     Name(String),
-    /// A name that the kernel has for other things, or the testbed for its switches.
-    #[error("the name `{0}` is kept by the kernel or the testbed; kept: {kept}", kept = KEPT.join(", "))]
-    Kept(String),
-    /// A host has no link or more than one.
-    #[error("host `{host}` has {links} links; a host has exactly one, to a switch")]
-    HostLinks {
-        /// The host.
-        host: String,
-        /// How many cables end at it.
-        links: usize,
-    },
+    /// A name that is reserved by the kernel or by the testbed.
+    #[error("the name `{0}` is reserved by the kernel or the testbed; reserved: {names}", names = RESERVED.join(", "))]
+    Reserved(String),
+    /// A host, and the number of its links, which is not one.
+    #[error("host `{0}` has {1} links; a host has exactly one, to a switch")]
+    HostLinks(String, usize),
     /// Two hosts without a path between them.
-    #[error("there is no path from host `{from}` to host `{to}`")]
-    Unreachable {
-        /// The source.
-        from: String,
-        /// The destination.
-        to: String,
-    },
-    /// A link whose two ends are hosts, or one node.
+    #[error("there is no path from host `{0}` to host `{1}`")]
+    Unreachable(String, String),
+    /// A link joins two hosts, or a node to itself.
     #[error("link `{0}` joins neither two switches nor a switch and a host")]
     Ends(String),
 }
 
-/// Names that no interface, folder of settings or namespace of a host can have.
-const KEPT: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
+/// Invalid as name of an interface, a sysctl folder or a namespace of a host.
+const RESERVED: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
 
 impl Link {
     /// Whether it joins two switches.
     pub fn is_uplink(&self) -> bool {
-        matches!((self.from, self.to), (Node::Switch(_), Node::Switch(_)))
+        self.switches().is_some()
+    }
+
+    /// Returns the switches at both ends; `None` if one end is a host.
+    pub fn switches(&self) -> Option<(usize, usize)> {
+        self.from.switch().zip(self.to.switch())
     }
 }
 
 impl Network {
-    /// Adds a host, returning its node.
+    /// Adds a host; returns its node.
     pub fn add_host(&mut self, name: impl Into<String>) -> Node {
         let node = Node::Host(self.hosts.len());
         let name = name.into();
@@ -111,7 +106,7 @@ impl Network {
         node
     }
 
-    /// Adds a switch with `latency_ps` from ingress to egress queue, returning its node.
+    /// Adds a switch with `latency_ps` from ingress to egress queue; returns its node.
     pub fn add_switch(&mut self, name: impl Into<String>, latency_ps: u64) -> Node {
         let node = Node::Switch(self.switches.len());
         let name = name.into();
@@ -120,7 +115,7 @@ impl Network {
         node
     }
 
-    /// Adds a cable: two links of `rate_bps` and `latency_ps` each. Parallel cables are numbered from `#2` on.
+    /// Adds a cable, which is two links. Parallel cables are numbered from `#2`.
     pub fn add_cable(&mut self, a: Node, b: Node, rate_bps: u64, latency_ps: u64) {
         let parallel = self.parallel.entry((a, b)).or_default();
         *parallel += 1;
@@ -134,7 +129,7 @@ impl Network {
         }
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn node_name(&self, node: Node) -> &str {
         match node {
             Node::Host(host) => &self.hosts[host],
@@ -142,61 +137,52 @@ impl Network {
         }
     }
 
-    /// The node called `name`.
+    /// Returns the node with this name.
     pub fn node(&self, name: &str) -> Option<Node> {
         self.by_name.get(name).copied()
     }
 
-    /// The link that leaves `host`: index into [`Network::links`].
+    /// Returns the index of the link that leaves `host`.
     pub fn uplink(&self, host: usize) -> usize {
-        // `check` made sure that there is one.
+        // `check` ensures that there is one.
         self.host_links[host][0] as usize
     }
 
-    /// The link that ends at `host`: index into [`Network::links`].
+    /// Returns the index of the link that ends at `host`.
     pub fn downlink(&self, host: usize) -> usize {
         self.uplink(host) ^ 1
     }
 
-    /// The switch that `host` is attached to.
+    /// Returns the switch of `host`.
     pub fn leaf_of(&self, host: usize) -> usize {
-        match self.links[self.uplink(host)].to {
-            Node::Switch(switch) => switch,
-            Node::Host(_) => unreachable!("a checked host's link ends at a switch"),
-        }
+        self.links[self.uplink(host)].to.switch().expect("a checked host's link ends at a switch")
     }
 
-    /// Time in ps from a link's queue to its far end, the frame's bits apart: that through the switch that it leaves, and its own.
+    /// Returns the latency in ps of a link's switch and cable, without serialisation.
     pub fn latency_ps(&self, link: usize) -> u64 {
         let Link { from, latency_ps, .. } = self.links[link];
-        match from {
-            Node::Switch(switch) => latency_ps + self.switches[switch].latency_ps,
-            Node::Host(_) => latency_ps,
-        }
+        latency_ps + from.switch().map_or(0, |switch| self.switches[switch].latency_ps)
     }
 
-    /// Time in ps that a frame of `bytes` takes over a link: [`Self::latency_ps`], and its bits.
+    /// Returns [`Self::latency_ps`] plus the serialisation time of a frame of `bytes`.
     pub fn transit_ps(&self, link: usize, bytes: u64) -> u64 {
         self.latency_ps(link) + serialisation_floor_ps(bytes, self.links[link].rate_bps)
     }
 
-    /// The tier and the pod of every switch.
+    /// Returns the tier and the pod of every switch.
     pub fn tiers(&self) -> Tiers {
-        let leaving = |link: &Link| match link.from {
-            Node::Switch(from) => Some((from, link.to)),
-            Node::Host(_) => None,
-        };
+        let leaving = |link: &Link| Some((link.from.switch()?, link.to));
         Tiers::new(self.switches.len(), self.links.iter().filter_map(leaving))
     }
 
-    /// The directed links that `name` means, ascending; `None` where it means none.
+    /// Returns the directed links that match `name`, ascending; `None` if there are none.
     pub fn links_named(&self, name: &str) -> Option<Vec<usize>> {
         let pattern = LinkPattern::new(name);
         let links = self.links.iter().enumerate().filter(|(_, link)| pattern.means(&link.name));
         Some(links.map(|(index, _)| index).collect::<Vec<_>>()).filter(|links| !links.is_empty())
     }
 
-    /// Checks names, that every host has one link, and that every host reaches every other.
+    /// Checks names, that every host has one link, and that all hosts are connected.
     pub fn check(&self) -> Result<(), NetworkError> {
         if self.hosts.len() < 2 {
             return Err(NetworkError::Hosts(self.hosts.len()));
@@ -211,7 +197,7 @@ impl Network {
         for (host, name) in self.hosts.iter().enumerate() {
             let links = self.host_links[host].len();
             if links != 1 {
-                return Err(NetworkError::HostLinks { host: name.clone(), links });
+                return Err(NetworkError::HostLinks(name.clone(), links));
             }
         }
         self.check_paths()
@@ -224,8 +210,8 @@ impl Network {
             if !fits || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
                 return Err(NetworkError::Name(name.clone()));
             }
-            if KEPT.contains(&name.as_str()) {
-                return Err(NetworkError::Kept(name.clone()));
+            if RESERVED.contains(&name.as_str()) {
+                return Err(NetworkError::Reserved(name.clone()));
             }
             if !seen.insert(name) {
                 return Err(NetworkError::DuplicateName(name.clone()));
@@ -251,9 +237,9 @@ impl Network {
                 }
             }
         }
-        // Cables run both ways, so what host 0 reaches reaches everything else.
+        // Cables run both ways, so host 0 reaching a host implies the reverse.
         match (0..self.hosts.len()).find(|host| !seen[*host]) {
-            Some(host) => Err(NetworkError::Unreachable { from: self.hosts[0].clone(), to: self.hosts[host].clone() }),
+            Some(host) => Err(NetworkError::Unreachable(self.hosts[0].clone(), self.hosts[host].clone())),
             None => Ok(()),
         }
     }

@@ -1,10 +1,20 @@
-//! The nodes that cables join.
+//! Nodes of a network.
 
-/// Where a port's cable ends.
+/// The end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// At the host with this number.
+    /// The host with this number.
     Host(usize),
-    /// At the switch with this number.
+    /// The switch with this number.
     Switch(usize),
+}
+
+impl Node {
+    /// Returns the number of the switch; `None` for a host.
+    pub const fn switch(self) -> Option<usize> {
+        match self {
+            Self::Switch(switch) => Some(switch),
+            Self::Host(_) => None,
+        }
+    }
 }

@@ -1,15 +1,15 @@
-//! What every engine says during a run, and of flows and ports after it.
+//! Progress and outcomes that are common to all engines.
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_pipeline::counters::PortCounters;
 
-/// What an engine tells while it works.
+/// Progress of an engine.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A phase of the work begins; the text names it.
+    /// A phase begins; the text names it.
     Phase(String),
-    /// Something that the user should know beside the results.
+    /// A notice for the user.
     Remark(String),
     /// Flows are running.
     Running {
@@ -19,47 +19,47 @@ pub enum Progress {
         delivered_bytes: u64,
         /// Payload bytes of all flows.
         total_bytes: u64,
-        /// Flows whose message has arrived.
+        /// Flows whose message has been received.
         flows_completed: u64,
         /// All flows.
         flows_total: u64,
     },
 }
 
-/// What came of a flow. Times are scenario time.
+/// The outcome of a flow. Times are scenario time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// When it started; `None` where its trigger never started it.
+    /// Start; `None` if its trigger never started it.
     pub started_ps: Option<u64>,
     /// When the receiver had the last byte.
     pub received_ps: Option<u64>,
     /// When the sender had the last acknowledgement.
     pub acked_ps: Option<u64>,
-    /// When its connection was given up.
+    /// When its connection gave up.
     pub given_up_ps: Option<u64>,
-    /// What the sender counted.
+    /// Counters of the sender.
     pub sender: SenderStats,
-    /// What the receiver counted.
+    /// Counters of the receiver.
     pub receiver: ReceiverStats,
 }
 
-/// One port's figures.
+/// The figures of a port.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortOutcome {
     /// The link's name.
     pub name: String,
-    /// Its layer, see [`Network::layers`](crate::Network::layers).
+    /// Layer, see [`Network::layers`](crate::Network::layers).
     pub layer: String,
     /// Whether it joins two switches.
     pub uplink: bool,
-    /// Its full rate.
+    /// Full rate.
     pub rate_bps: u64,
-    /// What it counted.
+    /// Counters of the port.
     pub counters: PortCounters,
-    /// Bytes at the port on average, from the start of the first flow to the end of the last.
+    /// Mean queue in bytes, from the start of the first flow to the end of the last.
     pub queue_mean_bytes: f64,
-    /// How often priority flow control had its data pause. Only the simulator has it, as [`PortOutcome::paused_ps`].
+    /// Number of pauses by priority flow control; simulator only, like [`PortOutcome::paused_ps`].
     pub pauses: u64,
-    /// How long its data paused.
+    /// Total time of the pauses.
     pub paused_ps: u64,
 }

@@ -1,9 +1,9 @@
-//! What happened over virtual time, in bins of equal length.
+//! Time series in bins of equal length.
 
-use spray_pipeline::bins::{Bin, Cells, Crossing, Scale};
+use spray_pipeline::bins::{Bin, Cells, Scale};
 use spray_pipeline::word::Word;
 
-/// The bins of one port, while it counts: at most 86,072 bytes, see [`Scale::new`].
+/// Time series of a port while it counts: at most 86,072 bytes, see [`Scale::new`].
 #[derive(Debug)]
 pub struct PortBins<W> {
     scale: Scale,
@@ -11,19 +11,19 @@ pub struct PortBins<W> {
 }
 
 impl<W: Word + Default> PortBins<W> {
-    /// With all cells, so that it can be counted into from several threads.
+    /// Creates all cells, for counting from several threads.
     pub fn new(scale: Scale) -> Self {
         let mut bins = Self::empty(scale);
         bins.grow(scale.cells());
         bins
     }
 
-    /// Without any, for [`PortBins::reach`].
+    /// Creates no cells; [`PortBins::reach`] adds them.
     pub fn empty(scale: Scale) -> Self {
         Self { scale, cells: Vec::new() }
     }
 
-    /// Makes the cells up to that of `t_ps`: a run needs few of those that it might.
+    /// Creates the cells up to that of `t_ps`.
     pub fn reach(&mut self, t_ps: u64) {
         let cell = self.scale.cell(t_ps) as usize;
         if cell >= self.cells.len() {
@@ -36,16 +36,9 @@ impl<W: Word + Default> PortBins<W> {
         self.cells.resize_with(cells.min(self.scale.cells()), Bin::default);
     }
 
-    /// What was counted in a run that ends at `end_ps`.
+    /// Returns the counts of a run that ends at `end_ps`.
     pub fn samples(&self, port: usize, end_ps: u64) -> PortSamples {
         PortSamples::of(port, &self.scale, self.cells.iter().map(Bin::read), end_ps)
-    }
-}
-
-impl<W: Word> PortBins<W> {
-    /// Counts what the port did with a frame, as far as there are cells for it.
-    pub fn note(&self, crossing: &Crossing) {
-        self.crossed(crossing);
     }
 }
 
@@ -61,39 +54,39 @@ impl<W: Word> Cells for PortBins<W> {
     }
 }
 
-/// One port over time.
+/// Time series of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortSamples {
-    /// The port's index among the outcomes.
+    /// Index of the port among the outcomes.
     pub port: usize,
-    /// How long each bin is, in ps.
+    /// Length of a bin in ps.
     pub bin_ps: u64,
-    /// What it counted before scenario time 0, while connections were set up.
+    /// Counts before scenario time 0, during connection setup.
     pub before: Bin,
-    /// What it counted in each bin from time 0 on, to the end of the run or of what had yet to leave then.
+    /// Counts by bin, from time 0 to the end of the run or of the last departure.
     pub bins: Vec<Bin>,
 }
 
 impl PortSamples {
-    /// Those of a port whose cells hold `counted`, in a run that ends at `end_ps`.
+    /// Creates the series of a port from its cells, in a run that ends at `end_ps`.
     pub fn of(port: usize, scale: &Scale, counted: impl Iterator<Item = Bin>, end_ps: u64) -> Self {
         let (bin_ps, before, bins) = even(scale, counted, end_ps, Bin::add, |bin| *bin == Bin::default());
         Self { port, bin_ps, before, bins }
     }
 
-    /// The end of each bin in ps, from time 0 on, and the bytes that have left the port by then.
+    /// Returns the end of each bin in ps, from time 0, with the bytes sent by then.
     //= docs/specs/switch.md#SW-24 in the bin in which its last bit leaves
     pub fn sent(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         so_far(self.bin_ps, self.before.sent_bytes, self.bins.iter().map(|bin| bin.sent_bytes))
     }
 
-    /// The longest queue.
+    /// Returns the longest queue.
     pub fn peak_bytes(&self) -> u64 {
         self.bins.iter().map(|bin| bin.queue_max).max().unwrap_or(0)
     }
 }
 
-/// Payload that arrives, all of it, while it is counted: 12,296 bytes.
+/// Delivered payload while it is counted: 12,296 bytes.
 #[derive(Debug)]
 pub struct Arrivals<W> {
     scale: Scale,
@@ -101,12 +94,12 @@ pub struct Arrivals<W> {
 }
 
 impl<W: Word + Default> Arrivals<W> {
-    /// Nothing yet.
+    /// Creates empty cells.
     pub fn new(scale: Scale) -> Self {
         Self { scale, bytes: (0..scale.cells()).map(|_| W::default()).collect() }
     }
 
-    /// Counts `bytes` that arrive at `t_ps`.
+    /// Counts `bytes` delivered at `t_ps`.
     pub fn add(&self, t_ps: u64, bytes: u64) {
         if self.scale.is_on()
             && let Some(sum) = self.bytes.get(self.scale.cell(t_ps) as usize)
@@ -115,14 +108,13 @@ impl<W: Word + Default> Arrivals<W> {
         }
     }
 
-    /// What each cell has counted.
+    /// Returns the count of each cell.
     pub fn counted(&self) -> impl Iterator<Item = u64> + '_ {
         self.bytes.iter().map(Word::load)
     }
 }
 
-/// The end of each bin in ps, from time 0 on, and the bytes that have arrived by then, in a run that ends at `end_ps`; `counted` by cell.
-/// Nothing where nothing is counted.
+/// Returns the end of each bin in ps, from time 0, with the bytes delivered by then.
 pub fn delivered(scale: &Scale, counted: impl Iterator<Item = u64>, end_ps: u64) -> Vec<(u64, u64)> {
     if !scale.is_on() {
         return Vec::new();
@@ -140,8 +132,8 @@ fn so_far(bin_ps: u64, before: u64, bins: impl Iterator<Item = u64>) -> impl Ite
     std::iter::once((0, before)).chain(ends)
 }
 
-/// Makes bins of equal length of `cells`: of that which the end of the run has. Returns their length, what came before them, and them: up
-/// to the end, or to the last in which anything was counted.
+/// Merges cells into bins of the length in use at the end of the run. Returns their length, the
+/// counts before time 0, and the bins up to the end or to the last non-empty one.
 fn even<T: Clone + Default>(
     scale: &Scale,
     cells: impl Iterator<Item = T>,
@@ -157,7 +149,7 @@ fn even<T: Clone + Default>(
             before = counted;
             continue;
         };
-        // What left after the end may be in longer bins.
+        // Departures after the end may be in longer bins.
         let bin = if own <= level { bin >> (level - own) } else { bin << (own - level) } as usize;
         if bin >= bins.len() {
             bins.resize(bin + 1, T::default());
@@ -170,6 +162,7 @@ fn even<T: Clone + Default>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spray_pipeline::bins::Crossing;
     use std::cell::Cell;
 
     /// 16 bins of 1 ns from 5 ns on, then 8 of 2 ns.
@@ -205,7 +198,7 @@ mod tests {
         for (came_ps, left_ps, bytes) in [(1_000, 4_000, 3), (6_000, 7_500, 5), (20_000, 28_000, 7)] {
             let crossing = Crossing { left_ps, waiting: bytes, bytes, ..Crossing::at(came_ps) };
             bins.reach(left_ps);
-            bins.note(&crossing);
+            bins.crossed(&crossing);
         }
         let samples = bins.samples(4, 20_500);
         assert_eq!((samples.port, samples.bin_ps, samples.before.sent_bytes), (4, 1_000, 3));

@@ -1,5 +1,4 @@
-//! The routes of a network in every epoch, laid out for look-ups per frame: by the simulator's switches, and by the search for
-//! the paths of a connection.
+//! Routes of a network in every epoch, indexed for look-ups per frame.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -11,43 +10,42 @@ use spray_pipeline::scheme::State;
 
 use super::switching::{Places, Plan, Scheme, Ways};
 use super::{LinkEvent, Network, ShortestPaths, epoch_starts, known_down, salt};
-use crate::node::Node;
 
-/// Groups by epoch, switch and leaf: hosts of one leaf share their routes, which keeps the table small.
+/// Groups by epoch, switch and leaf, as hosts of a leaf share their routes.
 #[derive(Debug)]
 pub struct RouteTable {
     switches: Vec<SwitchConfig>,
-    /// When each epoch begins, ascending from 0.
+    /// Start of each epoch, ascending from 0.
     epochs: Vec<u64>,
-    /// The epoch last entered, and when the next one begins. Whoever shares the table enters an epoch while nobody asks.
+    /// The current epoch and the start of the next one. Changed only while no thread reads them.
     epoch: AtomicUsize,
     next_epoch_ps: AtomicU64,
     leaves: usize,
-    /// Per host the number of its leaf.
+    /// By host the number of its leaf.
     leaf_of: Vec<u32>,
     /// `[(epoch * switches + switch) * leaves + leaf]`.
     groups: Vec<Group>,
-    /// Ports of the groups, then the one that leads to each host.
+    /// Ports of the groups, then each host's downlink from `downlinks` on.
     members: Vec<u32>,
-    /// Where the latter begin.
     downlinks: u32,
-    /// What the switches' memory holds when a run begins.
-    words: Vec<u64>,
-    states: Vec<Option<State>>,
+    /// Initial memory, indexed by [`Group::pointer`] and [`SwitchConfig::memory`].
+    pub words: Vec<u64>,
+    /// Initial state by switch, see [`Forwarding::state`]; empty if no scheme has any.
+    pub states: Vec<Option<State>>,
 }
 
-/// The group of a leaf toward its own hosts: its only member is the port that leads to the host.
+/// Group of a leaf toward its own hosts: its only member is the host's downlink.
 const HERE: Group = Group::one(u32::MAX);
 
 impl RouteTable {
-    /// Builds the table from what routing learns of `events`, from the switches' schemes, and from the salts of a run with root
-    /// `seed`. `port_of` gives the number that a link of the network has as a port.
+    /// Builds the table from the events that routing learns of and the switches' schemes, with
+    /// salts from `seed`. `port_of` returns the port number of a link.
     pub fn new(network: &Network, events: &[LinkEvent], seed: u64, port_of: impl Fn(usize) -> u32) -> Self {
         let salts: Vec<u32> = (0..network.switches.len()).map(|switch| salt(seed, switch)).collect();
         let places = places(network, &port_of);
         let mut plan = Plan::new(seed, network.tiers(), &salts, &network.switching, network.groups, &places);
         let mut link_of = vec![0; network.links.len()];
-        let of_switches = network.links.iter().enumerate().filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        let of_switches = network.links.iter().enumerate().filter(|(_, link)| link.from.switch().is_some());
         of_switches.for_each(|(link, _)| link_of[port_of(link) as usize] = link);
         let port = |port: u32| {
             let link = &network.links[link_of[port as usize]];
@@ -87,40 +85,30 @@ impl RouteTable {
         table
     }
 
-    /// Enters the epoch in force at `now_ps`, which makes asking for later times of that epoch fast.
+    /// Makes the epoch in force at `now_ps` current, for fast look-ups.
     pub fn advance(&self, now_ps: u64) {
         let epoch = self.epoch_at(now_ps);
         self.epoch.store(epoch, Relaxed);
         self.next_epoch_ps.store(self.epochs.get(epoch + 1).copied().unwrap_or(NEVER), Relaxed);
     }
 
-    /// When the epoch after the one entered begins; [`NEVER`] after the last.
+    /// Returns the start of the epoch after the current one; [`NEVER`] after the last.
     pub fn next_epoch_ps(&self) -> u64 {
         self.next_epoch_ps.load(Relaxed)
     }
 
-    /// When each epoch of routing begins, ascending from 0.
+    /// Returns the start of each routing epoch, ascending from 0.
     pub fn epoch_starts(&self) -> &[u64] {
         &self.epochs
     }
 
-    /// What the switches' memory holds when a run begins, by [`Group::pointer`] and [`SwitchConfig::memory`].
-    pub fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    /// By switch what it knows when a run begins, see [`Forwarding::state`]; none where no switch has any.
-    pub fn states(&self) -> &[Option<State>] {
-        &self.states
-    }
-
-    /// The equal-cost ports of `switch` toward `host` at `t_ps`, each as often as its weight says.
+    /// Returns the equal-cost ports of `switch` toward `host` at `t_ps`, repeated by weight.
     pub fn ports(&self, t_ps: u64, switch: u32, host: u32) -> &[u32] {
         let Group { first, count, .. } = self.group(t_ps, switch, host).unwrap_or_default();
         &self.members[first as usize..][..count as usize]
     }
 
-    /// These ports as often as paths over them are told apart: those of a resilient group once.
+    /// Returns these ports as often as they count as distinct paths: once in a resilient group.
     pub fn ways(&self, t_ps: u64, switch: u32, host: u32) -> Vec<u32> {
         let mut ports = self.ports(t_ps, switch, host).to_vec();
         let config = self.switches.get(switch as usize).copied().unwrap_or_default();
@@ -137,11 +125,10 @@ impl RouteTable {
     }
 }
 
-/// Where the network's hosts and ports are.
 fn places(network: &Network, port_of: impl Fn(usize) -> u32) -> Places {
     let (mut ports, mut latencies_ps) = (Vec::new(), Vec::new());
     for (link, entry) in network.links.iter().enumerate() {
-        if let Node::Switch(switch) = entry.from {
+        if let Some(switch) = entry.from.switch() {
             let port = port_of(link) as usize;
             ports.resize(ports.len().max(port + 1), None);
             ports[port] = Some((switch, entry.to));

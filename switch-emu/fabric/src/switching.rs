@@ -1,4 +1,4 @@
-//! Which scheme each switch of a network has, and the tables that schemes go by: groups of ports, weights, pointers.
+//! Schemes of switches, and their tables: groups of ports, weights, pointers.
 
 mod places;
 
@@ -19,50 +19,47 @@ use super::Tiers;
 use crate::node::Node;
 use crate::salt::{mix, salt};
 
-/// The schemes of a network's switches.
+/// The schemes of a network's switches, and their parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Switching {
-    /// Of the switches of each tier, from that of the hosts' switches on; the last one also of the tiers above. None = ECMP.
+    /// By tier from the hosts up; the last one also applies to higher tiers. Empty = ECMP.
     pub schemes: Vec<Scheme>,
-    /// The pause that ends a flowlet at a switch.
+    /// Gap that ends a flowlet.
     pub flowlet_gap_ps: u64,
-    /// The longest time that a frame may be under way: after it nothing comes any more over a port that routing took away. Only for schemes
-    /// that [drain](Scheme::drains); otherwise 0, so that fabrics with other failures are the same.
+    /// Longest time of a frame in flight over a port that routing has removed, for schemes that
+    /// [drain](Scheme::drains); otherwise 0, so that fabrics do not depend on failures.
     pub longest_ps: u64,
-    /// A draining flow may go on when at most so many of its packets are on their way.
+    /// A draining flow resumes when at most this number of its packets are in flight.
     pub resume_packets: u32,
     /// When a flow drains.
     pub flowcut: FlowcutRule,
-    /// What switches hash, and how.
+    /// Hash function and fields of switches.
     pub hash: FlowHash,
-    /// Which of them hash alike.
+    /// Which switches hash alike.
     pub hash_seed: HashSeed,
-    /// How Reunion works, where it does.
+    /// Parameters of Reunion.
     pub reunion: reunion::Settings,
-    /// How ConWeave works, where it does.
+    /// Parameters of ConWeave.
     pub conweave: conweave::Settings,
 }
 
 impl Switching {
-    /// One scheme for all switches.
+    /// Returns one scheme for all switches.
     pub fn all(scheme: Scheme) -> Self {
         Self { schemes: vec![scheme], ..Self::default() }
     }
 
-    /// Whether an entropy value stands for a path: every switch hashes.
+    /// Whether an entropy value determines a path: all switches hash.
     pub fn hashes(&self) -> bool {
         self.schemes.iter().all(|scheme| scheme.hashes())
     }
 
-    /// Whether some switch tells others about a frame, which a chassis of all switches alone lets it do.
+    /// Whether switches inform others about frames, which requires a single chassis.
     pub fn remembers(&self) -> bool {
         self.schemes.iter().any(|scheme| scheme.remembers())
     }
 
-    /// Whether the schemes can run in a fabric with these groups.
-    ///
-    /// # Errors
-    /// The scheme that cannot, and why.
+    /// Checks that the schemes can run in a fabric with these groups.
     //= docs/specs/switching.md#SWC-34 where they run
     pub fn check(&self, groups: Groups) -> Result<(), SwitchingError> {
         match self.schemes.iter().find(|scheme| scheme.needs_groups()) {
@@ -72,17 +69,17 @@ impl Switching {
         }
     }
 
-    /// Whether some switches send each other frames of their own.
+    /// Whether some switches send frames to each other.
     pub fn has_notices(&self) -> bool {
         self.schemes.iter().any(|scheme| scheme.sends())
     }
 
-    /// The scheme of the switches of a tier.
+    /// Returns the scheme of the switches of a tier.
     pub fn scheme(&self, tier: usize) -> Scheme {
         self.schemes.get(tier).or(self.schemes.last()).copied().unwrap_or_default()
     }
 
-    /// The seed of a switch's hash in a run with root `seed`; `own` is the switch's salt.
+    /// Returns the hash seed of a switch in a run with `seed`; `own` is the switch's salt.
     //= docs/specs/switching.md#SWC-25 seeds
     fn hash_seed(&self, seed: u64, tier: usize, own: u32) -> u32 {
         match self.hash_seed {
@@ -92,7 +89,7 @@ impl Switching {
         }
     }
 
-    /// Bits by which the switches of a tier rotate a hash.
+    /// Returns the bits by which the switches of a tier rotate a hash.
     //= docs/specs/switching.md#SWC-25 seeds
     fn hash_offset(&self, tier: usize) -> u32 {
         if self.hash_seed == HashSeed::Same { 0 } else { OFFSET_BITS.wrapping_mul(tier as u32) }
@@ -100,7 +97,7 @@ impl Switching {
 }
 
 impl fmt::Display for Switching {
-    /// The scheme of all tiers, or that of each as `--switch` takes it.
+    /// Formats the scheme of all tiers, or of each tier in the syntax of `--switch`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.scheme(0);
         if self.schemes.iter().all(|scheme| *scheme == first) {
@@ -111,57 +108,46 @@ impl fmt::Display for Switching {
     }
 }
 
-/// Bits by which a tier rotates its hashes further than the one below: with CRC-16, places of three tiers of up to 32 ports do not share bits.
+/// Rotation per tier, so that three tiers of up to 32 ports use different bits of CRC-16.
 const OFFSET_BITS: u32 = 5;
 
-/// Why a scheme cannot run in a fabric.
+/// A reason why a scheme cannot run in a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchingError {
-    /// The fabric is no dragonfly.
-    #[error(
-        "switches with `{0}` take detours over other groups, and the fabric has none; allowed: dragonflies, or another scheme"
-    )]
+    /// The fabric is not a dragonfly.
+    #[error("scheme `{0}` needs groups for its detours; allowed: dragonflies, or another scheme")]
     NoGroups(Scheme),
-    /// A frame cannot name so many groups.
+    /// There are more groups than a frame can name.
     #[error("switches with `{0}` in a dragonfly of {1} groups; allowed: at most {MOST_GROUPS} groups")]
     Groups(Scheme, u16),
 }
 
-/// Lays out what the switches of a network choose by. Groups of all epochs of routing are added to one plan, so that pointers go on
-/// where routes change.
-#[derive(Debug)]
+/// Layout of the switches' tables. All routing epochs share it, so that pointers persist.
+#[derive(Debug, Default)]
 pub(crate) struct Plan {
     seed: u64,
     tiers: Tiers,
     /// By switch.
     pub(crate) switches: Vec<SwitchConfig>,
     layouts: Vec<Layout>,
-    /// Ports, runs of which are groups.
+    /// Ports; groups are ranges of these.
     pub(crate) members: Vec<u32>,
-    /// What the switches' words hold when a run begins.
+    /// Initial memory of the switches.
     pub(crate) words: Vec<u64>,
-    /// By switch what it knows when a run begins in types of its scheme's own; none where no scheme holds packets.
+    /// By switch the initial state of its scheme; empty if no scheme holds packets.
     pub(crate) states: Vec<Option<State>>,
-    /// Where orders begin among the members, by shuffle and ports.
-    runs: HashMap<Shuffle, HashMap<Vec<u32>, u32>>,
+    /// Start of the members, by shuffle (see `run`) and ports.
+    runs: HashMap<Option<u64>, HashMap<Vec<u32>, u32>>,
     pointers: HashMap<(usize, Destination), u32>,
-    /// The latest group of a switch toward a leaf, where groups are resilient.
+    /// By switch and leaf, of resilient groups.
     latest: HashMap<(usize, usize), Group>,
-    /// What becomes of a resilient group, by its first place, how many it has, and its next ports.
+    /// Successors of a resilient group (first place, count) by its next ports.
     after: HashMap<(u32, u16), HashMap<Vec<u32>, Group>>,
-    /// Capacities of an epoch, by switch, leaf, and the least rate on the way to the switch.
+    /// By switch, leaf, and the least rate on the way to the switch; cleared in each epoch.
     capacities: HashMap<(usize, usize, u64), u64>,
 }
 
-/// Which groups have the same orders of the same ports: all that are not shuffled, those of a switch, or those toward a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Shuffle {
-    No,
-    At { switch: usize },
-    Toward { switch: usize, pod: usize },
-}
-
-/// What has a pointer at a switch.
+/// What a switch has pointers for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Destination {
     Ports(Vec<u32>),
@@ -169,16 +155,15 @@ enum Destination {
     Pod(usize),
 }
 
-/// The ways on from a switch toward a leaf, as a plan asks for them.
+/// Ways from a switch toward a leaf.
 pub(crate) struct Ways<'a> {
-    /// The ports of a switch that lie on shortest paths to the leaf.
+    /// Ports of a switch on shortest paths to the leaf.
     pub(crate) next: &'a dyn Fn(usize) -> Vec<u32>,
-    /// Where a port's cable ends, and its rate in bits a second.
+    /// End of a port's cable, and its rate in bits per second.
     pub(crate) port: &'a dyn Fn(u32) -> (Node, u64),
 }
 
 impl Plan {
-    /// A plan without groups for switches with these tiers.
     pub(crate) fn new(
         seed: u64,
         tiers: Tiers,
@@ -189,7 +174,7 @@ impl Plan {
     ) -> Self {
         let schemes: Vec<Scheme> = tiers.tier.iter().map(|tier| switching.scheme(*tier)).collect();
         let layouts: Vec<Layout> = schemes.iter().map(|scheme| scheme.layout()).collect();
-        // Word 0 belongs to nobody.
+        // Word 0 is unused.
         let mut words = vec![0];
         let size = places.size();
         let remembers = schemes.iter().any(|scheme| scheme.remembers());
@@ -221,40 +206,27 @@ impl Plan {
         };
         let holds = schemes.iter().any(|scheme| scheme.holds());
         let states = if holds { schemes.iter().enumerate().map(state).collect() } else { Vec::new() };
-        Self {
-            seed,
-            tiers,
-            switches,
-            layouts,
-            members: Vec::new(),
-            words,
-            states,
-            runs: HashMap::new(),
-            pointers: HashMap::new(),
-            latest: HashMap::new(),
-            after: HashMap::new(),
-            capacities: HashMap::new(),
-        }
+        Self { seed, tiers, switches, layouts, words, states, ..Self::default() }
     }
 
-    /// Begins an epoch of routing: groups that are added from here on have other ways.
+    /// Begins a routing epoch, in which later groups have other paths.
     pub(crate) fn begin_epoch(&mut self) {
         self.capacities.clear();
     }
 
-    /// Whether the groups of `switch` follow from their ports: toward any leaf those of the same ports are the same.
+    /// Whether a group of `switch` depends only on its ports, not on the leaf.
     pub(crate) fn goes_by_ports(&self, switch: usize) -> bool {
         let Layout { ways, resilient, weighted, pointers, .. } = self.layouts[switch];
         !(ways && self.switches[switch].groups.exist() || resilient || weighted || pointers == Pointers::Destination)
     }
 
-    /// The group of `switch` toward the hosts of the switch `leaf`, another one.
+    /// Returns the group of `switch` toward the hosts of another switch `leaf`.
     pub(crate) fn group(&mut self, switch: usize, leaf: usize, ways: &Ways<'_>) -> Group {
         let layout = self.layouts[switch];
         let ports = (ways.next)(switch);
         let hops = if layout.ways && self.switches[switch].groups.exist() { hops(switch, leaf, ways) } else { 0 };
         if ports.len() < 2 {
-            let first = self.run(Shuffle::No, &ports, 1);
+            let first = self.run(None, &ports, 1);
             return Group { first, count: ports.len() as u16, orders: 1, hops, pointer: 0 };
         }
         if layout.resilient {
@@ -263,31 +235,27 @@ impl Plan {
         let pointer = self.pointer(switch, leaf, &layout, &ports);
         let ports = if layout.weighted { weighted(&ports, &self.weights(&ports, leaf, ways)) } else { ports };
         let shuffle = match layout.pointers {
-            _ if !layout.shuffled => Shuffle::No,
+            _ if !layout.shuffled => None,
             //= docs/specs/switching.md#SWC-8 OFAN's pointers
-            Pointers::Destination => Shuffle::Toward { switch, pod: self.tiers.pod[leaf] },
-            Pointers::Ports | Pointers::None => Shuffle::At { switch },
+            Pointers::Destination => Some((switch as u64) << 32 | self.tiers.pod[leaf] as u64),
+            Pointers::Ports | Pointers::None => Some((switch as u64) << 32 | u64::from(u32::MAX)),
         };
         let first = self.run(shuffle, &ports, layout.orders);
         Group { first, count: ports.len() as u16, orders: layout.orders, hops, pointer }
     }
 
-    /// Where the orders of these ports begin among the members.
-    fn run(&mut self, shuffle: Shuffle, ports: &[u32], orders: u8) -> u32 {
+    /// Returns the index of the first member of these ports' orders, in random order if `shuffle`
+    /// is the number of a random stream.
+    fn run(&mut self, shuffle: Option<u64>, ports: &[u32], orders: u8) -> u32 {
         if let Some(first) = self.runs.get(&shuffle).and_then(|runs| runs.get(ports)) {
             return *first;
         }
         let first = self.members.len() as u32;
-        let lot = match shuffle {
-            Shuffle::No => None,
-            Shuffle::At { switch } => Some((switch as u64) << 32 | u64::from(u32::MAX)),
-            Shuffle::Toward { switch, pod } => Some((switch as u64) << 32 | pod as u64),
-        };
         for order in 0..orders {
-            match lot {
+            match shuffle {
                 None => self.members.extend(ports),
-                Some(lot) => {
-                    let mut rng = stream(mix(self.seed ^ mix(lot)), u64::from(order));
+                Some(shuffle) => {
+                    let mut rng = stream(mix(self.seed ^ mix(shuffle)), u64::from(order));
                     self.members.extend(interleaved(ports, &mut rng));
                 }
             }
@@ -296,14 +264,14 @@ impl Plan {
         first
     }
 
-    /// The group of these ports, with as many places as possible as in the epoch before.
+    /// Returns the group of these ports that keeps the most places of the previous epoch.
     //= docs/specs/switching.md#SWC-27 resilient groups
     fn resilient(&mut self, switch: usize, leaf: usize, ports: &[u32]) -> Group {
         let Group { first, count, .. } = self.latest.get(&(switch, leaf)).copied().unwrap_or_default();
         let known = self.after.get(&(first, count)).and_then(|groups| groups.get(ports));
         let group = known.copied().unwrap_or_else(|| {
             let places = levelled(&self.members[first as usize..][..count.into()], ports);
-            let group = Group { count: places.len() as u16, ..Group::one(self.run(Shuffle::No, &places, 1)) };
+            let group = Group { count: places.len() as u16, ..Group::one(self.run(None, &places, 1)) };
             self.after.entry((first, count)).or_default().insert(ports.to_vec(), group);
             group
         });
@@ -333,7 +301,7 @@ impl Plan {
         })
     }
 
-    /// The weight of each port of a switch toward `leaf`: the sum over all paths behind it of their least rates, its own included.
+    /// Returns the sum of the bottleneck rates of all paths to `leaf` over each port.
     //= docs/specs/switching.md#SWC-4 weights
     fn weights(&mut self, ports: &[u32], leaf: usize, ways: &Ways<'_>) -> Vec<u64> {
         let weight = |port: &u32| {
@@ -344,7 +312,7 @@ impl Plan {
     }
 
     fn capacity(&mut self, end: Node, leaf: usize, least_bps: u64, ways: &Ways<'_>) -> u64 {
-        let Node::Switch(switch) = end else { return least_bps };
+        let Some(switch) = end.switch() else { return least_bps };
         if switch == leaf {
             return least_bps;
         }
@@ -361,17 +329,14 @@ impl Plan {
     }
 }
 
-/// Links of a shortest way from a switch to the switch `leaf`.
+/// Number of links of a shortest path to the switch `leaf`.
 fn hops(switch: usize, leaf: usize, ways: &Ways<'_>) -> u8 {
-    let further = |at: &usize| match (ways.port)(*(ways.next)(*at).first()?).0 {
-        Node::Switch(next) if *at != leaf => Some(next),
-        _ => None,
-    };
-    // Every link leads nearer.
+    let further = |at: &usize| (ways.port)(*(ways.next)(*at).first()?).0.switch().filter(|_| *at != leaf);
+    // Terminates, as every link leads nearer.
     std::iter::successors(Some(switch), further).skip(1).count().min(usize::from(u8::MAX)) as u8
 }
 
-/// Gives `ports` equal shares of the places that were `before`. A port keeps as many of its own as it may have.
+/// Distributes the places equally among `ports`; each keeps as many of its own as possible.
 //= docs/specs/switching.md#SWC-27 resilient groups
 fn levelled(before: &[u32], ports: &[u32]) -> Vec<u32> {
     let count = before.len().max(ports.len()).max(MOST_PLACES as usize);
@@ -390,10 +355,10 @@ fn levelled(before: &[u32], ports: &[u32]) -> Vec<u32> {
     places.into_iter().filter_map(|place| place.or_else(|| turns.find_map(&mut take))).collect()
 }
 
-/// Most places that weights give a group, and places of a resilient one.
+/// Maximum places of a weighted group, and number of places of a resilient one.
 const MOST_PLACES: u64 = 1_024;
 
-/// Weights over their greatest common divisor; no more places than [`MOST_PLACES`], or one for each port.
+/// Divides by the greatest common divisor, and scales to at most [`MOST_PLACES`] or one per port.
 fn reduced(mut weights: Vec<u64>) -> Vec<u64> {
     let sum: u64 = weights.iter().sum();
     let divisor = weights.iter().fold(0, |a, b| gcd(a, *b)).max(1);
@@ -410,13 +375,13 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Each port as often as its weight says.
+/// Repeats each port by its weight.
 fn weighted(ports: &[u32], weights: &[u64]) -> Vec<u32> {
     ports.iter().zip(weights).flat_map(|(port, weight)| std::iter::repeat_n(*port, *weight as usize)).collect()
 }
 
-/// The ports of `places` in random order, as an interleaved weighted round robin: in round `r` all ports that have more than `r`
-/// places.
+/// Returns an interleaved weighted round robin of ports in random order: round `r` has all ports
+/// with more than `r` places.
 //= docs/specs/switching.md#SWC-4 weights
 fn interleaved(places: &[u32], rng: &mut impl RngCore) -> Vec<u32> {
     let mut ports: Vec<(u32, usize)> = Vec::new();

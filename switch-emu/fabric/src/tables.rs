@@ -1,4 +1,4 @@
-//! A [`Fabric`] as the tables that the switch program reads.
+//! The tables of the switch program, compiled from a [`Fabric`].
 
 use crate::fabric::{Fabric, Port};
 use crate::node::Node;
@@ -10,53 +10,48 @@ use spray_pipeline::routes::{Group, SwitchConfig};
 use spray_pipeline::scheme::MOST_IN_KERNEL;
 use std::net::Ipv6Addr;
 
-/// Default size of a full frame, by which queue slots are sized: 3,000 bytes of payload and its headers.
+/// Default size of a full frame: 3,000 bytes of payload and headers. Determines queue slots.
 pub const DEFAULT_FRAME_BYTES: u32 = 3_106;
 
-/// The fabric asks for something that the tables of a chassis cannot hold.
+/// The fabric exceeds the tables of a chassis.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the fabric does not fit the switches' tables: {0}")]
 pub struct TablesError(pub String);
 
-/// Which part of a fabric one program plays.
+/// The part of a fabric that one program emulates.
 #[derive(Clone, Debug)]
 pub struct ChassisSpec<'a> {
-    /// The whole fabric; port and host numbers are its.
+    /// The whole fabric, which numbers ports and hosts.
     pub fabric: &'a Fabric,
-    /// The only switch inside this chassis; `None` = all of them.
+    /// The only switch of this chassis; `None` = all.
     pub switch: Option<usize>,
-    /// Size of a full data frame on the wire; a queue slot lasts about three of them.
+    /// Size of a full data frame on the wire; a queue slot covers about three.
     pub frame_bytes: u32,
-    /// Whether frames with a virtual time return to their hosts between switches: see [`Globals::hop_by_hop`].
+    /// See [`Globals::hop_by_hop`].
     pub hop_by_hop: bool,
-    /// The bins into which ports count what becomes of frames.
+    /// Scale of the ports' time series.
     pub bins: Scale,
 }
 
 impl<'a> ChassisSpec<'a> {
-    /// One chassis that plays the whole fabric.
+    /// Returns a chassis that emulates the whole fabric.
     pub fn whole(fabric: &'a Fabric) -> Self {
         Self { fabric, switch: None, frame_bytes: DEFAULT_FRAME_BYTES, hop_by_hop: false, bins: Scale::default() }
     }
 
-    /// Whether a switch is inside this chassis.
+    /// Whether a switch is in this chassis.
     pub fn contains(&self, switch: usize) -> bool {
         self.switch.is_none_or(|own| own == switch)
     }
 
-    /// The chassis's ports whose cable leaves it: to a host, or to a switch of another chassis.
+    /// Returns the ports whose cable leads to a host or to another chassis.
     pub fn external_ports(&self) -> impl Iterator<Item = usize> + '_ {
-        let leaves =
-            |port: &Port| matches!(port.to, Node::Switch(to) if !self.contains(to)) || matches!(port.to, Node::Host(_));
-        self.fabric
-            .ports
-            .iter()
-            .enumerate()
-            .filter(move |(_, port)| self.contains(port.switch) && leaves(port))
-            .map(|(i, _)| i)
+        let leaves = |port: &Port| port.to.switch().is_none_or(|to| !self.contains(to));
+        let ports = self.fabric.ports.iter().enumerate();
+        ports.filter(move |(_, port)| self.contains(port.switch) && leaves(port)).map(|(number, _)| number)
     }
 
-    /// A port of the fabric as the pipeline plays it.
+    /// Returns a port as the pipeline's configuration.
     pub fn port(&self, port: &Port) -> PortConfig {
         let next = match port.to {
             Node::Switch(to) if self.contains(to) => to as u32,
@@ -72,22 +67,22 @@ impl<'a> ChassisSpec<'a> {
     }
 }
 
-/// The tables of a chassis, as the pipeline reads them.
+/// The tables of a chassis.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     /// Constants.
     pub globals: Globals,
-    /// Host number by address, IPv4 mapped into IPv6.
+    /// Host numbers by address; IPv4 is mapped into IPv6.
     pub hosts: Vec<([u8; 16], u32)>,
-    /// Constants by switch.
+    /// By switch number.
     pub switches: Vec<SwitchConfig>,
     /// By [`Globals::group_index`].
     pub groups: Vec<Group>,
-    /// Port numbers, runs of which are groups.
+    /// Port numbers; groups are ranges of these.
     pub members: Vec<u32>,
-    /// What the switches' memory holds when a run begins: pointers, and what schemes keep.
+    /// Initial memory of the switches.
     pub words: Vec<u64>,
-    /// How many of these words any schemes need at most.
+    /// Maximum number of these words for any scheme.
     pub most_words: usize,
     /// By port number.
     pub ports: Vec<PortConfig>,
@@ -97,7 +92,7 @@ impl Tables {
     /// Compiles the tables.
     ///
     /// # Errors
-    /// [`TablesError`] when a number points outside the fabric or a table of the program is too small.
+    /// [`TablesError`] if a number is outside the fabric or a table is too small.
     pub fn compile(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
         let fabric = spec.fabric;
         check(fabric)?;
@@ -125,7 +120,7 @@ impl Tables {
         let ports = fabric.ports.iter().map(|port| Some((port.switch, port.to))).collect();
         let latencies_ps = fabric.ports.iter().map(|port| port.latency_ps).collect();
         let places = Places::new(leaf_of.clone(), ports, latencies_ps);
-        // A chassis makes no frames.
+        // A chassis creates no frames.
         //= docs/specs/reunion.md#REU-18 riding back
         let reunion = reunion::Settings { ride: true, ..fabric.switching.reunion };
         let switching = Switching { reunion, ..fabric.switching.clone() };
@@ -148,7 +143,7 @@ impl Tables {
     }
 }
 
-/// Schemes that compare ports look at so many at most.
+/// Checks the group size of schemes that compare queues.
 fn check_groups(tables: &Tables) -> Result<(), TablesError> {
     let Globals { switches, hosts, .. } = tables.globals;
     for (group, switch) in tables.groups.chunks(hosts.max(1) as usize).zip((0..switches as usize).cycle()) {
@@ -162,7 +157,6 @@ fn check_groups(tables: &Tables) -> Result<(), TablesError> {
     Ok(())
 }
 
-/// The switch of each host.
 fn leaves(fabric: &Fabric) -> Vec<usize> {
     let mut leaf_of = vec![0; fabric.hosts.len()];
     for port in &fabric.ports {
@@ -212,7 +206,7 @@ fn check_port(fabric: &Fabric, port: &Port) -> Result<(), TablesError> {
         Node::Switch(switch) => switch < fabric.salts.len(),
     };
     if port.switch >= fabric.salts.len() || !far_end {
-        return fail("it joins nodes that do not exist".to_owned());
+        return fail("an end does not exist".to_owned());
     }
     if !(table::MIN_RATE_BPS..=table::MAX_RATE_BPS).contains(&port.rate_bps) {
         return fail(format!("{} b/s, between 10 Mb/s and 10 Tb/s are possible", port.rate_bps));

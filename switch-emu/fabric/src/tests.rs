@@ -214,7 +214,7 @@ fn a_two_tier_file_is_a_leaf_spine() {
 fn file_errors_name_the_line_and_what_is_allowed() {
     let cases = [
         ("nodes 16\nfoo 3\n", 2, "unknown key `foo`; allowed: nodes,"),
-        ("nodes many\n", 1, "`nodes` takes one whole number"),
+        ("nodes many\n", 1, "`nodes` needs one integer"),
         ("nodes 16\nradix_down 2\n", 2, "before the first `Tier`"),
         ("nodes 16\nnodes 16\n", 2, "given twice"),
         ("tier 1\n", 1, "out of order"),
@@ -245,9 +245,9 @@ fn a_graph_without_sense_is_refused() {
     let (s, t) = (network.add_switch("s", 0), network.add_switch("t", 0));
     network.add_cable(a, s, 1_000_000_000, 0);
     network.add_cable(b, s, 1_000_000_000, 0);
-    assert_eq!(network.check(), Err(NetworkError::HostLinks { host: "c".into(), links: 0 }));
+    assert_eq!(network.check(), Err(NetworkError::HostLinks("c".into(), 0)));
     network.add_cable(c, t, 1_000_000_000, 0);
-    assert_eq!(network.check(), Err(NetworkError::Unreachable { from: "a".into(), to: "c".into() }));
+    assert_eq!(network.check(), Err(NetworkError::Unreachable("a".into(), "c".into())));
     network.add_cable(s, t, 1_000_000_000, 0);
     assert_eq!(network.check(), Ok(()));
     network.switches[1].name = "a".into();
@@ -256,7 +256,7 @@ fn a_graph_without_sense_is_refused() {
     assert_eq!(network.check(), Err(NetworkError::Name("a-b".into())));
     for kept in ["all", "default", "lo", ".", "..", "sw"] {
         network.switches[1].name = kept.into();
-        assert_eq!(network.check(), Err(NetworkError::Kept(kept.into())));
+        assert_eq!(network.check(), Err(NetworkError::Reserved(kept.into())));
     }
 }
 

@@ -1,21 +1,20 @@
-//! Where a switch stands: its tier above the hosts, and its pod.
+//! Tiers and pods of switches.
 
 use std::collections::VecDeque;
 
 use crate::node::Node;
 
 /// The tier and the pod of every switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {
-    /// Links from a switch down to the nearest host, less one: 0 for switches with hosts.
+    /// 0 for switches with hosts, else the number of links down to the nearest of them.
     pub tier: Vec<usize>,
-    /// A number for each pod: switches that are joined without passing through the highest tier. Where all switches are of one
-    /// tier, each is a pod of its own.
+    /// Switches connected below the top tier; with a single tier, each switch is a pod.
     pub pod: Vec<usize>,
 }
 
 impl Tiers {
-    /// Those of `switches` switches that `cables` join to hosts and to each other, each named from the switch that it leaves.
+    /// `cables` are named from the switch that they leave.
     pub(crate) fn new(switches: usize, cables: impl Iterator<Item = (usize, Node)>) -> Self {
         let mut out = vec![Vec::new(); switches];
         let mut tier = vec![usize::MAX; switches];

@@ -1,8 +1,8 @@
-//! The order of events that happen at the same time.
+//! Order of simultaneous events.
 
 use spray_pipeline::hash::mix;
 
-/// Draws the order of simultaneous events from a run's seed. Each time has its own order, and a seed gives the same orders in every run.
+/// Draws the order of simultaneous events from a seed, independently for each time.
 //= docs/specs/emulation.md#EMU-9 ties
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ties {
@@ -15,21 +15,21 @@ impl Ties {
         Self { seed: mix(seed ^ SALT) }
     }
 
-    /// Returns the sort key of the event `identity` at the time `at`: of simultaneous events the one with the least key comes first.
+    /// Returns the sort key of the event `identity` at time `at`; the least key comes first.
     pub const fn draw(self, at: u64, identity: u64) -> u32 {
         let both = at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(identity.wrapping_mul(0xd1b5_4a32_d192_ed03));
         (mix(self.seed.wrapping_add(both)) >> 32) as u32
     }
 }
 
-/// Keeps these draws independent of others from the same seed.
+/// Makes these draws independent of others from the same seed.
 const SALT: u64 = 0x7469_6573;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// How often each of `count` comes first at times that are `step` apart.
+    /// Returns how often each of `count` comes first at times that are `step` apart.
     fn firsts(seed: u64, count: usize, step: u64) -> Vec<u32> {
         let ties = Ties::new(seed);
         let mut firsts = vec![0; count];

@@ -1,18 +1,19 @@
-//! `.topo` files: fat trees of two or three tiers, as the REPS artifact's simulator reads them.
+//! `.topo` files: fat trees of two or three tiers, in the format of the REPS artifact's simulator.
 //!
-//! Lines of `Key Value`, keys in any case, `#` starts a comment. `Nodes`, `Tiers` and `Podsize` first, then for each
-//! `Tier n` from the hosts up its switches' `Downlink_speed_Gbps`, `Radix_Down`, `Radix_Up`, `Downlink_Latency_ns`,
-//! `Switch_Latency_ns`, and optionally `Oversubscribed` and `Bundle` (parallel cables to a switch of the tier below).
+//! Lines of `Key Value`, case-insensitive, `#` starts a comment. `Nodes`, `Tiers` and `Podsize`
+//! first, then for each `Tier n` from the hosts up `Downlink_speed_Gbps`, `Radix_Down`, `Radix_Up`,
+//! `Downlink_Latency_ns`, `Switch_Latency_ns`, and optionally `Oversubscribed` and `Bundle`
+//! (parallel cables to a switch of the tier below).
 
 use super::limits::{MAX_HOSTS, Size};
 use super::{FileError, Network};
 use crate::fabric::MAX_RATE_BPS;
 use crate::node::Node;
 
-/// One tier of switches.
+/// A tier of switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopoTier {
-    /// Rate of a cable to the tier below, in bits a second.
+    /// Rate of a cable to the tier below, in bits per second.
     pub downlink_bps: u64,
     /// Ports down.
     pub radix_down: usize,
@@ -20,7 +21,7 @@ pub struct TopoTier {
     pub radix_up: usize,
     /// Propagation time of a cable to the tier below, in ps.
     pub downlink_latency_ps: u64,
-    /// Time from ingress to egress queue, in ps.
+    /// Latency from ingress to egress queue, in ps.
     pub switch_latency_ps: u64,
     /// Ports down over ports up.
     pub oversubscribed: usize,
@@ -69,7 +70,7 @@ impl TopoFile {
             let fail = |message| FileError { line, column, message };
             let value = words.next().and_then(|word| word.parse::<u64>().ok());
             let (Some(value), None) = (value, words.next()) else {
-                return Err(fail(format!("`{key}` takes one whole number")));
+                return Err(fail(format!("`{key}` needs one integer")));
             };
             let key = key.to_ascii_lowercase();
             if key == "tier" {
@@ -109,7 +110,7 @@ impl TopoFile {
         Ok(file)
     }
 
-    /// Checks that counts of ports and switches fit each other.
+    /// Checks that the counts of ports and switches match; errors have the index of the tier.
     fn check(&self) -> Result<(), (usize, String)> {
         let [leaf, spine] = [&self.tiers[0], &self.tiers[1]];
         if self.podsize == 0
@@ -147,12 +148,12 @@ impl TopoFile {
             let need = self.pods() * core.bundle;
             return Err((2, format!("`radix_down` is {}; this tree needs {need}", core.radix_down)));
         }
-        // Ports up are what makes a tree large.
+        // Uplink ports make a tree large.
         let widest = (0..self.tiers.len()).max_by_key(|index| self.tiers[*index].radix_up).unwrap_or(0);
         self.size().check().map_err(|message| (widest, message))
     }
 
-    /// The counts of the network.
+    /// Returns the counts of the network.
     pub fn size(&self) -> Size {
         let tier = &self.tiers;
         let leaves = self.nodes / tier[0].radix_down;
@@ -173,12 +174,12 @@ impl TopoFile {
         self.nodes / self.podsize
     }
 
-    /// The names of the tiers from the hosts up: `leaf` and `spine`, or `tor`, `agg` and `core`.
+    /// Returns the names of the tiers from the hosts up.
     pub fn tier_names(&self) -> &'static [&'static str] {
         if self.tiers.len() == 2 { &["leaf", "spine"] } else { &["tor", "agg", "core"] }
     }
 
-    /// Builds the network: hosts `h0..`, switches by [`TopoFile::tier_names`] with numbers, pod by pod.
+    /// Builds the network: hosts `h0..`, switches by [`TopoFile::tier_names`] and number.
     pub fn network(&self) -> Network {
         let mut network = Network::default();
         let tier = &self.tiers;

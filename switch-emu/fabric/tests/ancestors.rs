@@ -1,4 +1,4 @@
-//! What is told of paths against frames on the switches themselves, over either version of IP.
+//! Predicted paths compared with frames through the switches, over both versions of IP.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ fn fat_tree() -> Network {
     FatTree::uniform([3, 2, 2, 4, 2], BPS, US).network()
 }
 
-/// The ports that a data frame takes from host to host.
+/// The ports that a data frame passes between two hosts.
 fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps: u64) -> Vec<usize> {
     let switch = NativeSwitch::new(&ChassisSpec { frame_bytes: 4_096, ..ChassisSpec::whole(fabric) }).unwrap();
     let envelope = Envelope {
@@ -57,7 +57,7 @@ fn ports(fabric: &Fabric, leaf: usize, from: IpAddr, to: IpAddr, ev: Ev, now_ps:
     (0..fabric.ports.len()).filter(|port| switch.counters(*port).frames > 0).collect()
 }
 
-/// Checks the paths between two hosts: each value takes a path of its own, and there are `count`.
+/// Checks the paths between two hosts: each value has a distinct path, and there are `count`.
 fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: usize, count: usize) {
     for seed in 1..=3 {
         let fabric = compile(network, seed, queue, events).unwrap();

@@ -147,7 +147,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (
             format!("{MINIMAL}[switch]\nscheme = \"ugal\"\n"),
             "11:10",
-            "switches with `ugal` take detours over other groups, and the fabric has none; allowed: dragonflies",
+            "scheme `ugal` needs groups for its detours; allowed: dragonflies",
         ),
         (MINIMAL.replace("1 MiB", "1 mib"), "9:9", "is \"1 mib\" (did you mean `1 MiB`?); allowed: \"auto\", or 1 to"),
         (MINIMAL.replace("bytes = \"1 MiB\"", ""), "7:1", "needs `bytes`"),
@@ -200,7 +200,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
                 "link = \"leaf0->spine1\"\naction = \"rate\"\nfactor = 0.01\n[[link_event]]\nlink = \"leaf*->spine1\"\naction = \"rate\"\nfactor = 0.01",
             ),
             "15:8",
-            "has 100 millionths of its rate left by all events together; allowed: at least 1000",
+            "to 100 millionths of its rate; allowed: at least 1000",
         ),
         (
             event(
@@ -256,11 +256,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (failure("share = 0.1\naction = \"down\""), "10:1", "needs `what`, `link` or `node`; allowed: one of them"),
         (failure("what = \"agg\"\nnode = \"spine*\"\nshare = 0.1\naction = \"down\""), "11:8", "allowed: one of them"),
         (failure("link = \"leaf*-core*\"\nshare = 0.1\naction = \"down\""), "11:8", "no link `leaf*-core*`; allowed: "),
-        (
-            failure("node = \"leaf*\"\nshare = 1\naction = \"down\""),
-            "11:8",
-            "2 of 2 leaf* are to fail, but of those that work only 0",
-        ),
+        (failure("node = \"leaf*\"\nshare = 1\naction = \"down\""), "11:8", "2 of 2 leaf* are to fail, but only 0"),
         (failure("what = \"links\"\naction = \"down\""), "11:8", "needs `share` or `probability`; allowed: one of"),
         (failure("what = \"links\"\nshare = 0.1\nprobability = 0.1\naction = \"down\""), "11:8", "one of the two"),
         (failure("what = \"cables\"\nshare = 0.1\naction = \"down\""), "11:8", "\"links\", \"tor-agg\", "),
@@ -272,7 +268,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (
             failure("what = \"agg\"\nshare = 1\naction = \"silent-drop\""),
             "11:8",
-            "only 3 can without cutting off hosts",
+            "only 3 working ones can without disconnecting hosts",
         ),
         (failure("what = \"agg\"\nshare = 0\naction = \"down\""), "12:9", "`share` is 0; allowed: "),
         (failure("what = \"agg\"\nshare = 0.2\naction = \"rate\""), "10:1", "needs `factor`"),

@@ -10,12 +10,13 @@ fn step(state: &mut u64) -> u64 {
     *state
 }
 
-/// How an entry is ordered: equal arrivals by draw, others by number.
+/// Sort order of an entry: equal arrivals by draw, others by number.
 fn place(ties: Ties, key: u64, number: u32) -> (u64, u32, u32) {
     (key, if is_arrival(key) { ties.draw(key, number.into()) } else { 0 }, number)
 }
 
-/// Against an ordered set: inserts that are near, equal, in the present cell, and beyond reach.
+/// Compares with an ordered set: inserts that are near, equal, in the current cell, and beyond the
+/// range.
 #[test]
 fn takes_in_order_of_keys_then_draws_or_numbers() {
     for seed in 1..200u64 {
@@ -55,7 +56,8 @@ fn what_comes_next_is_known_within_a_cell() {
     assert!(calendar.upcoming(1).eq([6]));
 }
 
-/// Against an ordered set: windows, between which events come that are not below the end of the last one.
+/// Compares with an ordered set: windows, between which events arrive that are not below the end of
+/// the last one.
 #[test]
 fn takes_what_comes_before_the_end_of_a_window() {
     for seed in 1..200u64 {

@@ -1,9 +1,10 @@
-//! A run that a test looks into.
+//! A run with periodic inspection, for tests.
 
 use super::*;
 
 impl<W: Watch + Clone> Engine<'_, W> {
-    /// As [`run`](Self::run); `look` gets a time, every so often, and the bytes that wait by link then: none at hosts.
+    /// As [`run`](Self::run); calls `look` periodically with the time and the bytes waiting by
+    /// link, except at hosts.
     pub(in super::super) fn run_looking(mut self, every_ps: u64, look: &mut dyn FnMut(u64, &[u64])) -> SimOutcome {
         self.special(0);
         let mut at_ps = 0;

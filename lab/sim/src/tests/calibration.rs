@@ -1,4 +1,4 @@
-//! Senders that learn their path: what they were told of it does not matter.
+//! Senders that measure their path: their initial estimates do not matter.
 
 use spray_core::cc::{CcKind, ControlConfig};
 
@@ -6,8 +6,8 @@ use super::*;
 
 const BASE_RTT_PS: u64 = 8_337_000;
 
-/// Settings of a sender that was told of the path what is wrong by `factor`. It learns the path under the rules of real connections,
-/// or takes that for true with `None`.
+/// Configuration of a sender whose path estimates are wrong by `factor`; it measures the path as
+/// real connections do, or with `None` trusts correct estimates.
 fn guessing(balancer: BalancerKind, control: ControlConfig, factor: Option<f64>) -> FlowConfig {
     let wrong = |value: u64| (value as f64 * factor.unwrap_or(1.0)) as u64;
     let mut config = flow_config(balancer);
@@ -15,14 +15,15 @@ fn guessing(balancer: BalancerKind, control: ControlConfig, factor: Option<f64>)
     config.path = Path { bdp_packets: wrong(100) as u32, ..Path::new(wrong(BASE_RTT_PS), wrong(BPS), 4_150) };
     config.window_packets = 1024;
     if factor.is_some() {
-        // The least timeout of real connections is that of a host, and nothing of the path.
+        // The minimum timeout of real connections is that of a host, independent of the path.
         config.rto = RtoConfig { initial_ps: 83 * US, min_ps: US, max_ps: 16 * US };
         config = config.learning();
     }
     config
 }
 
-/// Mean completion time of 32 flows of `packets` each, each to the next leaf. One cable has a tenth of its rate with `slow`.
+/// Mean completion time of 32 flows of `packets` each to the next leaf. With `slow`, one cable has
+/// a tenth of its rate.
 fn mean_us(config: FlowConfig, slow: bool, packets: u64, seed: u64) -> f64 {
     let network = leaf_spine(4, 8, 8);
     let links = network.links_named("leaf0->spine0").unwrap();
@@ -67,7 +68,8 @@ fn one_slow_cable_does_not_hold_up_a_start() {
     let config = guessing(BalancerKind::RepsPlus, dctcp(), Some(1.0));
     for packets in [1024, 4096] {
         let (healthy, slow) = (mean_of_seeds_us(config, false, packets), mean_of_seeds_us(config, true, packets));
-        // A quarter of the flows shares 7.1 cables of 8: 3.2 % more on average. Some packets take the slow cable before that is known.
+        // A quarter of the flows share 7.1 cables of 8: 3.2 % more on average. Some packets take
+        // the slow cable before it is detected.
         let capacity = healthy * (0.75 + 0.25 * 8.0 / 7.1);
         assert!(slow < capacity + 6.0, "{packets} packets: {slow} us against {capacity} us");
     }
@@ -86,8 +88,9 @@ fn learning_the_path_costs_a_few_round_trips() {
     }
 }
 
-/// Flows of 32 MiB that share uplinks of half their rates, by senders that learn their path with the default control: the mean completion time, and the share of
-/// packets that were sent again. Queues hold `limit_bytes`; with `marks` they mark as others do.
+/// Flows of 32 MiB share uplinks of half their rates, with the default control: returns the mean
+/// completion time and the share of retransmitted packets. Queues hold `limit_bytes`, and mark with
+/// `marks`.
 fn shared(limit_bytes: u32, marks: bool, seed: u64) -> (f64, f64) {
     let network = leaf_spine(4, 4, 8);
     let flows: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, 8192 * PAYLOAD)).collect();

@@ -1,14 +1,17 @@
-//! Several messages on one connection: each byte once, warm balancers, and nothing lost by idling.
+//! Several messages on one connection: each byte arrives once, balancers stay warm, and idling
+//! costs nothing.
 
 use spray_core::event::Event;
 use spray_core::loss::{ReceiverConfig, ReceiverKind};
 
 use super::*;
 
-/// Bytes of messages that share a connection: more than a window, less than a packet, nothing, packets to the brim.
+/// Bytes of messages that share a connection: more than a window, less than a packet, none, full
+/// packets.
 const BYTES: [u64; 7] = [300 * PAYLOAD + 5, 1, 0, 40 * PAYLOAD, 0, 3 * PAYLOAD - 1, 100 * PAYLOAD];
 
-/// Messages of `BYTES` from every host to one of the next leaf on a connection each. All start at `starts`.
+/// Messages of `BYTES` from every host to one of the next leaf, on one connection each, starting at
+/// `starts`.
 fn on_connections(hosts: usize, leaf: usize, starts: &[u64; 7]) -> Vec<FlowSpec> {
     let message = |number: usize| {
         (0..hosts).map(move |src| FlowSpec {
@@ -24,7 +27,8 @@ fn packets(bytes: u64) -> u64 {
     bytes.div_ceil(PAYLOAD).max(1)
 }
 
-/// Every flow is complete; and of each connection of `hosts` every byte arrived once, by the sum of what its flows have of the counts.
+/// Every flow is complete, and by the sum of its flows' counters each byte of a connection arrived
+/// once.
 fn assert_delivered(name: &str, outcome: &SimOutcome, hosts: usize) {
     for (flow, found) in outcome.flows.iter().enumerate() {
         assert!(found.received_ps <= found.acked_ps && found.received_ps.is_some(), "{name}, flow {flow}: {found:?}");
@@ -94,7 +98,7 @@ fn messages_of_a_connection_arrive_in_an_ideal_code_and_with_little_memory_for_b
     let flows = on_connections(8, 4, &[0; 7]);
     for ideal_code in [false, true] {
         let mut config = FlowConfig { window_packets: 512, ..flow_config(BalancerKind::Ops) };
-        // No more is granted than the largest message has.
+        // No more is granted than the largest message.
         (config.max_data_bytes, config.max_message_bytes) = (BYTES[0], BYTES[0]);
         let outcome =
             simulate(&SimSpec { events: &events, ideal_code, ..spec(&network, &flows, &|_| config) }, 1).unwrap();
@@ -134,7 +138,8 @@ fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() 
     let links = network.links_named("leaf0->spine0").unwrap();
     let action = LinkAction::SilentDrop;
     let event = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 0, until_ps: None, action };
-    // The second message starts long after the first has ended, and before a frozen balancer explores again.
+    // The second message starts long after the first has ended, and before a frozen balancer
+    // explores again.
     let (bytes, later_ps) = (2_000 * PAYLOAD, 1_000 * US);
     let lost = |connection, seed| {
         let second = FlowSpec { connection, start: Start::At(later_ps), ..flow(0, 4, bytes) };
@@ -175,7 +180,7 @@ fn idling_loses_nothing_and_sends_nothing() {
         let again: u64 = outcome.flows.iter().map(|flow| flow.sender.retransmits + flow.sender.timeouts).sum();
         assert_eq!((again, outcome.frames_dropped), (0, 0), "{balancer}");
         assert_eq!(outcome.flows[3].started_ps, Some(3 * idle_ps));
-        // What crosses the links belongs to the messages: packets, their acknowledgements, and a balancer's own frames beside them.
+        // Packets of the messages, their acknowledgements, and a balancer's own frames.
         let most = 4 * 50 * 2 + 400;
         assert!(outcome.frames_sent < most, "{balancer}: {} frames", outcome.frames_sent);
     }
@@ -207,8 +212,8 @@ fn a_connection_that_is_given_up_fails_all_that_it_has_not_delivered() {
     );
 }
 
-/// A ring of `hosts` hosts, each on a connection of its own to the next: in each of `steps` steps everybody sends as soon as it
-/// has what the one before it sent in the step before, and has computed for `delay_ps`.
+/// A ring of `hosts` hosts, each with a connection to the next. In each of `steps` steps a host
+/// sends as soon as it has the previous step's message and has computed for `delay_ps`.
 fn ring(hosts: usize, steps: usize, bytes: u64, delay_ps: u64, persistent: bool) -> (Vec<FlowSpec>, Vec<Trigger>) {
     let step = |step: usize| {
         (0..hosts).map(move |host| FlowSpec {

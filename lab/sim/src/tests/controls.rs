@@ -4,7 +4,8 @@ use spray_core::cc::CcKind;
 
 use super::*;
 
-/// Runs `flows` over a leaf-spine of 32 hosts; returns the slowest flow's time in us, and how many packets were trimmed and timed out.
+/// Runs `flows` over a leaf-spine of 32 hosts; returns the slowest flow's time in us, and the
+/// numbers of trimmed packets and of timeouts.
 fn outcome(kind: CcKind, flows: &[FlowSpec]) -> (u64, u64, u64) {
     let mut config = flow_config(BalancerKind::Reps);
     config.cc = kind.into();
@@ -22,7 +23,8 @@ fn outcome(kind: CcKind, flows: &[FlowSpec]) -> (u64, u64, u64) {
 fn permutations_and_incasts_end_near_the_bound_under_every_control() {
     let permutation: Vec<_> = (0..32).map(|src| flow(src, (src + 8) % 32, 4 << 20)).collect();
     let incast: Vec<_> = (8..24).map(|src| flow(src, 0, 1 << 20)).collect();
-    // 4 MiB take 85 us at 400 Gb/s with headers, 16 of 1 MiB 341 us; both and a round trip of 8.
+    // At 400 Gb/s with headers, 4 MiB take 85 us and 16 of 1 MiB 341 us; both plus a round trip of
+    // 8.
     for kind in CcKind::ALL {
         let (took_us, trims, timeouts) = outcome(kind, &permutation);
         // One mark costs DCQCN half of its rate for longer than these flows last.
@@ -30,7 +32,7 @@ fn permutations_and_incasts_end_near_the_bound_under_every_control() {
         assert!(took_us <= 93 + slack_us && timeouts == 0, "{kind}: {took_us} us, {trims} trims, {timeouts} timeouts");
         let (took_us, trims, timeouts) = outcome(kind, &incast);
         let reacts = !matches!(kind, CcKind::FixedRate | CcKind::FixedWindow);
-        // And 16 line rates overflow the queue for 50 us until it halves them once more.
+        // 16 senders at line rate overflow the queue for 50 us until it halves them once more.
         let most_us = if kind == CcKind::Dcqcn { 349 * 3 / 2 } else { 349 * 5 / 4 };
         assert!(took_us <= most_us || !reacts, "{kind}: {took_us} us, {trims} trims, {timeouts} timeouts");
     }

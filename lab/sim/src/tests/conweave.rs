@@ -1,4 +1,4 @@
-//! Flows that hashes put on the same links, with ConWeave: what its switches do shows at the hosts.
+//! ConWeave with flows that hash to the same links: effects of its switches on the hosts.
 
 use rand_core::RngCore;
 use spray_core::rng::stream;
@@ -78,7 +78,7 @@ impl Case {
     }
 }
 
-/// What the switches have counted by this name.
+/// Returns the switches' counter of this name.
 fn count(outcome: &SimOutcome, name: &str) -> u64 {
     outcome.counted.get(&format!("conweave_{name}")).unwrap()
 }
@@ -89,7 +89,7 @@ fn packets_keep_their_order_unless_a_tail_was_given_up() {
     let (mut rerouted, mut held, mut clean) = (0, 0, 0);
     for seed in 1..=RUNS {
         let settings = conweave::Settings {
-            // Late is soon, so that much is rerouted.
+            // A short deadline, so that much is rerouted.
             reply_extra_ps: [US / 10, US, 4 * US][(seed % 3) as usize],
             inactive_ps: 2_000 * US,
             resume_extra_ps: [16, 64, 500][(seed / 3 % 3) as usize] * US,
@@ -152,7 +152,8 @@ fn lost_tails_are_not_waited_for_for_ever() {
     assert!(timeouts > 0 && held > 0, "{timeouts} queues given up, {held} packets held");
 }
 
-/// Flows from each host to that `step` further on; when the last has ended, and what switches did.
+/// Flows from each host to that `step` further on; returns the end of the last, and the switches'
+/// counters.
 fn ring(network: &Network, scheme: Scheme, step: usize, seed: u64) -> (u64, SimOutcome) {
     let mut network = network.clone();
     network.switching = switching(scheme, conweave::Settings::default());

@@ -1,10 +1,10 @@
-//! EQDS in whole fabrics: what its receivers promise of the last hop, and that no loss of anything stops a flow.
+//! EQDS in whole fabrics: its guarantees for the last hop, and that no loss stops a flow.
 
 use spray_core::cc::CcKind;
 
 use super::*;
 
-/// A bandwidth-delay product in packets: what goes without credit.
+/// A bandwidth-delay product in packets, sent without credit.
 const SPECULATIVE: u64 = 101;
 
 fn simulate_with(
@@ -13,7 +13,7 @@ fn simulate_with(
     events: &[LinkEvent],
     (balancer, trim, seed): (BalancerKind, bool, u64),
 ) -> SimOutcome {
-    // With losses on every link many tries in a row may fail.
+    // With losses on every link, many attempts in a row may fail.
     let give_up_ps =
         if events.iter().any(|event| matches!(event.action, LinkAction::Loss { .. })) { 1_000_000 } else { 50_000 }
             * US;
@@ -39,7 +39,7 @@ fn sum(outcome: &SimOutcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {
     outcome.flows.iter().map(count).sum()
 }
 
-/// (us, most packets waiting) of a port, by the bin.
+/// Returns (us, maximum waiting packets) of a port by bin.
 fn queue_of(outcome: &SimOutcome, name: &str) -> Vec<(u64, u64)> {
     let port = outcome.ports.iter().position(|port| port.name == name).unwrap();
     let samples = outcome.samples.iter().find(|samples| samples.port == port).unwrap();
@@ -50,7 +50,7 @@ fn last_ps(outcome: &SimOutcome) -> u64 {
     outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).max().unwrap()
 }
 
-/// What `packets` full ones take through one link at 99 % of its rate, and two round trips.
+/// Time of `packets` full packets through one link at 99 % of its rate, plus two round trips.
 fn paced_ps(packets: u64) -> u64 {
     packets * PACKET_PS * 100 / 99 + 2 * 8_337_000
 }
@@ -72,11 +72,11 @@ fn an_incast_keeps_its_last_link_busy_and_trims_only_what_was_speculated() {
     assert_eq!(sum(&outcome, |flow| flow.sender.retransmits), trims);
     let (last, most) = (last_ps(&outcome), paced_ps(16 * 1_000));
     assert!(last < most, "{last} ps, {most} at most");
-    // Every sender gets its share: they end together, but for what the first window brought each.
+    // Fair shares: all senders end together, except for the effect of their first windows.
     let first = outcome.flows.iter().map(|flow| flow.received_ps.unwrap()).min().unwrap();
     assert!(last - first < last / 40, "{first} to {last}");
-    // What the first window left in the queue drains by the pacer's one per cent, and nothing is added: from the second
-    // round trip on it never rises by more than a packet of each sender.
+    // The queue left by the first window drains at the pacer's one per cent, and nothing is added:
+    // after the second round trip it never grows by more than a packet per sender.
     let queue: Vec<_> = queue_of(&outcome, "leaf0->h0").into_iter().filter(|(us, _)| *us > 20).collect();
     let rise = queue.iter().scan(u64::MAX, |least, (_, waiting)| {
         *least = (*least).min(*waiting);
@@ -121,7 +121,7 @@ fn a_late_flow_gets_its_half_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Lost data, ACKs, NACKs, pulls and requests alike: every flow completes, and frames are conserved in every run.
+    /// Loses data, ACKs, NACKs, pulls and requests: every flow completes, and frames are conserved.
     //= docs/specs/eqds.md#EQDS-14 A sender without credit
     #[test]
     fn any_losses_leave_every_flow_complete(

@@ -1,4 +1,4 @@
-//! OFAN's ideal erasure code against its timers alone, under random loss on every cable between switches.
+//! OFAN's ideal erasure code compared with timers alone, under random loss between switches.
 
 use spray_core::cc::CcKind;
 use spray_core::loss::SackRule;
@@ -7,7 +7,8 @@ use super::*;
 
 const PACKETS: u64 = 256;
 
-/// Every host of 32 sends to one of the next leaf at its link's rate, and cables between switches lose `ppm` of what they carry.
+/// Each of 32 hosts sends to one of the next leaf at its link's rate; cables between switches lose
+/// `ppm`.
 fn lossy(ppm: u32, seed: u64, ideal_code: bool, change: impl Fn(&mut FlowConfig)) -> SimOutcome {
     let network = leaf_spine(4, 8, 8);
     let links = network.links.iter().enumerate();

@@ -1,9 +1,10 @@
-//! Flowcut whose senders learn their path, where queues hold many times the round-trip time without them.
+//! Flowcut with senders that measure their path, and with queues of many round-trip times.
 
 use super::*;
 
-/// Completion time of a flow of 16 MB between the leaves, in milliseconds. The leaf's four uplinks are slow, of 200 Mb/s, and one
-/// has a tenth of that, as over plain routers (`docs/results/real-network.md`).
+/// Completion time of a flow of 16 MB between the leaves, in milliseconds. The leaf's four uplinks
+/// are slow, of 200 Mb/s, and one has a tenth of that, as over plain routers
+/// (`docs/results/real-network.md`).
 fn fct_ms(balancer: BalancerKind, path_seed: u64) -> f64 {
     let network = LeafSpine::uniform([2, 4, 1], 10_000_000_000, US).network();
     let uplink = |spine: usize| {

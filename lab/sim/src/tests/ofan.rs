@@ -1,5 +1,6 @@
-//! The OFAN paper's lower bound on a permutation (OFAN appendix B), in its setting (OFAN §3): three tiers, 800 Gb/s,
-//! 0.5 us a link, 4,096 bytes of payload and 62 of header, ACKs of 64 bytes, 20 bytes between frames.
+//! The OFAN paper's lower bound on a permutation (OFAN appendix B), in its setting (OFAN §3): three
+//! tiers, 800 Gb/s, 0.5 us a link, 4,096 bytes of payload and 62 of header, ACKs of 64 bytes, 20
+//! bytes between frames.
 
 use super::*;
 use spray_fabric::FatTree;
@@ -12,10 +13,10 @@ const DATA: u64 = 4_096 + 62;
 const ACK: u64 = 64;
 const GAP: u64 = 20;
 
-/// When the ACK of packet `m` arrives at the earliest, by the paper's three modes of communication.
+/// Earliest arrival of the ACK of packet `m`, by the paper's three modes of communication.
 ///
-/// The last equation is printed with the data packets' time at each hop; the paper's own example, 17.05694 us for 256 packets,
-/// comes out with the ACKs', which is also what the text before it says.
+/// The last equation is printed with the data packets' time at each hop; the paper's own example,
+/// 17.05694 us for 256 packets, results with the ACKs' time, which the preceding text also states.
 fn bound_ps(m: u64) -> u64 {
     let propagation = HOPS * LINK_PS;
     let [data, ack] = [DATA, ACK].map(|bytes| bytes * PS_PER_BYTE);
@@ -39,7 +40,8 @@ fn fat_tree(k: usize) -> Network {
     FatTree::uniform([k, half, half, half * half, half], OFAN_BPS, LINK_PS).network()
 }
 
-/// Runs `flows` with its ideal congestion control, full rate; returns the time of the last ACK.
+/// Runs `flows` with the paper's ideal congestion control (full rate); returns the time of the last
+/// ACK.
 fn completion_ps(network: &Network, flows: &[FlowSpec], balancer: BalancerKind, seed: u64) -> u64 {
     let base_rtt_ps = 2 * HOPS * LINK_PS + HOPS * (DATA + ACK) * PS_PER_BYTE;
     let frame_bytes = (DATA + GAP) as u32;

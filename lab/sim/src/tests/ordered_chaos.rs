@@ -1,14 +1,14 @@
-//! Ordered Chaos over real queues: losses told from reordering, and a dead cable. Clauses are those of
-//! `docs/specs/ordered-chaos.md`.
+//! Ordered Chaos over real queues: distinguishing loss from reordering, and a failed cable. Clauses
+//! are those of `docs/specs/ordered-chaos.md`.
 
 use spray_core::path::{BalancerConfig, OrderedChaosConfig};
 
 use super::*;
 
-/// Timeouts take a hundred times as long as all the rest.
+/// A hundred times the rest of the run.
 const TIMEOUT_PS: u64 = 20_000 * US;
 
-/// Every host of four leaves sends to the one a leaf on.
+/// Every host of four leaves sends to one of the next leaf.
 fn ring(packets: u64) -> Vec<FlowSpec> {
     (0..16).map(|src| flow(src, (src + 4) % 16, packets * PAYLOAD)).collect()
 }
@@ -76,7 +76,7 @@ fn one_per_cent_of_random_loss_costs_no_timeout() {
         assert!(missing > 16 * 1_000 / 100, "{missing}");
         assert_eq!(sum(&outcome, |flow| flow.sender.timeouts), 0);
         assert_eq!(sum(&outcome, |flow| flow.receiver.duplicates), 0, "what was sent again had not arrived");
-        // A thousand packets take 83 us alone.
+        // A thousand packets alone take 83 us.
         assert!(last_ps(&outcome) < 250 * US, "{}", last_ps(&outcome));
         let reps = run_with(&ring(1_000), &events, false, seed, &config(BalancerKind::Reps));
         let ended = reps.flows.iter().filter(|flow| flow.acked_ps.is_some_and(|at_ps| at_ps < TIMEOUT_PS)).count();
@@ -99,7 +99,7 @@ fn a_dead_cable_is_left_before_any_timeout() {
             total.0 += dead.counters.drops_link();
             total.1 += last_ps(&outcome);
         }
-        // Two intervals and their jitter, less than the timer's least.
+        // Two intervals with jitter, less than the minimum timeout.
         let OrderedChaosConfig { interval_us, jitter, .. } = OrderedChaosConfig::default();
         let found_ps = 2 * (interval_us.ps() + jitter.of(interval_us.ps()));
         assert!(found_ps < flow_config(BalancerKind::OrderedChaos).rto.min_ps);

@@ -1,10 +1,11 @@
-//! What is counted over time is what is counted in all, and no more than links carry.
+//! Time series add up to the totals, and never exceed the rates of links.
 
 use spray_fabric::{Bin, PortCounters};
 
 use super::*;
 
-/// Checks what `outcome` has over time against its totals and its links, whose hosts take frames of 4,150 bytes.
+/// Compares the time series of `outcome` with its totals and link rates; hosts receive frames of
+/// 4,150 bytes.
 fn check(network: &Network, outcome: &SimOutcome) {
     let received: u64 = outcome.flows.iter().map(|flow| flow.receiver.bytes).sum();
     let (end_ps, delivered) = *outcome.delivered.last().unwrap();
@@ -59,7 +60,7 @@ fn every_byte_has_its_bin_and_no_bin_is_above_what_links_carry() {
     }
 }
 
-/// What waits while a link pauses leaves later than it would have: then it counts.
+/// Frames delayed by a pause are counted when they leave.
 #[test]
 fn a_lossless_network_carries_no_more_than_its_links() {
     let network = leaf_spine(4, 4, 4);
@@ -73,7 +74,7 @@ fn a_lossless_network_carries_no_more_than_its_links() {
     check(&network, &outcome);
 }
 
-/// The mark of a frame that gets it as it leaves is in the bin in which it left.
+/// A mark on departure is counted in the bin of the departure.
 #[test]
 fn marks_of_frames_that_leave_are_counted_over_time_too() {
     let network = leaf_spine(4, 4, 4);

@@ -1,4 +1,4 @@
-//! Runs in parts: on any number of threads the same, and nearly as in one part.
+//! Runs in parts are the same on any number of threads, and nearly the same as in one part.
 
 use super::*;
 use spray_core::cc::CcKind;
@@ -11,7 +11,7 @@ fn across(network: &Network, bytes: u64) -> Vec<FlowSpec> {
     (0..hosts).map(flow).collect()
 }
 
-/// The outcome on one thread, which is that on others too.
+/// Returns the outcome on one thread, which equals that on others.
 #[track_caller]
 fn on_any_threads(spec: &SimSpec<'_>) -> SimOutcome {
     let alone = simulate(spec, 1).unwrap();
@@ -74,8 +74,8 @@ fn threads_change_nothing_with_credit_and_marks_at_departure() {
     assert!(outcome.ports.iter().any(|port| port.counters.marks > 0));
 }
 
-/// A trigger that nothing signals makes a run of one part. What differs then is which of two events of the same moment comes first, the
-/// numbers of frames, and when a receiver hears of the end.
+/// A trigger without signals forces a single part. Differences are then the order of simultaneous
+/// events, the numbers of frames, and when a receiver learns of the end.
 #[test]
 fn parts_give_the_figures_of_one_part() {
     let network = leaf_spine(16, 8, 8);

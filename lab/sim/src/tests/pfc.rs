@@ -1,4 +1,4 @@
-//! Lossless networks: against a literal model, and by what must hold in any of them.
+//! Lossless networks: compared with a literal model, and checked for invariants.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,7 +10,7 @@ use super::*;
 
 const FRAME: u64 = 4_150;
 
-/// Everybody sends as fast as its link takes it, and repeats nothing.
+/// Sends at line rate and never retransmits.
 fn blast(balancer: BalancerKind) -> FlowConfig {
     let mut config = flow_config(balancer);
     config.cc = CcKind::FixedWindow.into();
@@ -35,27 +35,27 @@ fn limit(packets: u64) -> impl Fn(u64) -> Thresholds {
     move |_| Thresholds { limit_bytes: (packets * FRAME) as u32, control_limit_bytes: 1 << 20, ..Thresholds::NONE }
 }
 
-/// Flows that go by ports in a row, packet by packet.
+/// A literal model of flows over sequences of ports, packet by packet.
 #[derive(Default)]
 struct Literal {
     ports: Vec<Port>,
-    /// Of each flow.
+    /// By flow.
     paths: Vec<Vec<usize>>,
     arrived_ps: Vec<u64>,
-    /// By time, then by their kind, then by age.
+    /// Ordered by time, then kind, then age.
     events: BinaryHeap<Reverse<(u64, u8, u64, What)>>,
     age: u64,
     limit: u64,
-    /// Two frames came to a switch at one moment: either may go first.
+    /// Two frames reached a switch at the same moment: either may go first.
     tie: bool,
     last_ps: u64,
 }
 
-/// A port, and what its far end holds of what came by it.
+/// A port, and the data from it that its far end holds.
 #[derive(Clone, Default)]
 struct Port {
     rate_bps: u64,
-    /// (flow, which port of its path this is).
+    /// (flow, index of the port in its path).
     queue: VecDeque<(usize, usize)>,
     sending: bool,
     paused: bool,
@@ -81,7 +81,7 @@ impl Literal {
         self.events.push(Reverse((at_ps, turn, self.age, what)));
     }
 
-    /// When the last frame of each flow arrives; `None` if that is not certain.
+    /// Returns the arrival of the last frame of each flow; `None` if ambiguous.
     fn run(mut self) -> Option<Vec<u64>> {
         while let Some(Reverse((now_ps, _, _, what))) = self.events.pop() {
             match what {
@@ -96,7 +96,7 @@ impl Literal {
         (!self.tie).then_some(self.arrived_ps)
     }
 
-    /// A pause of 64 bytes takes this long to a link's sender.
+    /// Latency of a pause of 64 bytes to a link's sender.
     fn back_ps(&self, port: usize) -> u64 {
         US + serialisation_ceil_ps(64, self.ports[port].rate_bps)
     }
@@ -162,7 +162,7 @@ proptest! {
     ) {
         let count = senders.len().max(3);
         let mut network = leaf_spine(2, 1, count);
-        // Links of different rates: frames seldom come at the same moment.
+        // Different link rates: frames rarely arrive at the same moment.
         for src in 0..count {
             let uplink = network.uplink(src);
             network.links[uplink].rate_bps -= src as u64 * 13_000_000_000;
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// Nothing is lost in an incast of any size, all links towards it pause, and the last link is never idle.
+/// An incast of any size loses nothing, pauses all links towards it, and never idles the last link.
 //= docs/specs/pfc.md#PFC-1 data is lossless
 //= docs/specs/pfc.md#PFC-6 headroom
 #[test]
@@ -210,13 +210,13 @@ fn headroom_is_what_arrives_until_a_pause_stops_it() {
     let pauses = |port: &PortOutcome| port.pauses > 0 && port.paused_ps > 10 * US;
     let paused: Vec<_> = outcome.ports.iter().filter(|port| pauses(port)).map(|port| port.name.as_str()).collect();
     assert!((8..32).all(|host| paused.iter().any(|name| name.starts_with(&format!("h{host}->")))), "{paused:?}");
-    // Two packets and what two microseconds carry, less a frame: some sender needs all of it.
+    // Two packets, and what two microseconds carry, less a frame: some sender needs all of it.
     let needed = 2 * FRAME + (2 * US + CONTROL_PS) / (PACKET_PS / FRAME);
     let less = lossless(&network, &limit(20), Some(needed - 2 * FRAME), &flows, 60_000);
     assert!(less.ports.iter().map(|port| port.counters.drops_queue).sum::<u64>() > 0);
 }
 
-/// A flow to an idle host suffers behind those that a busy host stops.
+/// Head-of-line blocking: a flow to an idle host waits behind those to a busy host.
 #[test]
 fn a_pause_hits_those_who_did_nothing() {
     let network = leaf_spine(2, 1, 8);
@@ -230,7 +230,8 @@ fn a_pause_hits_those_who_did_nothing() {
     assert!(us(&among) > 6 * us(&alone), "{} and {}", us(&among), us(&alone));
 }
 
-/// Five switches in a circle, whose hosts send to the next but one: the links wait for each other. In a tree nothing does.
+/// Five switches in a cycle, with traffic over two hops each: links wait for each other. A tree
+/// never deadlocks.
 //= docs/specs/pfc.md#PFC-7 deadlock
 #[test]
 fn a_circle_of_full_links_is_a_deadlock() {
@@ -253,7 +254,7 @@ fn a_circle_of_full_links_is_a_deadlock() {
     assert!(outcome.flows.iter().all(|flow| flow.received_ps.is_some()));
 }
 
-/// Links share a switch's memory: the less is free, the earlier a pause.
+/// Links share a switch's memory: the less is free, the earlier they pause.
 #[test]
 fn links_pause_by_what_is_free_of_a_shared_memory() {
     let paused_ps = |alpha_milli: u32| {

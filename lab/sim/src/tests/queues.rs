@@ -1,10 +1,11 @@
-//! The queues' figures against what somebody sees who looks often.
+//! Queue statistics compared with frequent samples.
 
 use super::*;
 use crate::common::Common;
 use crate::engine::Engine;
 
-/// A link that slows down while frames wait, comes back, and drops, looked at every 50 ns: the mean of that is that of the queue.
+/// A link that slows down, recovers and drops while frames wait, sampled every 50 ns: the mean of
+/// the samples equals that of the queue.
 //= docs/specs/switch.md#SW-18 length of the queue over time
 #[test]
 fn the_average_queue_is_that_of_close_samples() {
@@ -38,7 +39,7 @@ fn the_average_queue_is_that_of_close_samples() {
     }
 }
 
-/// A host alone sends to another: its frames never wait, and each is at every port for as long as it takes to leave.
+/// A single sender: its frames never queue, and are at each port for their serialisation time.
 #[test]
 fn a_flow_alone_leaves_the_frame_that_is_being_sent() {
     let network = leaf_spine(2, 1, 1);
@@ -59,8 +60,9 @@ fn incast(network: &Network, queue: &(dyn Fn(u64) -> Thresholds + Sync), packets
     simulate(&SimSpec { queue, seed: 3, ..spec(network, &flows, &|_| flow_config(BalancerKind::Ops)) }, 1).unwrap()
 }
 
-/// Eight packets come to a port at once. With a step at three packets those that find as many are marked as they come, which are
-/// the last; as they leave, those that leave as many behind, which are the first: they are told a queue's length earlier.
+/// Eight packets arrive at once, with a step at three packets. On arrival, those that find three
+/// are marked, which are the last; on departure, those that leave three behind, which are the
+/// first: senders are notified a queue's length earlier.
 //= docs/specs/switch.md#SW-19 marking as a frame leaves
 #[test]
 fn the_first_of_a_burst_is_marked_as_it_leaves() {
@@ -78,7 +80,7 @@ fn the_first_of_a_burst_is_marked_as_it_leaves() {
     assert_eq!([&arriving[..3], &leaving[5..]].concat(), [0; 6], "{arriving:?} {leaving:?}");
 }
 
-/// An uplink at half rate fills its whole queue, or half of it where slow links have less from the beginning.
+/// An uplink at half rate fills its whole queue, or half of it if queues of slow links are reduced.
 //= docs/specs/switch.md#SW-23 queues of slow links
 #[test]
 fn a_link_that_begins_slow_may_have_less_of_a_queue() {
@@ -106,7 +108,7 @@ fn a_link_that_begins_slow_may_have_less_of_a_queue() {
     assert_eq!(most(true, 1), most(false, 1), "a link that slows down later keeps its queue");
 }
 
-/// An incast takes what is free of the shared memory, no more: less for a smaller alpha.
+/// An incast uses the free share of the shared memory, less for a smaller alpha.
 //= docs/specs/switch.md#SW-20 shared buffer
 #[test]
 fn a_port_gets_its_share_of_the_memory() {
@@ -128,7 +130,8 @@ fn a_port_gets_its_share_of_the_memory() {
     assert!((120_000..=160_000).contains(&half) && (230_000..=280_000).contains(&most_of_it), "{half} {most_of_it}");
 }
 
-/// An incast is trimmed in front of its receiver, a slow uplink in the fabric: with two DSCPs both ends can tell.
+/// An incast is trimmed at its receiver's port, a slow uplink in the fabric: two DSCPs distinguish
+/// them at both ends.
 //= docs/specs/switch.md#SW-21 two DSCPs of trimmed frames
 #[test]
 fn hosts_can_tell_an_incast_from_a_busy_fabric() {

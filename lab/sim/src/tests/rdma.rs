@@ -1,4 +1,4 @@
-//! The receivers of NICs for RDMA under DCQCN: on one path and over many, with losses and without.
+//! RDMA NIC receivers under DCQCN: on one path and over many, with and without losses.
 
 use spray_core::cc::CcKind;
 use spray_core::loss::{IrnConfig, ReceiverConfig, ReceiverKind};
@@ -7,7 +7,8 @@ use super::*;
 
 const PACKETS: u64 = 256;
 
-/// Every host of 16 sends to one of the next leaf; links between switches lose `ppm` of what they carry, and nothing is trimmed.
+/// Each of 16 hosts sends to one of the next leaf; links between switches lose `ppm`, and nothing
+/// is trimmed.
 fn permutation(receiver: ReceiverConfig, balancer: BalancerKind, ppm: u32, seed: u64) -> SimOutcome {
     let network = leaf_spine(4, 4, 4);
     let links = network.links.iter().enumerate();
@@ -17,7 +18,7 @@ fn permutation(receiver: ReceiverConfig, balancer: BalancerKind, ppm: u32, seed:
     let flows: Vec<_> = (0..16).map(|src| flow(src, (src + 4) % 16, PACKETS * PAYLOAD)).collect();
     let mut config = FlowConfig { receiver, ..flow_config(balancer) };
     (config.cc, config.path.trimming) = (CcKind::Dcqcn.into(), false);
-    // Queues that do not overflow: what is lost is lost on links.
+    // Queues that do not overflow: losses are those of links only.
     let queue = |_| Thresholds { limit_bytes: 1 << 28, mark_min_bytes: 83_000, mark_max_bytes: 332_000, ..queue(0) };
     let events: &[LinkEvent] = if ppm > 0 { &[event] } else { &[] };
     let outcome = simulate(&SimSpec { events, queue: &queue, seed, ..spec(&network, &flows, &|_| config) }, 1).unwrap();

@@ -1,11 +1,12 @@
-//! `reps-plus` against REPS in whole fabrics: ahead where REPS is weak, level elsewhere. Figures are sums over three seeds.
+//! `reps-plus` compared with REPS in whole fabrics: better where REPS is weak, equal elsewhere.
+//! Figures are sums over three seeds.
 
 use spray_core::cc::{ControlConfig, DctcpConfig};
 use spray_core::event::Event;
 
 use super::*;
 
-/// What is wrong with the fabric, or coarse about the transport.
+/// Failures of the fabric, and coarse transport settings.
 #[derive(Clone, Copy)]
 struct Row {
     ack_every: u32,
@@ -19,7 +20,8 @@ struct Row {
 
 const HEALTHY: Row = Row { ack_every: 1, ack_evs: 1, evs: 65_535, loss_ppm: 0, dead: false, slow: false, trim: true };
 
-/// Sum of the flows' completion times in us over three seeds, of a permutation among 64 hosts on 8 leaves and 8 spines.
+/// Sum of the flows' completion times in us over three seeds, of a permutation among 64 hosts on 8
+/// leaves and 8 spines.
 fn fct_us(row: Row, balancer: BalancerKind) -> u64 {
     sum_us(&runs(row, balancer))
 }
@@ -30,9 +32,9 @@ fn sum_us(runs: &[SimOutcome]) -> u64 {
 
 /// The runs with seeds 1 to 3.
 fn runs(row: Row, balancer: BalancerKind) -> Vec<SimOutcome> {
-    // REPS's weaknesses show in flows of many round trips.
+    // REPS's weaknesses appear in flows of many round trips.
     let network = leaf_spine(8, 8, 8);
-    // 13 is prime to 64: a permutation; 27 sends nobody to himself.
+    // 13 is coprime to 64: a permutation; with 27 no host sends to itself.
     let flows: Vec<_> = (0..64).map(|src| flow(src, (13 * src + 27) % 64, 2_000 * PAYLOAD)).collect();
     let links = |name: &str| network.links_named(name).unwrap();
     let event =
@@ -68,8 +70,8 @@ fn both(row: Row) -> (u64, u64) {
     (fct_us(row, BalancerKind::RepsPlus), fct_us(row, BalancerKind::Reps))
 }
 
-/// Whatever the rate of random losses, with and without a dead cable and trimming, it is ahead of both, though they may use the gap
-/// rule here, and it freezes for the dead cable only.
+/// At any rate of random losses, with and without a failed cable and trimming, it beats both,
+/// although they may use the gap rule here, and it freezes for the failed cable only.
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 //= docs/specs/reps-plus.md#RPP-16 asking for a packet
@@ -89,7 +91,8 @@ fn it_is_ahead_under_random_loss_and_freezes_for_failures_only() {
                     .any(|(_, of, event)| *of as usize == *flow && matches!(event, Event::FreezeEntered { .. }))
             };
             let frozen: Vec<usize> = (0..64).filter(froze).collect();
-            // Hosts 0 to 7 send over the dead uplink; who sends to them has ACKs lost on it, and data on its way down.
+            // Hosts 0 to 7 send over the failed uplink; senders to them lose ACKs on it, and data
+            // on its way down.
             let justified = |flow: &&usize| dead && (**flow < 8 || (13 * **flow + 27) % 64 < 8);
             let needless = frozen.len() - frozen.iter().filter(justified).count();
             assert!(needless * 20 <= 64, "{loss_ppm} {trim} {dead}: {frozen:?} froze");
@@ -102,7 +105,7 @@ fn it_is_ahead_under_random_loss_and_freezes_for_failures_only() {
     }
 }
 
-/// Spraying over a slow path, and coarse ACKs, look like losses to who is hasty.
+/// With an eager gap rule, spraying over a slow path and coarse ACKs look like losses.
 //= docs/specs/transport.md#TRN-40 quick gap rule
 #[test]
 fn it_sends_nothing_twice_that_was_only_late() {
@@ -114,7 +117,8 @@ fn it_sends_nothing_twice_that_was_only_late() {
     }
 }
 
-/// A frozen connection explores the dead cable seldom. Near the end it does not: losses are found late there.
+/// A frozen connection rarely explores the failed cable, and never near its end, where losses are
+/// detected late.
 //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
@@ -173,7 +177,7 @@ fn it_is_not_behind_elsewhere() {
     }
 }
 
-/// ACKs that carry the entropy values of all packets give REPS back what coarse ones take.
+/// ACKs with the entropy values of all packets restore what coarse ACKs cost REPS.
 //= docs/specs/reps.md#REPS-4a several EVs in an ACK
 #[test]
 fn several_entropy_values_in_an_ack_feed_reps() {

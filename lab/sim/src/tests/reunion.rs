@@ -1,11 +1,12 @@
-//! Elephants that hashes put on the same links, with Reunion and without.
+//! Elephants that hash to the same links, with and without Reunion.
 
 use super::*;
 use spray_fabric::{FatTree, Scheme, Switching, reunion};
 
 const BYTES: u64 = 12_000_000;
 
-/// When the last of flows from each host to that `step` further on has ended, in us, and what switches did.
+/// Flows from each host to that `step` further on; returns the end of the last in us, and the
+/// switches' counters.
 fn makespan_us(mut network: Network, scheme: Scheme, step: usize, seed: u64) -> (u64, SimOutcome) {
     let reunion = reunion::Settings { interval_ps: 20 * US, timeout_ps: 100 * US, ..reunion::Settings::default() };
     network.switching = Switching { reunion, flowlet_gap_ps: US, ..Switching::all(scheme) };
@@ -19,7 +20,7 @@ fn makespan_us(mut network: Network, scheme: Scheme, step: usize, seed: u64) -> 
     (ends.max().unwrap_or(0) / US, outcome)
 }
 
-/// The sums over some seeds, without Reunion and with it.
+/// Sums over some seeds, without and with Reunion.
 fn sums(network: &Network, step: usize) -> [u64; 2] {
     [Scheme::Ecmp, Scheme::Reunion]
         .map(|scheme| (1..=4).map(|seed| makespan_us(network.clone(), scheme, step, seed).0).sum())

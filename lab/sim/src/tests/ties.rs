@@ -1,10 +1,11 @@
-//! Frames that come to a port in the same picosecond: equals fare alike.
+//! Frames that arrive at a port in the same picosecond are treated fairly.
 
 use spray_core::cc::CcKind;
 
 use super::*;
 
-/// The payload that each of `senders` hosts in step gets through host 0's port of 50 packets, before any sends a packet again.
+/// Returns the payload that each of `senders` synchronised hosts gets through host 0's port of 50
+/// packets, before any retransmission.
 fn delivered(senders: usize, seed: u64, threads: usize) -> Vec<u64> {
     let network = leaf_spine(1, 1, senders + 1);
     let flows: Vec<_> = (1..=senders).map(|src| flow(src, 0, 64 << 20)).collect();
@@ -27,14 +28,14 @@ fn senders_in_step_get_as_much_through_a_port() {
         let seeds: Vec<_> = (1..=16).map(|seed| delivered(senders, seed, 1)).collect();
         let sums: Vec<u64> = (0..senders).map(|flow| seeds.iter().map(|delivered| delivered[flow]).sum()).collect();
         assert!(differ_percent(&sums) < 10.0, "{sums:?}");
-        // Some 600 packets get through: each has a share of them by chance, in one seed more than in another.
+        // About 600 packets get through: shares vary by chance, and with the seed.
         seeds.iter().for_each(|delivered| assert!(differ_percent(delivered) < 45.0, "{delivered:?}"));
         assert!(seeds.windows(2).all(|pair| pair[0] != pair[1]), "seeds differ: {seeds:?}");
         assert_eq!(delivered(senders, 1, 3), seeds[0]);
     }
 }
 
-/// How far the one that is furthest from the mean is from it.
+/// The largest deviation from the mean in per cent.
 fn differ_percent(bytes: &[u64]) -> f64 {
     let mean = bytes.iter().sum::<u64>() as f64 / bytes.len() as f64;
     bytes.iter().map(|bytes| (*bytes as f64 / mean - 1.0).abs() * 100.0).fold(0.0, f64::max)

@@ -1,15 +1,12 @@
-//! The clock of an emulation: dilated, and patient.
+//! The clock of an emulation: slowed down, and waiting for late threads.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_nic::sys::monotonic_ns;
 
-/// The machine's monotonic clock since an epoch, slowed by a factor.
-///
-/// All parts of an emulation use this: `scenario_ps = (CLOCK_MONOTONIC - epoch) / dilation`.
+/// The machine's monotonic clock, slowed by a factor: `scenario_ps = (CLOCK_MONOTONIC - epoch) /
+/// dilation`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DilatedClock {
     epoch_ns: u64,
@@ -17,23 +14,23 @@ pub struct DilatedClock {
 }
 
 impl DilatedClock {
-    /// A clock that was zero at `epoch_ns` of [`monotonic_ns`] and runs `dilation` times slower. A dilation below 1e-3 counts as 1e-3.
+    /// Creates a clock that is 0 at `epoch_ns` of [`monotonic_ns`]. The dilation is at least 1e-3.
     pub fn new(epoch_ns: u64, dilation: f64) -> Self {
         Self { epoch_ns, dilation: dilation.max(1e-3) }
     }
 
-    /// The time now; 0 before the epoch.
+    /// Returns the time now; 0 before the epoch.
     pub fn now_ps(&self) -> u64 {
         let elapsed_ns = monotonic_ns().saturating_sub(self.epoch_ns);
         (elapsed_ns as f64 * (1000.0 / self.dilation)) as u64
     }
 }
 
-/// A dilated clock that waits for its drivers: it runs at most a step ahead of what all of them have handled.
+/// A dilated clock at most one step ahead of what all drivers have handled.
 ///
-/// When the machine stalls (another process, a long system call), the clock stands still, so that frames do not become late. It does
-/// not catch up afterwards. With steps below the latency between two hosts, a frame is always *sent* before its receiver handles later
-/// events. Whether it has also *arrived* depends on the dilation.
+/// If the machine stalls, the clock stops, so that frames do not become late; it does not catch up.
+/// With steps below the latency between two hosts, a frame is always *sent* before its receiver
+/// handles later events. Whether it has also *arrived* depends on the dilation.
 //= docs/specs/emulation.md#EMU-6 a clock that waits
 #[derive(Debug, Clone)]
 pub struct PatientClock {
@@ -46,22 +43,21 @@ pub struct PatientClock {
 struct Shared {
     clock: DilatedClock,
     max_step_ps: u64,
-    /// How far the clock has fallen behind the dilated one.
+    /// Lag behind the dilated clock.
     lag_ps: AtomicU64,
-    /// The time up to which each driver has handled everything; `u64::MAX` for one that has ended.
+    /// The time up to which each driver has handled everything; `u64::MAX` after its end.
     handled_ps: Box<[AtomicU64]>,
 }
 
 impl PatientClock {
-    /// One clock for each of `drivers` threads. The clocks wait for each other.
+    /// Creates one clock for each of `drivers` threads.
     pub fn new(clock: DilatedClock, max_step_ps: u64, drivers: usize) -> Vec<Self> {
         let handled_ps = (0..drivers).map(|_| AtomicU64::new(0)).collect();
         let shared = Arc::new(Shared { clock, max_step_ps, lag_ps: AtomicU64::new(0), handled_ps });
         (0..drivers).map(|driver| Self { shared: Arc::clone(&shared), driver, last_ps: 0 }).collect()
     }
 
-    /// The time in picoseconds of scenario time; it never goes back. This driver has handled everything before `handled_ps`, and sent what
-    /// came of it.
+    /// Returns the scenario time, which never decreases. The driver is done up to `handled_ps`.
     pub fn tick(&mut self, handled_ps: u64) -> u64 {
         let shared = &*self.shared;
         shared.handled_ps[self.driver].store(handled_ps, Ordering::Relaxed);
@@ -75,7 +71,7 @@ impl PatientClock {
     }
 }
 
-/// A driver that has ended does not stop the others' clocks.
+/// A driver that has ended must not stop the others' clocks.
 impl Drop for PatientClock {
     fn drop(&mut self) {
         self.shared.handled_ps[self.driver].store(u64::MAX, Ordering::Relaxed);

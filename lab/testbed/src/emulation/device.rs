@@ -1,4 +1,4 @@
-//! The device of a host in an emulated fabric, around the one that its frames really go through.
+//! A device that adds virtual time to another one, for a host of an emulated fabric.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,6 +9,7 @@ use spray_fabric::HostLink;
 use spray_nic::Time;
 use spray_nic::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
 use spray_pipeline::hash::mix;
+use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::switch_view::{Parsed, parse};
 use spray_wire::{MAX_DATA_DSCP, Ports};
@@ -19,69 +20,68 @@ use super::turns::Turn;
 use crate::host_port::{LastPort, OwnLink};
 use crate::tap::HostTap;
 
-/// What a host is in its fabric.
+/// A host's place in its fabric.
 #[derive(Debug)]
 pub(crate) struct Emulation {
-    /// Rate of the host's own link in bits per second. Its frames leave one after another.
+    /// Rate of the host's own link in bits per second.
     pub link_bps: u64,
-    /// Propagation delay of that link, added once to every frame that leaves.
+    /// Propagation delay of that link.
     pub link_latency_ps: u64,
-    /// Where that link changes with time.
-    pub link: Option<OwnLink>,
-    /// The port that leads to the host. Frames come with the time at which they are at that port; without, at the host.
+    /// The link's state, if it changes.
+    pub link: Option<Arc<OwnLink>>,
+    /// The port that leads to the host; if set, received frames have the time at that port.
     pub port: Option<Box<dyn LastPort>>,
-    /// How far ahead of its virtual time a frame may arrive. A frame with a later one is dropped: a forged time could hold it for good.
+    /// Maximum lead of a received frame's virtual time over the clock. Later ones are dropped,
+    /// since a forged time could hold a frame forever.
     pub max_hold_ps: u64,
-    /// The host's part in the order in which hosts send.
     pub turn: Turn,
 }
 
-/// Arrivals taken from the device at a time, and most batches in one poll.
+/// Frames per receive call, and calls per poll.
 const RECEIVE_BATCH: usize = 64;
 const BATCHES_PER_POLL: u32 = 64;
-/// Data frames that wait for their turn. The hosts are at most the latency of a link apart, in which a link of
-/// 400 Gb/s carries a dozen full frames. Twice as many may wait with control frames.
+/// Data frames waiting for their turn. Hosts are at most the latency of a link apart, in which a
+/// link of 400 Gb/s carries a dozen full frames. Control frames have twice the limit.
 const MAX_BEFORE_TURN: usize = 512;
-/// Polls without new frames between two flushes, each of which may be a system call.
+/// Polls without new frames between flushes, which may be system calls.
 const POLLS_PER_FLUSH: u32 = 16;
 
-/// A device whose frames have a [`Shim`], which the endpoint does not see. [In real time](Self::in_real_time) it passes frames as they come.
+/// A device whose frames have a [`Shim`], hidden from the endpoint. [In real
+/// time](Self::in_real_time) it only adds and removes the shim.
 //= docs/specs/emulation.md#EMU-8 the shim
 #[derive(Debug)]
 pub struct EmulatedDevice<D> {
     inner: D,
     host: Option<HostState>,
-    /// Sees the frames of the host.
-    tap: Option<HostTap>,
-    /// When the frame that was handed over last should have been.
-    due_ps: Arc<AtomicU64>,
-    /// Changes whenever a frame comes or goes.
-    activity: u64,
+    pub(crate) tap: Option<HostTap>,
+    /// Due time of the frame returned last, which may be earlier than the time of its return.
+    pub(crate) due_ps: Arc<AtomicU64>,
+    /// Number of frames sent and received.
+    pub(crate) activity: u64,
 }
 
-/// The state of an emulated host.
 #[derive(Debug)]
 struct HostState {
     emulation: Emulation,
     link: HostLink,
-    /// The time of the last event.
+    /// Time of the last event.
     now_ps: u64,
-    /// When the endpoint wants to be polled next.
+    /// When the endpoint has to be polled next.
     next_ps: u64,
     held: HeldFrames,
     arrivals: Vec<Received>,
-    /// Frames that wait for their turn or for room.
+    /// Frames waiting for their turn or for room in the device.
     waiting: VecDeque<Waiting>,
-    /// Frames between two switches, until their turn.
+    /// Frames of this host between two switches, until their turn.
     between: HeldFrames,
-    /// The latest virtual time up to which hosts could send: a frame between switches that comes with an earlier one is late.
+    /// Latest virtual time of frames already sent: earlier frames between switches are late.
     sent_until_ps: u64,
     lateness: Lateness,
     too_early: u64,
     hold_overflow: u64,
     unflushed: bool,
     quiet_polls: u32,
-    /// What the inner device has failed at, until the endpoint asks.
+    /// Error of the inner device, not yet returned to the endpoint.
     error: Option<io::Error>,
 }
 
@@ -93,7 +93,7 @@ struct Waiting {
 }
 
 impl<D: Device> EmulatedDevice<D> {
-    /// `inner` in real time: frames have the shim by which switches forward them, and nothing else changes.
+    /// Wraps `inner` in real time: frames have a shim for the switches, and are not delayed.
     pub fn in_real_time(inner: D) -> Self {
         Self::new(inner, None)
     }
@@ -120,76 +120,57 @@ impl<D: Device> EmulatedDevice<D> {
         Self { inner, host, tap: None, due_ps: Arc::default(), activity: 0 }
     }
 
-    pub(crate) fn set_tap(&mut self, tap: HostTap) {
-        self.tap = Some(tap);
-    }
-
-    /// Has `port` stand for the one that leads to the host.
     pub(crate) fn set_port(&mut self, port: Box<dyn LastPort>) {
         if let Some(host) = &mut self.host {
             host.emulation.port = Some(port);
         }
     }
 
-    /// When the frame that was handed over last should have been: a machine that is behind hands it over later.
-    pub(crate) fn due_ps(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.due_ps)
-    }
-
     pub(crate) fn lateness(&self) -> Option<&Lateness> {
         self.host.as_ref().map(|host| &host.lateness)
     }
 
-    /// Frames dropped because their virtual time was too far ahead, or because no more could be held.
+    /// Frames dropped because their virtual time was too far ahead, or for lack of room.
     pub(crate) fn lost(&self) -> u64 {
         self.host.as_ref().map_or(0, |host| host.too_early + host.hold_overflow)
     }
 
-    pub(crate) fn is_emulated(&self) -> bool {
-        self.host.is_some()
+    /// Time of the last event; `None` in real time.
+    pub(crate) fn now_ps(&self) -> Option<u64> {
+        self.host.as_ref().map(|host| host.now_ps)
     }
 
-    /// The time of the last event.
-    pub(crate) fn now_ps(&self) -> u64 {
-        self.host.as_ref().map_or(0, |host| host.now_ps)
-    }
-
-    /// The time of the next event: of the first frame on hold, or that at which the endpoint wants to be polled; `u64::MAX` if there is none.
+    /// Time of the next event: the first held frame or the endpoint's next poll; `u64::MAX` = none.
     pub(crate) fn next_event_ps(&self) -> u64 {
         let host = self.host.as_ref();
         host.map_or(u64::MAX, |host| host.held.next_due_ps().unwrap_or(u64::MAX).min(host.next_ps))
     }
 
-    /// Sets when the endpoint wants to be polled next: its `next`, a step of its time. If it waits for the link, that is when the link becomes
-    /// free, which may be within the step.
+    /// Sets the next poll. If `next` is the step in which the link becomes free, it is exactly
+    /// then.
     pub(crate) fn poll_next(&mut self, next: Option<Time>) {
         let Some(host) = &mut self.host else { return };
         let free_ps = host.link.free_ps();
         host.next_ps = match next {
-            Some(next) if free_ps > host.now_ps && next == step_after(free_ps) => free_ps,
+            Some(next) if free_ps > host.now_ps && next == Time::ZERO.after(free_ps) => free_ps,
             Some(next) => next.ps(),
             None => u64::MAX,
         };
     }
 
-    /// The time up to which everything is handled and sent, as the others know it.
+    /// Time up to which everything is handled and sent, as published to other hosts.
     pub(crate) fn done_ps(&self) -> u64 {
         self.host.as_ref().map_or(u64::MAX, |host| host.emulation.turn.done_ps())
     }
 
-    /// A number that changes whenever a frame comes or goes.
-    pub(crate) fn activity(&self) -> u64 {
-        self.activity
-    }
-
-    /// Goes on to an event, whose time is never before that of another.
+    /// Advances to an event; never goes back.
     pub(crate) fn advance(&mut self, at_ps: u64) {
         if let Some(host) = &mut self.host {
             host.now_ps = host.now_ps.max(at_ps);
         }
     }
 
-    /// Puts every frame that has arrived on hold, when the clock says `now_ps`, and sends what may be sent.
+    /// Holds every received frame, at the clock's `now_ps`, and sends what may be sent.
     pub(crate) fn collect(&mut self, now_ps: u64) {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return };
         for _ in 0..BATCHES_PER_POLL {
@@ -201,7 +182,7 @@ impl<D: Device> EmulatedDevice<D> {
             arrivals.drain(..).for_each(|Received { frame, len, .. }| host.hold(inner, now_ps, frame, len));
             host.arrivals = arrivals;
             if batch > 0 {
-                // The kernel needs the frames back before its fill ring runs empty.
+                // Returns frames to the kernel before its fill ring runs empty.
                 host.flush(inner);
             }
             if batch < RECEIVE_BATCH {
@@ -211,7 +192,7 @@ impl<D: Device> EmulatedDevice<D> {
         host.send_waiting(inner);
     }
 
-    /// Notes that the host has handled everything up to `now_ps`.
+    /// The host has handled everything up to `now_ps`.
     pub(crate) fn handled(&mut self, now_ps: u64) {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return };
         host.emulation.turn.handled(now_ps);
@@ -222,7 +203,7 @@ impl<D: Device> EmulatedDevice<D> {
         host.pass_turn(inner);
     }
 
-    /// Sends the frames whose turn it is, and hands the turn on. Returns whether there were any.
+    /// Sends the frames whose turn it is, and passes the turn on. Returns whether there were any.
     //= docs/specs/emulation.md#EMU-5 turns
     pub(crate) fn take_turn(&mut self) -> bool {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return false };
@@ -234,7 +215,7 @@ impl<D: Device> EmulatedDevice<D> {
         sent
     }
 
-    /// Gives back the device, with no frame held.
+    /// Returns the inner device after releasing all frames held.
     pub fn into_inner(mut self) -> D {
         if let Some(host) = &mut self.host {
             let held = std::iter::from_fn(|| host.held.release().or_else(|| host.between.release()));
@@ -287,7 +268,7 @@ impl HostState {
         }
     }
 
-    /// The virtual time of the first frame that waits for its turn; `u64::MAX` if there is none.
+    /// Virtual time of the first frame waiting for its turn; `u64::MAX` = none.
     fn first_ps(&self) -> u64 {
         let own_ps = self.waiting.front().map_or(u64::MAX, |first| first.at_ps);
         own_ps.min(self.between.next_due_ps().unwrap_or(u64::MAX))
@@ -300,7 +281,7 @@ impl HostState {
         }
     }
 
-    /// The first frame that is due at the host by now, if there is one.
+    /// Takes the first frame that is due at the host.
     //= docs/specs/emulation.md#EMU-4 a port that the host emulates
     fn next_arrival<D: Device>(&mut self, inner: &mut D) -> Option<Received> {
         while self.held.next_due_ps()? <= self.now_ps {
@@ -310,14 +291,14 @@ impl HostState {
             };
             let bytes = inner.frame_mut(&frame).get_mut(..len as usize).unwrap_or_default();
             match port.deliver(bytes) {
-                Some((due_ps, len)) => self.keep(inner, due_ps.max(self.now_ps), 0, frame, len, false),
+                Some(Delivery { due_ps, len }) => self.keep(inner, due_ps.max(self.now_ps), 0, frame, len, false),
                 None => inner.release(frame),
             }
         }
         None
     }
 
-    /// Passes the frames that wait to the inner device, as many as it has room for and as far as it is their turn. Returns whether there were any.
+    /// Sends frames whose turn it is while the device has room. Returns whether any were sent.
     fn send_waiting<D: Device>(&mut self, inner: &mut D) -> bool {
         let until_ps = self.emulation.turn.until_ps();
         let mut sent = false;
@@ -346,7 +327,7 @@ impl HostState {
         sent
     }
 
-    /// Hands the turn on. What was sent is on its way by then, ahead of what others send.
+    /// Passes the turn on after flushing, so that these frames precede those of others.
     fn pass_turn<D: Device>(&mut self, inner: &mut D) {
         if self.unflushed {
             self.flush(inner);
@@ -369,23 +350,23 @@ fn shim<D: Device>(inner: &D, frame: &FrameId, len: u32) -> Option<Shim> {
     Shim::read(inner.frame(frame, len).first_chunk()?)
 }
 
-/// The nearest step of endpoints' time: the queues of a path may be some picoseconds off, and a tie is to stay one.
+/// Rounds to the endpoints' time step: frames that tie may differ by picoseconds of queueing.
 //= docs/specs/emulation.md#EMU-9 ties
 const fn nearest_step_ps(ps: u64) -> u64 {
     Time::from_ps(ps.saturating_add(Time::STEP_PS / 2)).ps()
 }
 
-/// The identity of a frame among those of one time: a digest of its headers.
+/// Digest of a frame's headers, which orders frames of one time.
 fn digest(frame: &[u8]) -> u64 {
     let (words, _) = frame[SHIM_BYTES..].as_chunks();
     words.iter().take(HEADER_WORDS).fold(0, |digest, word| mix(digest ^ u64::from_le_bytes(*word)))
 }
 
-/// Words of eight bytes that hold a frame's addresses and ports.
+/// Eight-byte words up to the ports.
 const HEADER_WORDS: usize = 8;
 
 impl<D: Device> Device for EmulatedDevice<D> {
-    /// One frame at a time: each is handled at its own.
+    /// Returns one frame at a time, as each is handled at its own time.
     fn receive(&mut self, out: &mut Vec<Received>, budget: usize) -> io::Result<usize> {
         let Some(host) = &mut self.host else {
             let (before, mut at) = (out.len(), out.len());
@@ -466,7 +447,7 @@ impl<D: Device> Device for EmulatedDevice<D> {
         Ok(())
     }
 
-    /// An emulated host sends in turns, and flushes then.
+    /// An emulated host flushes when it passes its turn on.
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.host {
             Some(host) => host.error.take().map_or(Ok(()), Err),
@@ -474,13 +455,13 @@ impl<D: Device> Device for EmulatedDevice<D> {
         }
     }
 
-    /// When the host's link is free; never, as long as there is no room for another frame.
+    /// When the host's link is free; never while there is no room for another frame.
     fn ready_at(&self) -> Time {
         let Some(host) = &self.host else { return Time::ZERO };
         let has_room = host.waiting.len() < MAX_BEFORE_TURN && self.inner.census().free > 0;
         match has_room {
             true if host.link.free_ps() <= host.now_ps => Time::ZERO,
-            true => step_after(host.link.free_ps()),
+            true => Time::ZERO.after(host.link.free_ps()),
             false => Time::NEVER,
         }
     }
@@ -511,9 +492,4 @@ impl<D: Device> DeviceHealth for EmulatedDevice<D> {
     fn lost_program(&self) -> bool {
         self.inner.lost_program()
     }
-}
-
-/// The first step of endpoints' time that is no earlier.
-const fn step_after(ps: u64) -> Time {
-    Time::ZERO.after(ps)
 }

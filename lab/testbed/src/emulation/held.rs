@@ -1,30 +1,28 @@
-//! Frames on hold: an emulated host receives a frame when its virtual time has come.
+//! Received frames held until their virtual time.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use spray_nic::device::FrameId;
 
-/// A frame on hold; the order is that of its first three fields.
+/// Ordered by the first three fields.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Held {
-    /// When to release it, in picoseconds of scenario time.
     pub due_ps: u64,
-    /// Its place among frames of one time.
+    /// Order of frames of one time.
     pub tie: u32,
-    /// Order of arrival among frames of one time and place.
+    /// Number of arrival.
     pub arrival: u64,
-    /// The frame.
     pub frame: FrameId,
-    /// Its bytes.
     pub len: u32,
-    /// It has yet to go through the port that the host emulates.
+    /// Whether it has yet to pass the port that the host emulates.
     pub at_port: bool,
 }
 
-/// Frames in the exact order of (virtual time, place, arrival); its capacity is fixed at construction.
+/// Frames ordered by (virtual time, tie, arrival), with a fixed capacity.
 ///
-/// A binary heap. It took 31 ns per frame with 16 frames on hold, and 46 ns with 1,024. A hashed timing wheel of 1,024 slots took 17
-/// and 14 ns. The difference is at most 3 % of what a frame costs, and a wheel needs a heap too, for frames beyond its horizon of 67 us.
+/// A binary heap took 31 ns per frame with 16 frames, and 46 ns with 1,024; a hashed timing wheel
+/// of 1,024 slots 17 and 14 ns. The difference is at most 3 % of the cost of a frame, and a wheel
+/// also needs a heap for frames beyond its horizon of 67 us.
 #[derive(Debug)]
 pub(crate) struct HeldFrames {
     heap: BinaryHeap<Reverse<Held>>,
@@ -33,15 +31,11 @@ pub(crate) struct HeldFrames {
 }
 
 impl HeldFrames {
-    /// Room for `capacity` frames: as many as the device has.
     pub fn new(capacity: usize) -> Self {
         Self { heap: BinaryHeap::with_capacity(capacity), capacity, arrivals: 0 }
     }
 
-    /// Holds a frame until `due_ps`, and behind those of that time with a lower `tie`; `at_port` is for the caller.
-    ///
-    /// # Errors
-    /// Hands the frame back when there is no room.
+    /// Holds a frame until `due_ps`. Returns it if there is no room.
     pub fn hold(&mut self, due_ps: u64, tie: u32, frame: FrameId, len: u32, at_port: bool) -> Result<(), FrameId> {
         if self.heap.len() == self.capacity {
             return Err(frame);
@@ -51,12 +45,11 @@ impl HeldFrames {
         Ok(())
     }
 
-    /// Holds a frame again that [`release`](Self::release) has returned, in its place.
+    /// Inserts a frame again that [`release`](Self::release) returned.
     pub fn put_back(&mut self, held: Held) {
         self.heap.push(Reverse(held));
     }
 
-    /// When the first frame is due.
     pub fn next_due_ps(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse(held)| held.due_ps)
     }

@@ -1,8 +1,8 @@
-//! How late frames were handled.
+//! Lateness of frames.
 
 use hdrhistogram::Histogram;
 
-/// How late the late frames were, in picoseconds of scenario time.
+/// Histogram of lateness in picoseconds of scenario time.
 #[derive(Debug, Clone)]
 pub struct Lateness {
     histogram: Histogram<u64>,
@@ -10,10 +10,10 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Largest lateness recorded: 10 s of scenario time. Longer ones count as that.
+    /// Upper bound of recorded values: 10 s of scenario time.
     const MAX_PS: u64 = 10_000_000_000_000;
 
-    /// Notes a frame that was handled so late, or in time.
+    /// Records a frame; 0 = on time.
     pub fn record(&mut self, late_ps: u64) {
         self.frames += 1;
         if late_ps > 0 {
@@ -21,18 +21,16 @@ impl Lateness {
         }
     }
 
-    /// Adds those of another endpoint.
     pub fn merge(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("all have the same bounds");
         self.frames += other.frames;
     }
 
-    /// Late frames.
     pub fn late_frames(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The lateness that a share `quantile` (0 to 1) of *all* frames did not exceed; 0 if that share was on time.
+    /// Returns the quantile (0 to 1) of the lateness of *all* frames; 0 if that share was on time.
     pub fn quantile_ps(&self, quantile: f64) -> u64 {
         let on_time = self.frames - self.histogram.len();
         let rank = (quantile * self.frames as f64).ceil() as u64;

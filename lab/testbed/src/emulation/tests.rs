@@ -1,4 +1,4 @@
-//! Emulated hosts are exact: what happens does not depend on when the machine gets round to it.
+//! Emulated hosts are exact: results do not depend on when the machine polls them.
 
 use spray_nic::device::DeviceHealth as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,6 +14,7 @@ use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, 
 use spray_nic::endpoint::HandshakeConfig;
 use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
+use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Kind, Ports, Probe, Time, emit, header_bytes};
 
@@ -40,7 +41,7 @@ fn peer(host: usize) -> Peer {
     Peer { address: address(host), mac: mac(host) }
 }
 
-/// Bytes that differ from message to message and from place to place.
+/// Bytes that differ by message and position.
 fn content(seed: usize, bytes: usize) -> Bytes {
     (0..bytes).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8).wrapping_add(seed * 7)) as u8).collect()
 }
@@ -71,7 +72,7 @@ fn host(network: &MemoryNetwork, number: usize, latency_ps: u64, turns: &Arc<Tur
     Endpoint::new(EmulatedDevice::new(network.attach(mac(number)), Some(emulation)), config).unwrap()
 }
 
-/// Hosts, their network, and everything that they reported.
+/// Hosts, their network, and all their events.
 struct Rig {
     network: MemoryNetwork,
     hosts: Vec<Host>,
@@ -90,7 +91,7 @@ impl Rig {
         self.hosts[from].connect(Time::from_ps(self.now_ps), peer(to), None).unwrap()
     }
 
-    /// Goes on by `tick_ps` at a time until `done` or `limit_ps`.
+    /// Advances by `tick_ps` at a time until `done` or `limit_ps`.
     fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end_ps = self.now_ps + limit_ps;
         while self.now_ps < end_ps {
@@ -123,7 +124,7 @@ impl Rig {
         self.hosts.iter().map(late).sum()
     }
 
-    /// Every frame is where it should be, on every device, and none is held by its host.
+    /// Checks that no device has lost a frame, and that no host holds one.
     fn audit(self) {
         for host in self.hosts {
             let device = host.into_device().into_inner();
@@ -138,7 +139,7 @@ fn late(host: &Host) -> u64 {
     host.device().lateness().unwrap().late_frames()
 }
 
-/// Lets two hosts connect, then sends `bytes` at `start_ps`; returns the events of both.
+/// Connects two hosts, then sends `bytes` at `start_ps`; returns the events of both.
 fn transfer(
     bytes: usize,
     start_ps: u64,
@@ -177,7 +178,7 @@ fn delivered_ps(events: &[EndpointEvent]) -> (u64, u64) {
 //= docs/specs/emulation.md#EMU-2 the host's link
 #[test]
 fn a_flow_takes_as_long_as_its_formula_says() {
-    // Within one window nothing but the link and its latency matters.
+    // Within one window only the link and its latency matter.
     let (packets, start_ps) = (12, 100 * US);
     let events = transfer(packets * PAYLOAD as usize, start_ps, US, US, Impairments::default());
     let header = header_bytes(false, Kind::Data) as u64;
@@ -200,8 +201,8 @@ fn a_round_trip_adds_up() {
 //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
 #[test]
 fn late_polls_and_slow_frames_change_nothing() {
-    // A frame has 4 us of virtual time to get from host to host: polls and real delays together stay below. Losses hit the same
-    // frames in every run, as long as the frames are the same.
+    // A frame has 4 us of virtual time between hosts: polling and real delays together stay below.
+    // Losses hit the same frames in every run, as long as the frames are the same.
     let fabric = |delay_ps, jitter_ps| Impairments { loss_ppm: 30_000, delay_ps, jitter_ps, ..Impairments::default() };
     let exact = transfer(400_000, 50 * US, 100_000, 4 * US, fabric(0, 0));
     assert_eq!(exact, transfer(400_000, 50 * US, 3 * US, 4 * US, fabric(0, 0)));
@@ -228,7 +229,7 @@ fn late_frames_are_handled_at_once_and_counted() {
     rig.audit();
 }
 
-/// A port that sends one frame after another, loses some, and remembers when frames came and from which host.
+/// A port that serialises frames, loses some, and records arrivals and their sources.
 #[derive(Debug, Default)]
 struct Port {
     came: Vec<(u64, u8)>,
@@ -246,17 +247,18 @@ impl LastPort for Shared {
         PORT_LATENCY_PS
     }
 
-    fn deliver(&mut self, frame: &mut [u8]) -> Option<(u64, u32)> {
+    fn deliver(&mut self, frame: &mut [u8]) -> Option<Delivery> {
         let mut port = self.0.lock().unwrap();
         let time_ps = Shim::read(frame.first_chunk().unwrap()).unwrap().virtual_time_ps;
         port.came.push((time_ps, frame[11]));
         port.busy_until_ps = port.busy_until_ps.max(time_ps) + PORT_FRAME_PS;
         let kept = !port.came.len().is_multiple_of(20);
-        kept.then_some((port.busy_until_ps + PORT_LATENCY_PS, frame.len() as u32))
+        kept.then_some(Delivery { due_ps: port.busy_until_ps + PORT_LATENCY_PS, len: frame.len() as u32 })
     }
 }
 
-/// Two hosts, one later by `apart_ps`, send to a third that plays its port; returns its events, and what came to the port.
+/// Two hosts, one later by `apart_ps`, send to a third that emulates its port; returns its events,
+/// and the arrivals at the port.
 fn incast(apart_ps: u64, tick_ps: u64, physical: Impairments) -> (Vec<EndpointEvent>, Vec<(u64, u8)>) {
     let mut rig = Rig::new(3, 2 * US, physical);
     let port = Arc::new(Mutex::new(Port::default()));
@@ -281,7 +283,7 @@ fn frames_come_to_the_hosts_port_in_the_order_of_their_times() {
     for apart_ps in [0, 1_125] {
         let exact = incast(apart_ps, 100_000, fabric(0));
         assert!(exact.1.len() > 200 && exact.1.is_sorted_by_key(|(at_ps, _)| *at_ps), "{:?}", exact.1);
-        // What overtakes on the way, and how late hosts are polled, changes nothing.
+        // Overtaking frames and late polls change nothing.
         assert!(exact == incast(apart_ps, 500_000, fabric(US)));
     }
 }
@@ -354,7 +356,8 @@ fn hosts(network: &MemoryNetwork, turns: &Arc<Turns>) -> Vec<Host> {
     (0..HOSTS).map(|number| host(network, number, US, turns)).collect()
 }
 
-/// Every host sends to the next; returns when each message was complete, by receiver, and how many frames were late.
+/// Every host sends to the next; returns the completion of each message by receiver, and the number
+/// of late frames.
 fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
     let network = network(Impairments::default());
     let mut endpoints = hosts(&network, &Turns::new(HOSTS, US, TIES));
@@ -410,7 +413,8 @@ fn threads_and_stalls_do_not_show_in_an_emulation() {
     assert_eq!(ring(2), (alone, 0));
 }
 
-/// Hosts call one that is silent, again and again. Returns the virtual times of their frames in the order in which they came there.
+/// Hosts repeatedly connect to a silent one. Returns the virtual times of their frames in order of
+/// arrival.
 fn calls(threads: usize) -> Vec<u64> {
     const LONG: u64 = 20_000 * US;
     let network = network(Impairments::default());
@@ -426,7 +430,7 @@ fn calls(threads: usize) -> Vec<u64> {
     std::thread::scope(|scope| {
         for share in &mut shares {
             scope.spawn(|| {
-                // A clock that takes so much time with every look.
+                // A clock that advances with every poll.
                 let mut now_ps = 0;
                 while share.iter().any(|host| host.device().done_ps() <= LONG) {
                     now_ps += 300 * US;

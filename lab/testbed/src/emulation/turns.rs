@@ -1,24 +1,22 @@
-//! Hosts of an emulation send in turns: their frames go out in the order of virtual time, over all hosts and threads.
+//! Order of transmission: frames of all hosts and threads are sent in the order of virtual time.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spray_fabric::Ties;
 
-/// What the hosts of an emulation tell each other: how far each has come.
+/// The progress of each host, shared by all.
 //= docs/specs/emulation.md#EMU-5 turns
 //= docs/specs/emulation.md#EMU-1 order of events
 #[derive(Debug)]
 pub struct Turns {
     ahead_ps: u64,
     ties: Ties,
-    /// By host the time before which it will send nothing; `u64::MAX` for one that has ended.
+    /// By host the time before which it will send nothing; `u64::MAX` after its end.
     next_ps: Box<[AtomicU64]>,
 }
 
-/// One host's part in [`Turns`]. Dropping it ends the host.
+/// A host's handle of [`Turns`]. Dropping it ends the host.
 #[derive(Debug)]
 pub struct Turn {
     turns: Arc<Turns>,
@@ -27,16 +25,12 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Those of `hosts` hosts, whose frames have virtual times at least `ahead_ps` after they have left: the least latency of a host's
-    /// link. `ties` draws which host sends first of those with frames of one time.
+    /// `ahead_ps` is the least latency of a host's link. `ties` orders frames of the same time.
     pub fn new(hosts: usize, ahead_ps: u64, ties: Ties) -> Arc<Self> {
         Arc::new(Self { ahead_ps, ties, next_ps: (0..hosts).map(|_| AtomicU64::new(0)).collect() })
     }
 
-    /// The part of host number `host`. Until it has been polled once, no other sends.
-    ///
-    /// # Panics
-    /// When there is no such host.
+    /// Returns the handle of `host`. No other host sends until it has been polled once.
     pub fn of(self: &Arc<Self>, host: usize) -> Turn {
         assert!(host < self.next_ps.len(), "host {host} of {}", self.next_ps.len());
         Turn { turns: Arc::clone(self), host, handled_ps: 0 }
@@ -44,18 +38,16 @@ impl Turns {
 }
 
 impl Turn {
-    /// The draws among frames of one time.
     pub fn ties(&self) -> Ties {
         self.turns.ties
     }
 
-    /// Notes that the host has handled everything up to `now_ps`: its later frames leave after that. [`pass`](Self::pass) tells the
-    /// others.
+    /// The host has handled everything up to `now_ps`. Published by [`pass`](Self::pass).
     pub fn handled(&mut self, now_ps: u64) {
         self.handled_ps = now_ps;
     }
 
-    /// The latest virtual time of a frame that the host may send now: no host will send an earlier one any more.
+    /// Latest virtual time of a frame that the host may send now: none will send an earlier one.
     pub fn until_ps(&self) -> u64 {
         let Self { turns, host, handled_ps } = self;
         let next_ps = |other: usize| turns.next_ps[other].load(Ordering::Acquire);
@@ -68,14 +60,13 @@ impl Turn {
         until_ps.saturating_sub(waits.into()).min(handled_ps.saturating_add(turns.ahead_ps))
     }
 
-    /// Tells the others how far the host has come; `first_ps` is the virtual time of the first frame that it has yet to send, or
-    /// `u64::MAX`.
+    /// Publishes the progress; `first_ps` is the time of the next frame to be sent, or `u64::MAX`.
     pub fn pass(&self, first_ps: u64) {
         let next_ps = first_ps.saturating_sub(self.turns.ahead_ps).min(self.handled_ps);
         self.turns.next_ps[self.host].store(next_ps, Ordering::Release);
     }
 
-    /// The time up to which the host has handled and sent everything, as the others know it.
+    /// Time up to which the host has handled and sent everything, as published.
     pub fn done_ps(&self) -> u64 {
         self.turns.next_ps[self.host].load(Ordering::Relaxed)
     }
@@ -98,7 +89,7 @@ mod tests {
     const AHEAD_PS: u64 = 40;
     const TIES: Ties = Ties::new(5);
 
-    /// A host: its part, its waiting frames, and how long its frames wait at its link beyond the latency.
+    /// A host, its waiting frames, and their delay at its link beyond the latency.
     struct PolledHost {
         turn: Turn,
         waiting: VecDeque<u64>,
@@ -107,13 +98,13 @@ mod tests {
     }
 
     impl PolledHost {
-        /// Handles everything up to `now_ps`, which makes a frame after each of `gaps`.
+        /// Handles everything up to `now_ps`, which creates a frame after each of `gaps`.
         fn handle(&mut self, gaps: &[u64], now_ps: u64) {
             let mut at_ps = self.handled_ps;
             for gap in gaps {
                 at_ps += gap;
                 if at_ps <= now_ps {
-                    // Put on the link at this time, it has left 1 ps later at least.
+                    // Put on the link at this time, it leaves at least 1 ps later.
                     let first_ps =
                         (at_ps + 1 + AHEAD_PS + self.slower_ps).max(self.waiting.back().copied().unwrap_or(0));
                     self.waiting.push_back(first_ps);
@@ -124,7 +115,6 @@ mod tests {
             self.turn.pass(self.waiting.front().copied().unwrap_or(u64::MAX));
         }
 
-        /// Sends what it may.
         fn send(&mut self, number: usize, sent: &mut Vec<(u64, usize)>) {
             let until_ps = self.turn.until_ps();
             while let Some(&at_ps) = self.waiting.front().filter(|at_ps| **at_ps <= until_ps) {
@@ -136,7 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// However hosts come to be polled, their frames go out by (virtual time, draw), and all of them once everyone is far enough.
+        /// Regardless of the order of polls, frames are sent by (virtual time, draw), and all of
+        /// them in the end.
         #[test]
         fn frames_go_out_in_the_order_of_virtual_time(
             slower in prop::collection::vec(0u64..100, 2..5),

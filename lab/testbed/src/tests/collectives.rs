@@ -1,4 +1,4 @@
-//! Flows that start others, on connections that last, in namespaces.
+//! Triggered flows on persistent connections, in namespaces.
 
 use bytes::Bytes;
 use rand_core::RngCore;
@@ -44,7 +44,7 @@ fn flow(src: usize, dst: usize, bytes: u64) -> FlowSpec {
     }
 }
 
-/// Runs flows with random bytes on a fabric of four hosts; `None` where that is not possible.
+/// Runs flows with random bytes on a fabric of four hosts; `None` without the privileges.
 fn run(
     flows: &[FlowSpec],
     triggers: &[Trigger],
@@ -93,7 +93,8 @@ fn network() -> Network {
     LeafSpine::uniform([2, 2, 2], BPS, US).network()
 }
 
-/// A ring of four hosts: who has what the one before it sent computes, and sends on.
+/// A ring of four hosts: a host that has received the previous step's message computes, and sends
+/// on.
 fn ring(steps: usize, bytes: u64, delay_ps: u64, persistent: bool) -> (Vec<FlowSpec>, Vec<Trigger>) {
     const HOSTS: usize = 4;
     let step = |step: usize| {
@@ -137,7 +138,8 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
     let loss = LinkEvent { name: "leaf0->spine0".into(), links, at_ps: 0, until_ps: None, action };
     let balancers = [BalancerKind::Reps, BalancerKind::Ops, BalancerKind::Ecmp];
     let sizes = [200_000, 1, 0, 90_001, 0, 3_000];
-    // The connections of host 0 and 1, and the barrier behind the first of all, before which nothing else may begin.
+    // The connections of hosts 0 and 1, and the barrier after the first message, before which
+    // nothing else may start.
     let message = |number: usize| {
         (0..3).map(move |pair| FlowSpec {
             connection: number.checked_sub(1).map(|before| before * 3 + pair),
@@ -158,7 +160,7 @@ fn many_messages_go_on_a_connection_and_flows_differ() {
     assert!(outcome.flows.iter().all(|flow| flow.acked_ps.is_some()), "{:?}", outcome.flows);
     let barrier_ps = outcome.flows[..3].iter().map(|flow| flow.acked_ps.unwrap()).max().unwrap();
     assert!(outcome.flows[3..].iter().all(|flow| flow.started_ps.unwrap() >= barrier_ps));
-    // A connection's flows share out what its ends counted.
+    // The counters of a connection are divided among its flows.
     let sum =
         |pair: usize, of: fn(&FlowOutcome) -> u64| outcome.flows.iter().skip(pair).step_by(3).map(of).sum::<u64>();
     for pair in 0..3 {

@@ -7,49 +7,44 @@ use spray_core::rng::stream;
 
 use super::file::{Device, DrawError, Failure, FailureFile, Process};
 use super::outages::{Candidate, FailureContext, Outages, draw_one};
+use super::random::tier_pair;
 use crate::FileError;
 use crate::fabric::DropEvery;
 use crate::node::Node;
-use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
+use crate::{Link, LinkAction, LinkEvent, Network, ShortestPaths};
 
-/// Stream of the first process; the others follow.
+/// RNG stream of the first process; the others follow.
 const STREAM: u64 = 1 << 34;
-/// Most failures of one process, and most of them times links of the fabric: each looks at all links.
+/// Maximum failures of a process, and their product with the number of links.
 const MAX_FAILURES: usize = 100_000;
 const MAX_LOOKS: usize = 1_000_000_000;
 const MILLION: f64 = 1e6;
 
 impl FailureFile {
-    /// The events of this file, with victims drawn from the seed.
+    /// Returns the events of this file, with failing devices drawn from the seed.
     ///
-    /// Failing devices are drawn one after another, uniformly among the devices that work. A device whose failure would leave a
-    /// leaf without any path to another leaf is not drawn; NICs are exempt from this rule. At any time as many devices fail as the
-    /// share asks for.
+    /// Devices are drawn one after another, uniformly among those that work. A device is not drawn
+    /// if a leaf would lose all paths to another leaf; NICs are exempt. At any time as many devices
+    /// fail as the share requires.
     ///
     /// # Errors
-    /// The process that fails too often, and the random failure that finds too few devices.
+    /// A process with too many failures, or a random failure with too few devices.
     pub fn events(&self, context: &FailureContext<'_>) -> Result<Vec<LinkEvent>, DrawError> {
         if self.processes.is_empty() && self.random.is_empty() && self.random_ppm == 0 {
             return Ok(Vec::new());
         }
         let routes = ShortestPaths::new(context.network, |_| true);
-        let mut outages = Outages::default();
-        let mut events = self.listed(context, &routes, &mut outages).map_err(DrawError::Line)?;
+        let mut outages = Outages::new(context.network, &routes);
+        let mut events = self.listed(context, &mut outages).map_err(DrawError::Line)?;
         for (index, failure) in self.random.iter().enumerate() {
-            let drawn = failure.events(context, index as u64, &routes, &mut outages);
+            let drawn = failure.events(context, index as u64, &mut outages);
             events.extend(drawn.map_err(|message| DrawError::Random { index, message })?);
         }
         events.sort_by_key(|event| event.at_ps);
         Ok(events)
     }
 
-    /// The failures of the lines of a file.
-    fn listed(
-        &self,
-        context: &FailureContext<'_>,
-        routes: &ShortestPaths,
-        outages: &mut Outages,
-    ) -> Result<Vec<LinkEvent>, FileError> {
+    fn listed(&self, context: &FailureContext<'_>, outages: &mut Outages<'_>) -> Result<Vec<LinkEvent>, FileError> {
         let network = context.network;
         let until_ps = self.stop_ps.map_or(context.until_ps, |stop| stop.min(context.until_ps));
         let context = FailureContext { until_ps, ..*context };
@@ -60,7 +55,7 @@ impl FailureFile {
             let drawn = match process.failure {
                 Failure::BitErrors if process.period_ps == 0 => draw.corrupt_all(),
                 Failure::BitErrors => draw.corrupt_one_by_one()?,
-                _ => draw.strike(routes, outages)?,
+                _ => draw.draw_failures(outages)?,
             };
             events.extend(drawn);
         }
@@ -85,8 +80,8 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    /// Devices that fail one after another, each for a while or for good.
-    fn strike(&mut self, routes: &ShortestPaths, outages: &mut Outages) -> Result<Vec<LinkEvent>, FileError> {
+    /// Draws devices that fail one after another, temporarily or permanently.
+    fn draw_failures(&mut self, outages: &mut Outages<'_>) -> Result<Vec<LinkEvent>, FileError> {
         let process = self.process;
         let mut candidates = self.candidates();
         let limit = self.limit();
@@ -98,16 +93,16 @@ impl Draw<'_> {
             let (back, out): (Vec<_>, Vec<_>) = active.into_iter().partition(|(until, _)| *until <= at_ps);
             active = out;
             candidates.extend(back.into_iter().map(|(_, candidate)| candidate));
-            // The failures of NICs take no way from others.
-            let concerns_ways = process.device != Device::Nic;
-            let mut ways = concerns_ways.then(|| outages.ways(self.context.network, routes, at_ps, end_ps));
+            // Failures of NICs take no path from others.
+            let removes_paths = process.device != Device::Nic;
+            let mut paths = removes_paths.then(|| outages.paths(at_ps, end_ps));
             let mut needed = Vec::new();
-            let mut struck = false;
-            while active.len() < limit && !(struck && process.period_ps > 0) {
-                let drawn = draw_one(&mut self.rng, &mut candidates, &mut needed, ways.as_mut());
+            let mut failed = false;
+            while active.len() < limit && !(failed && process.period_ps > 0) {
+                let drawn = draw_one(&mut self.rng, &mut candidates, &mut needed, paths.as_mut());
                 let Some(candidate) = drawn else { break };
-                struck = true;
-                if process.device != Device::Nic {
+                failed = true;
+                if removes_paths {
                     outages.add(&candidate.links, at_ps, end_ps);
                 }
                 events.extend(self.actions().into_iter().map(|action| candidate.event(at_ps, end_ps, action)));
@@ -115,15 +110,14 @@ impl Draw<'_> {
             }
             candidates.append(&mut needed);
             self.check_count(events.len())?;
-            // The next failure begins at its time. If as many devices are out as may be, it waits until one is back.
+            // Starts after a period, or when fewer devices than the limit are out.
             let free_ps = active.iter().map(|(until, _)| *until).min().unwrap_or(u64::MAX);
             let due_ps = at_ps.saturating_add(process.period_ps.max(1));
-            at_ps = if struck && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
+            at_ps = if failed && active.len() < limit && process.period_ps > 0 { due_ps } else { free_ps.max(due_ps) };
         }
         Ok(events)
     }
 
-    /// The same share of the frames on every device.
     fn corrupt_all(&self) -> Vec<LinkEvent> {
         let process = self.process;
         let name = match process.device {
@@ -137,7 +131,7 @@ impl Draw<'_> {
         vec![LinkEvent { name: name.into(), links, at_ps: process.start_ps, until_ps, action }]
     }
 
-    /// One frame at a time: a random device drops what comes within the time of a full frame.
+    /// Corrupts single frames: a random device drops everything for the duration of a full frame.
     fn corrupt_one_by_one(&mut self) -> Result<Vec<LinkEvent>, FileError> {
         let (process, network) = (self.process, self.context.network);
         let candidates = self.candidates();
@@ -165,7 +159,7 @@ impl Draw<'_> {
         Err(FileError { line: self.process.line, column: 1, message })
     }
 
-    /// How many devices may be out at a time: the least number that reaches the share. A share of 1 means one device.
+    /// Returns the least number of devices that reaches the share. A share of 1 means one device.
     fn limit(&self) -> usize {
         let network = self.context.network;
         let all = match self.process.device {
@@ -177,7 +171,6 @@ impl Draw<'_> {
         if share >= 1.0 { 1 } else { (share * all as f64 - 1e-9).ceil().max(1.0) as usize }
     }
 
-    /// What happens to a victim.
     fn actions(&mut self) -> Vec<LinkAction> {
         let process = self.process;
         let loss = |percent: u32| LinkAction::Loss { ppm: percent * 10_000 };
@@ -215,26 +208,17 @@ impl Draw<'_> {
                 let named = network.switches.iter().enumerate();
                 named.map(|(switch, its)| Candidate { name: its.name.clone(), links: leaving(switch) }).collect()
             }
-            Device::Nic => {
-                let candidate = |host: usize| Candidate {
-                    name: network.hosts[host].clone(),
-                    links: vec![network.uplink(host), network.downlink(host)],
-                };
-                (0..network.hosts.len()).map(candidate).collect()
-            }
+            Device::Nic => (0..network.hosts.len()).map(|host| Candidate::host(network, host)).collect(),
         }
     }
 }
 
-/// The links between switches; of the two upper tiers only where asked.
 fn cables(network: &Network, upper_only: bool) -> Vec<usize> {
     let tiers = network.tiers().tier;
     let top = tiers.iter().copied().max().unwrap_or(0);
-    let fits = |(index, link): (usize, &crate::Link)| match (link.from, link.to) {
-        (Node::Switch(from), Node::Switch(to)) => {
-            (!upper_only || tiers[from].max(tiers[to]) == top && tiers[from] != tiers[to]).then_some(index)
-        }
-        _ => None,
+    let fits = |(index, link): (usize, &Link)| {
+        let [low, high] = tier_pair(&tiers, link)?;
+        (!upper_only || (high == top && low != high)).then_some(index)
     };
     network.links.iter().enumerate().filter_map(fits).collect()
 }

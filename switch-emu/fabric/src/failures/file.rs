@@ -1,4 +1,4 @@
-//! What a failure file says, once it is read.
+//! Content of a failure file.
 
 use super::random::RandomFailure;
 use crate::{FileError, LinkAction};
@@ -6,35 +6,34 @@ use crate::{FileError, LinkAction};
 /// A parsed failure file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FailureFile {
-    /// What is switched on, each once.
+    /// The enabled processes, each at most once.
     pub(super) processes: Vec<Process>,
-    /// Probability with which a packet is lost somewhere on its path, in millionths.
+    /// Probability of losing a packet anywhere on its path, in millionths.
     pub(super) random_ppm: u32,
-    /// Cables fail between the two upper tiers only.
+    /// Whether cables fail between the two top tiers only.
     pub(super) upper_only: bool,
-    /// No failure begins, and none lasts, beyond this.
+    /// Failures neither start nor last beyond this time.
     pub(super) stop_ps: Option<u64>,
-    /// Failures that no line of a file says.
+    /// Additional failures, not from the file.
     pub(super) random: Vec<RandomFailure>,
 }
 
-/// Why failures cannot be drawn.
+/// A reason why failures cannot be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DrawError {
-    /// A line of the file.
+    /// An error in a line of the file.
     #[error("{}", .0.message)]
     Line(FileError),
-    /// A random failure.
+    /// An error in a random failure.
     #[error("{message}")]
     Random {
-        /// Its number.
+        /// Index of the failure.
         index: usize,
-        /// What is wrong, and what is allowed.
+        /// The error, and what is allowed.
         message: String,
     },
 }
 
-/// What fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
     /// One direction of a cable between two switches.
@@ -45,39 +44,36 @@ pub(super) enum Device {
     Nic,
 }
 
-/// How it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Everything vanishes.
+    /// All frames are dropped.
     Fail,
-    /// A part of the frames vanishes, and switches become slow.
+    /// Some frames are dropped, and switches become slow.
     Degradation,
-    /// Frames are corrupted.
     BitErrors,
-    /// Counted frames vanish.
+    /// Every n-th frame is dropped.
     Periodic,
 }
 
-/// One kind of failure of one kind of device.
+/// A kind of failure of a kind of device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Process {
     pub(super) device: Device,
     pub(super) failure: Failure,
-    /// When the first begins.
+    /// Start of the first.
     pub(super) start_ps: u64,
-    /// From one to the next.
     pub(super) period_ps: u64,
-    /// How long each lasts; `None` is for ever.
+    /// `None` is forever.
     pub(super) duration_ps: Option<u64>,
-    /// Share of the devices that are out at a time, where 1 means one device. Of bit errors: share of the frames that they corrupt.
+    /// Maximum share of failed devices (1 = one device), or share of frames with bit errors.
     pub(super) share: f64,
-    /// Of periodic loss: frames that are lost in a row.
+    /// Of periodic loss: consecutive frames lost.
     pub(super) lose: u32,
-    /// Of periodic loss: frames that get through between two losses.
+    /// Of periodic loss: frames passed between losses.
     pub(super) pass: u32,
-    /// A degraded switch's rate is divided by a hundred times this.
+    /// The rate of a degraded switch is divided by a hundred times this.
     pub(super) slowdown: f64,
-    /// The line that switches it on, for errors.
+    /// Line that enables it, for errors.
     pub(super) line: usize,
 }
 
@@ -99,13 +95,13 @@ impl Process {
 }
 
 impl FailureFile {
-    /// One direction of a random `share` of the cables fails silently at time 0 and for good; `share` is below 1.
+    /// Returns the silent failure of a `share` below 1 of the cables in one direction, from time 0.
     pub fn dead_cables(share: f64) -> Self {
         let process = Process { share, ..Process::new(Device::Cable, Failure::Fail) };
         Self { processes: vec![process], ..Self::default() }
     }
 
-    /// The least share of its rate, in millionths, that a random failure leaves a link from time 0 on; `None` where none slows links.
+    /// Returns the lowest rate of links, in millionths, by a random failure from time 0, if any.
     pub fn slowest_ppm(&self) -> Option<u32> {
         let rate = |failure: &RandomFailure| match failure.action {
             LinkAction::Rate { ppm } if failure.at_ps == 0 => Some(ppm),
@@ -114,7 +110,7 @@ impl FailureFile {
         self.random.iter().filter_map(rate).min()
     }
 
-    /// This file, with random failures added.
+    /// Returns this file with random failures added.
     #[must_use]
     pub fn and(self, random: Vec<RandomFailure>) -> Self {
         Self { random, ..self }

@@ -1,46 +1,50 @@
-//! Devices that may fail, and the ways that are left by those that do.
+//! Devices that may fail, and the paths left by failures.
 
 use rand_core::RngCore;
 
-use super::ways::Ways;
+use super::reachability::Reachability;
 use crate::{LinkAction, LinkEvent, Network, ShortestPaths};
 
-/// The fabric and the time for which failures are drawn.
+/// The fabric and the time range of failures.
 #[derive(Debug, Clone, Copy)]
 pub struct FailureContext<'a> {
     /// The fabric.
     pub network: &'a Network,
-    /// Root of the draw.
+    /// Seed of the draw.
     pub seed: u64,
-    /// Events that begin later are left out.
+    /// Later events are left out.
     pub until_ps: u64,
     /// Bytes of a full data frame.
     pub packet_bytes: u32,
 }
 
-/// A device that may fail, and the links that fail with it.
+/// A device that may fail, with its links.
 pub(super) struct Candidate {
     pub name: String,
     pub links: Vec<usize>,
 }
 
 impl Candidate {
+    pub(super) fn host(network: &Network, host: usize) -> Self {
+        Self { name: network.hosts[host].clone(), links: vec![network.uplink(host), network.downlink(host)] }
+    }
+
     pub(super) fn event(&self, at_ps: u64, until_ps: Option<u64>, action: LinkAction) -> LinkEvent {
         LinkEvent { name: self.name.clone(), links: self.links.clone(), at_ps, until_ps, action }
     }
 }
 
-/// Takes a random one of the devices whose failure leaves a way, uniformly. Those that are needed go to `needed`.
+/// Draws a device whose failure leaves all leaves connected; moves others to `needed`.
 pub(super) fn draw_one(
     rng: &mut impl RngCore,
     candidates: &mut Vec<Candidate>,
     needed: &mut Vec<Candidate>,
-    mut ways: Option<&mut Ways<'_>>,
+    mut paths: Option<&mut Reachability<'_>>,
 ) -> Option<Candidate> {
     while !candidates.is_empty() {
         let index = (u64::from(rng.next_u32()) * candidates.len() as u64) >> 32;
         let candidate = candidates.swap_remove(index as usize);
-        if ways.as_mut().is_none_or(|ways| ways.remove(&candidate.links)) {
+        if paths.as_mut().is_none_or(|paths| paths.remove(&candidate.links)) {
             return Some(candidate);
         }
         needed.push(candidate);
@@ -48,11 +52,11 @@ pub(super) fn draw_one(
     None
 }
 
-/// Failures that remove paths.
-#[derive(Default)]
-pub(super) struct Outages {
+pub(super) struct Outages<'a> {
+    network: &'a Network,
+    routes: &'a ShortestPaths,
     all: Vec<Outage>,
-    /// The failures that may last at the time last asked for, or later.
+    /// Indices of the failures that may last at the latest time of [`Outages::paths`].
     lasting: Vec<usize>,
 }
 
@@ -62,31 +66,29 @@ struct Outage {
     until_ps: Option<u64>,
 }
 
-impl Outages {
+impl<'a> Outages<'a> {
+    pub(super) fn new(network: &'a Network, routes: &'a ShortestPaths) -> Self {
+        Self { network, routes, all: Vec::new(), lasting: Vec::new() }
+    }
+
     pub(super) fn add(&mut self, links: &[usize], from_ps: u64, until_ps: Option<u64>) {
         self.lasting.push(self.all.len());
         self.all.push(Outage { links: links.to_vec(), from_ps, until_ps });
     }
 
-    /// Begins anew: until the next call of this, the ways are asked for in the order of time.
+    /// Restarts the sequence of times of [`Outages::paths`], which must ascend.
     pub(super) fn begin(&mut self) {
         self.lasting = (0..self.all.len()).collect();
     }
 
-    /// The ways that are left from `at_ps` to `end_ps`.
-    pub(super) fn ways<'a>(
-        &mut self,
-        network: &'a Network,
-        routes: &'a ShortestPaths,
-        at_ps: u64,
-        end_ps: Option<u64>,
-    ) -> Ways<'a> {
-        let mut ways = Ways::new(network, routes);
+    /// Returns the paths left between `at_ps` and `end_ps`.
+    pub(super) fn paths(&mut self, at_ps: u64, end_ps: Option<u64>) -> Reachability<'a> {
+        let mut paths = Reachability::new(self.network, self.routes);
         let end_ps = end_ps.unwrap_or(u64::MAX);
         self.lasting.retain(|outage| self.all[*outage].until_ps.is_none_or(|until| until > at_ps));
         for outage in self.lasting.iter().map(|outage| &self.all[*outage]).filter(|outage| outage.from_ps < end_ps) {
-            ways.take(&outage.links);
+            paths.take(&outage.links);
         }
-        ways
+        paths
     }
 }

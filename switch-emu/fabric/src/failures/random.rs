@@ -1,4 +1,4 @@
-//! Links and switches that fail together: a share of those of a tier or of a name, or each with a probability.
+//! Random failures: a share of the links or switches of a tier or pattern, or with a probability.
 
 use rand_core::RngCore;
 use schemars::JsonSchema;
@@ -8,44 +8,44 @@ use spray_core::rng::stream;
 use super::outages::{Candidate, FailureContext, Outages, draw_one};
 use crate::names::fits;
 use crate::node::Node;
-use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network, ShortestPaths};
+use crate::{Link, LinkAction, LinkEvent, LinkPattern, Network};
 
-/// Devices of one kind that fail at one time.
+/// Devices of one kind that fail at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomFailure {
-    /// Which devices may fail.
+    /// The devices that may fail.
     pub what: Which,
-    /// How many of them do.
+    /// The number of devices that fail.
     pub how_many: HowMany,
-    /// When they fail.
+    /// Start of the failure.
     pub at_ps: u64,
-    /// When they are back; `None` is never.
+    /// End of the failure; `None` is never.
     pub until_ps: Option<u64>,
-    /// What happens to their links.
+    /// Effect on their links.
     pub action: LinkAction,
-    /// Whether devices may fail without which some host cannot reach another.
+    /// Whether hosts may be disconnected.
     pub disconnect: bool,
-    /// Root of the draw; `None` is the run's.
+    /// Seed of the draw; `None` is the run's.
     pub seed: Option<u64>,
 }
 
-/// Which devices may fail.
+/// A set of devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     /// The devices of a tier.
     Level(Level),
-    /// Those of a name, see [`LinkPattern`]: nodes, cables for both directions, or links for one.
+    /// Nodes, cables (both directions) or links (one direction) that match a [`LinkPattern`].
     Named(String),
 }
 
-/// Which links or switches: a link is both directions of a cable between two switches.
+/// Links or switches of a tier; a link is both directions of a cable between switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Level {
     /// All links between switches.
     Links,
-    /// Links between the switches that have hosts and those above: ToRs and aggregation switches, leaves and spines.
+    /// Links between switches with hosts and the tier above (aggregation switches, spines).
     TorAgg,
     /// Links between aggregation switches and cores.
     AggCore,
@@ -55,37 +55,33 @@ pub enum Level {
     Global,
     /// All switches without hosts.
     Switches,
-    /// Switches that have hosts. They cut these off, and need `disconnect`.
+    /// Switches with hosts, which are disconnected; requires `disconnect`.
     Tor,
-    /// Switches above these: aggregation switches, spines.
+    /// Switches one tier above: aggregation switches, spines.
     Agg,
-    /// Switches above these.
+    /// Switches two tiers above.
     Core,
 }
 
-/// How many devices fail.
+/// The number of devices that fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HowMany {
     /// The least number that reaches this share.
     Share(f64),
-    /// Each by itself with this probability.
+    /// Each independently with this probability.
     Probability(f64),
 }
 
-/// Stream of the first random failure; the others follow.
+/// RNG stream of the first random failure; the others follow.
 const STREAM: u64 = (1 << 34) + (1 << 20);
 
 impl RandomFailure {
-    /// The events of this failure, number `index` of its scenario.
-    ///
-    /// # Errors
-    /// Says that there are no such devices, or too few that may fail.
+    /// Draws the events of failure number `index`. Fails if too few devices may fail.
     pub(super) fn events(
         &self,
         context: &FailureContext<'_>,
         index: u64,
-        routes: &ShortestPaths,
-        outages: &mut Outages,
+        outages: &mut Outages<'_>,
     ) -> Result<Vec<LinkEvent>, String> {
         let network = context.network;
         let devices = self.what.devices(network);
@@ -96,31 +92,33 @@ impl RandomFailure {
             return Ok(Vec::new());
         }
         let mut rng = stream(self.seed.unwrap_or(context.seed), STREAM + index);
-        // A slow link is still a way.
+        // Slow links still are paths.
         let removes = !matches!(self.action, LinkAction::Rate { .. });
         outages.begin();
-        let working = removes.then(|| outages.ways(network, routes, self.at_ps, self.until_ps));
-        let works = |device: &Candidate| working.as_ref().is_none_or(|ways| !ways.are_dead(&device.links));
-        let mut ways = if self.disconnect { None } else { working.clone() };
+        let working = removes.then(|| outages.paths(self.at_ps, self.until_ps));
+        let works = |device: &Candidate| {
+            working.as_ref().is_none_or(|paths| device.links.iter().any(|link| !paths.dead[*link]))
+        };
+        let mut paths = if self.disconnect { None } else { working.clone() };
         let failing: Vec<Candidate> = match self.how_many {
             //= docs/specs/switching.md#SWC-20 who fails
             HowMany::Probability(probability) => {
                 let threshold = (probability * 2f64.powi(32)) as u64;
                 let lots: Vec<_> = devices.into_iter().map(|device| (u64::from(rng.next_u32()), device)).collect();
-                let struck = lots.into_iter().filter(|(lot, _)| *lot < threshold).map(|(_, device)| device);
+                let drawn = lots.into_iter().filter(|(lot, _)| *lot < threshold).map(|(_, device)| device);
                 //= docs/specs/switching.md#SWC-21 no host is cut off
-                struck.filter(|device| ways.as_mut().is_none_or(|ways| ways.remove(&device.links))).collect()
+                drawn.filter(|device| paths.as_mut().is_none_or(|paths| paths.remove(&device.links))).collect()
             }
             HowMany::Share(share) => {
                 let (all, mut needed) = (devices.len(), Vec::new());
                 let mut left = devices.into_iter().filter(works).collect();
                 let wanted = (share * all as f64 - 1e-9).ceil().max(1.0) as usize;
-                let one = |_| draw_one(&mut rng, &mut left, &mut needed, ways.as_mut());
+                let one = |_| draw_one(&mut rng, &mut left, &mut needed, paths.as_mut());
                 let failing: Vec<_> = (0..wanted).map_while(one).collect();
                 if failing.len() < wanted {
                     let (words, most) = (self.what.words(), failing.len());
                     return Err(format!(
-                        "{wanted} of {all} {words} are to fail, but of those that work only {most} can without cutting off hosts; \
+                        "{wanted} of {all} {words} are to fail, but only {most} working ones can without disconnecting hosts; \
                          allowed: fewer, or `disconnect = true`"
                     ));
                 }
@@ -135,7 +133,7 @@ impl RandomFailure {
 }
 
 impl Which {
-    /// What people call its devices.
+    /// Returns the name of its devices, for messages.
     pub fn words(&self) -> String {
         match self {
             Self::Level(level) => level.words().into(),
@@ -150,21 +148,15 @@ impl Which {
         };
         let pattern = LinkPattern::new(name);
         if pattern.is_node() {
-            let hosts = network.hosts.iter().enumerate().filter(|(_, host)| fits(name, host));
-            let host = |(host, its): (usize, &String)| Candidate {
-                name: its.clone(),
-                links: vec![network.uplink(host), network.downlink(host)],
-            };
+            let hosts = (0..network.hosts.len()).filter(|host| fits(name, &network.hosts[*host]));
+            let hosts = hosts.map(|host| Candidate::host(network, host));
             let switches = (0..network.switches.len()).filter(|switch| fits(name, &network.switches[*switch].name));
-            return hosts.map(host).chain(switches.map(|switch| switch_of(network, switch))).collect();
+            return hosts.chain(switches.map(|switch| switch_of(network, switch))).collect();
         }
         let links = network.links.iter().enumerate();
-        if pattern.is_both() {
-            return links
-                .step_by(2)
-                .filter(|(_, link)| pattern.means(&link.name))
-                .map(|(index, link)| cable(index, link))
-                .collect();
+        if pattern.both {
+            let cables = links.step_by(2).filter(|(_, link)| pattern.means(&link.name));
+            return cables.map(|(index, link)| cable(index, link)).collect();
         }
         let alone = |(index, link): (usize, &Link)| Candidate { name: link.name.clone(), links: vec![index] };
         links.filter(|(_, link)| pattern.means(&link.name)).map(alone).collect()
@@ -172,37 +164,28 @@ impl Which {
 }
 
 impl Level {
-    /// What people call its devices.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Links => "links",
-            Self::TorAgg => "links between ToRs and aggregation switches",
-            Self::AggCore => "links between aggregation switches and cores",
-            Self::Local => "links within groups",
-            Self::Global => "links between groups",
-            Self::Switches => "switches without hosts",
-            Self::Tor => "switches with hosts",
-            Self::Agg => "aggregation switches",
-            Self::Core => "cores",
-        }
-    }
-
-    const ALL: [(Self, &'static str); 9] = [
-        (Self::Links, "links"),
-        (Self::TorAgg, "tor-agg"),
-        (Self::AggCore, "agg-core"),
-        (Self::Local, "local"),
-        (Self::Global, "global"),
-        (Self::Switches, "switches"),
-        (Self::Tor, "tor"),
-        (Self::Agg, "agg"),
-        (Self::Core, "core"),
+    /// Name in a scenario, and name of the devices in messages.
+    const ALL: [(Self, &'static str, &'static str); 9] = [
+        (Self::Links, "links", "links"),
+        (Self::TorAgg, "tor-agg", "links between ToRs and aggregation switches"),
+        (Self::AggCore, "agg-core", "links between aggregation switches and cores"),
+        (Self::Local, "local", "links within groups"),
+        (Self::Global, "global", "links between groups"),
+        (Self::Switches, "switches", "switches without hosts"),
+        (Self::Tor, "tor", "switches with hosts"),
+        (Self::Agg, "agg", "aggregation switches"),
+        (Self::Core, "core", "cores"),
     ];
 
-    /// The names of those that `network` has.
+    /// Returns the name of its devices, for messages.
+    pub fn words(self) -> &'static str {
+        Self::ALL.iter().find(|(level, ..)| *level == self).map_or("", |(.., words)| words)
+    }
+
+    /// Returns the names of those that `network` has.
     fn of(network: &Network) -> String {
-        let has = Self::ALL.iter().filter(|(level, _)| !level.devices(network).is_empty());
-        has.map(|(_, name)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+        let has = Self::ALL.iter().filter(|(level, ..)| !level.devices(network).is_empty());
+        has.map(|(_, name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
     }
 
     fn devices(self, network: &Network) -> Vec<Candidate> {
@@ -231,23 +214,22 @@ impl Level {
     }
 }
 
-/// Both directions of the cable whose first is this one.
+/// Both directions of a cable; `index` is that of the first.
 fn cable(index: usize, link: &Link) -> Candidate {
     Candidate { name: link.name.replacen("->", "-", 1), links: vec![index, index + 1] }
 }
 
 /// The tiers of both ends of a link between switches, the lower one first.
-fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
-    let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) else { return None };
-    let (a, b) = (tier[from], tier[to]);
-    Some([a.min(b), a.max(b)])
+pub(super) fn tier_pair(tier: &[usize], link: &Link) -> Option<[usize; 2]> {
+    let (from, to) = link.switches()?;
+    Some([tier[from].min(tier[to]), tier[from].max(tier[to])])
 }
 
-/// A switch, and the links that work no more without it: all that leave it, and those to it from other switches. A host's link may
-/// go on, since nothing leaves the switch.
+/// A switch with its outgoing links and those from other switches. Hosts' links to it keep working,
+/// as nothing leaves it.
 fn switch_of(network: &Network, switch: usize) -> Candidate {
     let node = Node::Switch(switch);
-    let with_it = |link: &Link| link.from == node || (link.to == node && matches!(link.from, Node::Switch(_)));
+    let with_it = |link: &Link| link.from == node || (link.to == node && link.from.switch().is_some());
     let links = network.links.iter().enumerate().filter(|(_, link)| with_it(link)).map(|(index, _)| index).collect();
     Candidate { name: network.switches[switch].name.clone(), links }
 }

@@ -1,4 +1,4 @@
-//! Reading a failure file.
+//! Parser of failure files.
 
 use super::file::{Device, Failure, FailureFile, Process};
 use crate::FileError;
@@ -10,30 +10,18 @@ const FAILURES: [(&str, Failure); 4] = [
     ("fail", Failure::Fail),
     ("ber", Failure::BitErrors),
 ];
-/// What follows `Cable-Fail` and the like; the last three with some failures only.
-const SUFFIXES: [&str; 9] = [
-    "",
-    "-start-after",
-    "-period",
-    "-max-percent",
-    "-duration",
-    "-duration-time",
-    "-pktnr",
-    "-drop-period",
-    "-percent",
-];
 const ALLOWED: &str = "allowed: Cable-, Switch- or NIC- with Fail, Degradation, BER or Periodic-Packet-Loss, alone or with \
                        -Start-After, -Period, -Max-Percent, -Duration, -Duration-Time, of Periodic-Packet-Loss also -PktNr \
                        and -Drop-Period, of Switch-Degradation also -Percent; Random-Packet-Drop, \
                        Random-Packet-Drop-Rate, Only-US-CS-Cable, Stop-Failures-After";
 
-/// Longest time that a file may give, in ps: beyond it sums would overflow. A longer one means as long.
+/// Upper limit of times, in ps, so that sums do not overflow.
 const FOREVER_PS: f64 = 1e18;
 
-/// By how much a share in millionths may miss the share that its logarithm gives.
+/// Relative rounding error allowed for a share given as a logarithm.
 const MOST_OFF: f64 = 0.002;
 
-/// One process as far as it has been read.
+/// A process while it is parsed.
 struct Draft {
     process: Process,
     on: bool,
@@ -42,7 +30,6 @@ struct Draft {
     has_share: bool,
 }
 
-/// A value and where it stands.
 struct Value<'a> {
     key: &'a str,
     text: &'a str,
@@ -54,7 +41,7 @@ impl FailureFile {
     /// Parses `text`.
     ///
     /// # Errors
-    /// Names line and column of an unknown key, of a value that the key does not take, and of what does not go together.
+    /// Line and column of an unknown key, an invalid value, or an inconsistency.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut file = Self::default();
         let mut drafts: Vec<Draft> = Vec::new();
@@ -95,13 +82,12 @@ fn value(full: &str, line: usize) -> Result<Option<Value<'_>>, FileError> {
     Ok(Some(Value { key, text, line, column: column(text) }))
 }
 
-/// Takes `key: value` into the process that it belongs to.
+/// Applies `key: value` to its process.
 fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), FileError> {
     let unknown = || error(value.line, 1, format!("unknown key `{}`; {ALLOWED}", value.key));
     let (device, rest) = key.split_once('-').ok_or_else(unknown)?;
     let device = DEVICES.iter().find(|(name, _)| *name == device).ok_or_else(unknown)?.1;
     let (name, failure) = FAILURES.iter().find(|(name, _)| rest.starts_with(name)).ok_or_else(unknown)?;
-    let suffix = SUFFIXES.iter().find(|suffix| **suffix == &rest[name.len()..]).ok_or_else(unknown)?;
     let index = drafts.iter().position(|draft| (draft.process.device, draft.process.failure) == (device, *failure));
     let index = index.unwrap_or_else(|| {
         let process = Process::new(device, *failure);
@@ -110,7 +96,7 @@ fn draft(drafts: &mut Vec<Draft>, key: &str, value: &Value<'_>) -> Result<(), Fi
     });
     let draft = &mut drafts[index];
     let process = &mut draft.process;
-    match (*suffix, failure) {
+    match (&rest[name.len()..], failure) {
         ("", _) => (draft.on, process.line) = (value.switch()?, value.line),
         ("-start-after", _) => process.start_ps = value.time()?,
         ("-period", _) => process.period_ps = value.time()?,
@@ -135,9 +121,7 @@ impl Draft {
                 Some(duration.ok_or_else(|| fail("its `-Duration` is on; allowed: with a `-Duration-Time` above 0"))?);
         }
         if process.failure == Failure::BitErrors && !self.has_share {
-            return Err(fail(
-                "bit errors need `-Max-Percent`; allowed: the share of frames that is corrupted, up to 1",
-            ));
+            return Err(fail("bit errors need `-Max-Percent`; allowed: share of corrupted frames, up to 1"));
         }
         let ppm = process.share * 1e6;
         if process.failure == Failure::BitErrors
@@ -145,7 +129,7 @@ impl Draft {
             && (ppm.round() < 1.0 || ppm.round() / 1e6 != process.share)
         {
             return Err(fail(
-                "bit errors of all frames have a `-Max-Percent` that is no number of millionths; allowed: 0.000001 to 1, with at most six decimals",
+                "`-Max-Percent` of bit errors of all frames is finer than a millionth; allowed: 0.000001 to 1, at most six decimals",
             ));
         }
         if process.failure == Failure::Periodic && process.pass == 0 {
@@ -175,7 +159,7 @@ impl Value<'_> {
 
     fn whole(&self, min: u32, max: u32) -> Result<u32, FileError> {
         let number = self.text.parse().ok().filter(|number| (min..=max).contains(number));
-        number.ok_or_else(|| self.refused(&format!("whole, {min} to {max}")))
+        number.ok_or_else(|| self.refused(&format!("integer, {min} to {max}")))
     }
 
     /// A share of frames by the negative of its decimal logarithm, in millionths.
@@ -183,15 +167,13 @@ impl Value<'_> {
         let ppm = 1e6 * 10f64.powf(-self.number(0.0, 6.0)?);
         match (ppm.round() - ppm).abs() <= ppm * MOST_OFF {
             true => Ok(ppm.round() as u32),
-            false => {
-                Err(self.refused("0 to 6, where the share that is lost is a number of millionths to within 0.2 %"))
-            }
+            false => Err(self.refused("0 to 6, for a loss rate within 0.2 % of a multiple of a millionth")),
         }
     }
 
     fn time(&self) -> Result<u64, FileError> {
         let number = self.text.parse().ok().filter(|ps: &f64| ps.is_finite() && *ps >= 0.0 && ps.fract() == 0.0);
-        number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("whole picoseconds from 0"))
+        number.map(|ps| ps.min(FOREVER_PS) as u64).ok_or_else(|| self.refused("an integer of picoseconds from 0"))
     }
 }
 

@@ -15,7 +15,8 @@ fn events(text: &str, network: &Network, seed: u64) -> Vec<LinkEvent> {
     FailureFile::parse(text).unwrap().events(&context).unwrap()
 }
 
-/// Every leaf reaches every other over routes that avoid the links of `events`, which routing does not know of.
+/// Whether every leaf reaches every other over routes that avoid the links of `events`, of which
+/// routing is unaware.
 fn connected(network: &Network, events: &[LinkEvent]) -> bool {
     let routes = ShortestPaths::new(network, |_| true);
     let dead: Vec<usize> = events.iter().flat_map(|event| event.links.clone()).collect();
@@ -85,10 +86,10 @@ fn a_new_cable_fails_every_period_for_a_while() {
         drawn.iter().map(|event| (event.at_ps / 1_000_000, event.until_ps.unwrap() / 1_000_000)).collect();
     let expected: Vec<_> = (0..10).map(|n| (10 + 100 * n, 60 + 100 * n)).collect();
     assert_eq!(times, expected);
-    // Longer than the period: the next one waits until the first is back.
+    // Longer than the period: the next one waits until the first is repaired.
     let drawn = events(&text.replace("Time: 50000000", "Time: 150000000"), &leaf_spine(), 1);
     assert_eq!(drawn.iter().map(|event| event.at_ps / 1_000_000).collect::<Vec<_>>()[..3], [10, 160, 310]);
-    // A huge period means once, and all end where failures stop.
+    // A huge period means once, and all end when failures stop.
     let once = text.replace("Period: 100000000", "Period: 999999999999999999999");
     let drawn = events(&format!("{once}Stop-Failures-After: 30000000\n"), &leaf_spine(), 1);
     assert_eq!(
@@ -131,7 +132,7 @@ fn mistakes_are_named_with_line_and_column() {
         ("\nCable-Explode: ON\n", 2, 1, "unknown key `Cable-Explode`; allowed: Cable-"),
         ("Cable-Fail-PktNr: 3\n", 1, 1, "unknown key"),
         ("Cable-Fail-Max-Percent: 2\n", 1, 25, "0.000000001 to 1"),
-        ("Cable-Fail-Start-After: -1\n", 1, 25, "whole picoseconds from 0"),
+        ("Cable-Fail-Start-After: -1\n", 1, 25, "integer of picoseconds from 0"),
         ("Cable-Fail ON\n", 1, 1, "not `Key: value`"),
         ("Cable-Fail:\n", 1, 1, "needs a value"),
         ("# none\nCable-Fail: ON\nCable-Fail-Duration: ON\n", 2, 1, "`-Duration-Time` above 0"),
@@ -140,10 +141,10 @@ fn mistakes_are_named_with_line_and_column() {
         ("Random-Packet-Drop: ON\n", 1, 1, "Random-Packet-Drop-Rate"),
         ("Random-Packet-Drop-Rate: 7\n", 1, 26, "0 to 6"),
         // These would be rounded.
-        ("Random-Packet-Drop-Rate: 5.9\n", 1, 26, "a number of millionths"),
+        ("Random-Packet-Drop-Rate: 5.9\n", 1, 26, "multiple of a millionth"),
         ("Cable-BER: ON\nCable-BER-Max-Percent: 0.0000001\n", 1, 1, "allowed: 0.000001 to 1"),
-        ("Cable-Periodic-Packet-Loss-PktNr: 1.5\n", 1, 35, "whole, 1 to 1000000000"),
-        ("Cable-Fail-Start-After: 0.5\n", 1, 25, "whole picoseconds"),
+        ("Cable-Periodic-Packet-Loss-PktNr: 1.5\n", 1, 35, "integer, 1 to 1000000000"),
+        ("Cable-Fail-Start-After: 0.5\n", 1, 25, "integer of picoseconds"),
     ];
     for (text, line, column, message) in cases {
         let error = FailureFile::parse(text).unwrap_err();

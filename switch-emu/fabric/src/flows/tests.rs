@@ -1,11 +1,11 @@
-//! The rule of triggers and of connections, as tables.
+//! Tables of the rules of triggers and of connections.
 
 use super::*;
 
 const ONESHOT: Trigger = Trigger::new(TriggerKind::Oneshot);
 const MULTISHOT: Trigger = Trigger::new(TriggerKind::Multishot);
 
-/// What follows from the beginning and then from each signal, (time, trigger), as text.
+/// Returns the consequences of the start and then of each signal (time, trigger), as text.
 fn follows(flows: &[(Start, Option<usize>)], triggers: &[Trigger], signals: &[(u64, usize)]) -> String {
     let mut starts = Starts::new(flows.iter().copied(), triggers);
     let mut said = Vec::new();
@@ -33,7 +33,7 @@ fn triggers_fire_by_their_kinds() {
     ] {
         assert_eq!(follows(&three, &[Trigger::new(kind)], &signals), said, "{kind:?}");
     }
-    // Told in another order than that of their times, the last one in time counts for a barrier.
+    // If signals are reported out of order, the latest one counts for a barrier.
     let barrier = [Trigger::new(TriggerKind::Barrier(2))];
     assert_eq!(follows(&three[..1], &barrier, &[(20, 0), (10, 0)]), "0@20");
 }
@@ -59,7 +59,7 @@ fn messages_of_a_connection_start_in_the_order_of_the_list() {
     for (flows, said) in [
         (vec![(at(5), None), (at(9), Some(0)), (at(7), Some(1))], "0@5 1@9 2@9"),
         (vec![(at(5), None), (at(3), Some(0)), (at(1), None)], "0@5 1@5 2@1"),
-        // One waits for a trigger, and those behind it for that one.
+        // One waits for a trigger, and later ones wait for that one.
         (vec![(Start::On(0), None), (at(3), Some(0)), (at(50), Some(0))], "0@20 1@20 2@50"),
         (vec![(at(1), None), (Start::On(1), Some(0)), (Start::On(0), Some(1))], "0@1"),
         (vec![(Start::On(0), None), (at(0), None)], "1@0 0@20"),
@@ -97,7 +97,7 @@ fn flows_that_nothing_starts_are_found() {
     assert_eq!(never(&[(at, None), (on(0), None), (on(0), None)], &[MULTISHOT], &[&[0], &[0], &[]]), None);
     let chain = [Trigger { delay_ps: 5, then: Some(1), ..ONESHOT }, ONESHOT];
     assert_eq!(never(&[(at, None), (on(1), None)], &chain, &[&[0], &[]]), None);
-    // What waits behind it on its connection never starts either.
+    // Later flows of its connection never start either.
     assert_eq!(never(&[(on(0), None), (at, Some(0))], &[ONESHOT], &[&[], &[]]), Some(0));
 }
 

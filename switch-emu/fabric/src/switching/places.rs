@@ -1,6 +1,6 @@
-//! Where the hosts and ports of a network are, and the words that tell schemes which [remember](Scheme::remembers) of them.
+//! Locations of hosts and ports, and the words that describe them to stateful schemes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use spray_pipeline::routes::SwitchConfig;
 use spray_pipeline::scheme::{PortWord, Scheme, Size, port_words};
@@ -11,37 +11,33 @@ use crate::node::Node;
 /// [`SwitchConfig::leaf`] of a switch without hosts.
 const NO_LEAF: u32 = u32::MAX;
 
-/// Where the hosts and ports of a network are.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// The switch of each host.
+    /// By host its switch.
     leaf_of: Vec<usize>,
-    /// By port its switch, and where it leads to; `None`: a host's own link.
+    /// By port its switch and its far end; `None` for a host's own link.
     ports: Vec<Option<(usize, Node)>>,
-    /// By port the time from its switch to the next one, without waiting and without the frame's own length.
+    /// By port, without queueing and serialisation.
     latencies_ps: Vec<u64>,
-    /// The switches with hosts, in their order.
+    /// The switches with hosts, ascending.
     leaves: Vec<usize>,
 }
 
 impl Places {
-    /// Of hosts at these switches, and of ports at these switches, which lead there; `None`: a host's own link.
     pub(crate) fn new(leaf_of: Vec<usize>, ports: Vec<Option<(usize, Node)>>, latencies_ps: Vec<u64>) -> Self {
-        let mut leaves = leaf_of.clone();
-        leaves.sort_unstable();
-        leaves.dedup();
-        Self { leaf_of, ports, latencies_ps, leaves }
+        let leaves: BTreeSet<usize> = leaf_of.iter().copied().collect();
+        Self { leaf_of, ports, latencies_ps, leaves: leaves.into_iter().collect() }
     }
 
-    /// By port its number, its switch and the switch that it leads to.
+    /// Returns the number of each port between switches, its switch and the next one.
     fn links(&self) -> impl Iterator<Item = (u32, usize, usize)> {
-        (0..).zip(&self.ports).filter_map(|(number, port)| match port {
-            Some((from, Node::Switch(to))) => Some((number, *from, *to)),
-            _ => None,
+        (0..).zip(&self.ports).filter_map(|(number, port)| {
+            let (from, to) = (*port)?;
+            Some((number, from, to.switch()?))
         })
     }
 
-    /// What the memory of schemes depends on.
+    /// Returns the counts that determine the memory of schemes.
     pub(super) fn size(&self) -> Size {
         let mut uplinks = vec![0; self.leaves.len()];
         for (_, from, _) in self.links() {
@@ -50,7 +46,7 @@ impl Places {
         Size { leaves: self.leaves.len() as u32, uplinks: uplinks.into_iter().max().unwrap_or(0) }
     }
 
-    /// Adds the words that say what ports and hosts are; gives what all switches know of them.
+    /// Appends the words of ports and hosts; returns their part of each switch's configuration.
     pub(super) fn lay_out(&self, ways: &[Vec<u32>], size: &Size, words: &mut Vec<u64>) -> SwitchConfig {
         words.extend(self.words(ways));
         let hosts = words.len() as u32;
@@ -60,13 +56,12 @@ impl Places {
         SwitchConfig { remembers: 1, hosts, leaves, uplinks, ..SwitchConfig::default() }
     }
 
-    /// The number of a switch among those with hosts.
+    /// Index of a switch among those with hosts.
     pub(super) fn leaf(&self, switch: usize) -> u32 {
         self.leaves.binary_search(&switch).map_or(NO_LEAF, |leaf| leaf as u32)
     }
 
-    /// By port the three words that schemes go by: what it is ([`PortWord`]), the rate that is measured, and 1 plus the port that leads
-    /// back.
+    /// Three words per port: [`PortWord`], the measured rate, and 1 + the port that leads back.
     fn words(&self, ways: &[Vec<u32>]) -> Vec<u64> {
         let mut way_of = vec![0; self.ports.len()];
         for ways in ways {
@@ -82,7 +77,7 @@ impl Places {
             *tag += 1;
             cables.entry((from, to)).or_default().push(port);
         }
-        // Of several cables between two switches the one with the same number leads back.
+        // Parallel cables are paired by their order.
         for ((from, to), ports) in &cables {
             let back = cables.get(&(*to, *from)).into_iter().flatten();
             ports.iter().zip(back).for_each(|(port, back)| words[3 * *port as usize + 2] = u64::from(*back) + 1);
@@ -90,12 +85,12 @@ impl Places {
         words
     }
 
-    /// The base RTTs from a switch to those with hosts, by their numbers: twice the least latency of a way with the fewest links.
+    /// Base RTTs to each leaf: twice the least latency of a path with the fewest links.
     //= docs/specs/conweave.md#CWV-5 a request
     pub(super) fn base_rtts_ps(&self, from: usize, switches: usize) -> Vec<u64> {
         let mut known = vec![None; switches];
         known[from] = Some(0);
-        // Once for each link more.
+        // One more link per iteration.
         loop {
             let mut next = known.clone();
             for (port, at, to) in self.links() {
@@ -112,7 +107,7 @@ impl Places {
         self.leaves.iter().map(|leaf| 2 * known[*leaf].unwrap_or(0)).collect()
     }
 
-    /// By switch the ports that lead up, in their order: its ways from 1 on, as far as there are numbers for them.
+    /// By switch the ports that lead up, in order: its ways from 1 on, at most 255.
     //= docs/specs/reunion.md#REU-2 source routing
     pub(super) fn ways(&self, tiers: &Tiers) -> Vec<Vec<u32>> {
         let mut ways = vec![Vec::new(); tiers.tier.len()];
@@ -124,7 +119,7 @@ impl Places {
         ways
     }
 
-    /// Words that any schemes need at most in a fabric of so many switches.
+    /// Maximum number of words of any scheme in a fabric of `switches` switches.
     pub(crate) fn most_words(&self, switches: usize) -> usize {
         let (size, hosts) = (self.size(), self.leaf_of.len());
         let in_kernel = Scheme::ALL.iter().filter(|scheme| scheme.is_in_kernel());

@@ -21,7 +21,7 @@ fn switch(network: &Network, name: &str) -> u32 {
     network.switches.iter().position(|switch| switch.name == name).unwrap() as u32
 }
 
-/// A cable that routing knows to be out from the beginning.
+/// A cable that has failed from the beginning, which routing has detected.
 fn out(network: &Network, name: &str) -> LinkEvent {
     let links = network.links_named(name).unwrap();
     LinkEvent { name: name.into(), links, at_ps: 0, until_ps: None, action: LinkAction::Down { convergence_ps: 0 } }
@@ -80,7 +80,8 @@ fn ofan_shares_pointers_as_far_as_it_can() {
         let group = |host| table.group(0, at, host).unwrap();
         (0..16).map(group).filter(|group| group.count > 1).map(|group| group.pointer).collect()
     };
-    // A ToR has one for each of the other 7 ToRs, an aggregation switch one for each of the other 3 pods.
+    // A ToR has one for each of the other 7 ToRs, an aggregation switch one for each of the other 3
+    // pods.
     assert_eq!((pointers("tor2").len(), pointers("agg3").len()), (7, 3));
     assert!(pointers("tor2").is_disjoint(&pointers("tor3")));
     let same = |a, b| table.group(0, switch(&network, "tor0"), a) == table.group(0, switch(&network, "tor0"), b);
@@ -106,7 +107,7 @@ fn base_round_trips_follow_from_cables_and_switches() {
     let longer = network.links_named("tor0->agg1").unwrap()[0];
     network.links[longer].latency_ps = 5;
     let table = table(&network, &[]);
-    let state = table.states()[0].as_ref().unwrap();
+    let state = table.states[0].as_ref().unwrap();
     assert_eq!(state.rtts_ps(), [0, 2 * 2 * 11, 88, 88, 88, 88, 88, 88]);
 }
 
@@ -130,10 +131,10 @@ fn orders_and_starts_are_random() {
         })
         .collect();
     assert!(orders.len() > 6, "{orders:?}");
-    let starts: HashSet<_> = table.words().iter().map(|word| word % 4).collect();
+    let starts: HashSet<_> = table.words.iter().map(|word| word % 4).collect();
     assert_eq!(starts.len(), 4);
     let other = RouteTable::new(&network, &[], 8, |link| link as u32);
-    assert_ne!(table.words(), other.words(), "another seed");
+    assert_ne!(table.words, other.words, "another seed");
 }
 
 #[test]
@@ -175,7 +176,8 @@ fn only_places_of_ports_that_leave_move() {
     }
 }
 
-/// The ports of tor0 toward host 15 that 1,000 flows take at these times, while its cable to agg1 is out from 100 to 200.
+/// Returns the ports of tor0 toward host 15 that 1,000 flows take at these times; its cable to agg1
+/// fails from 100 to 200.
 fn taken(scheme: Scheme, times: [u64; 3]) -> [Vec<u32>; 3] {
     let mut network = FatTree::uniform([2, 2, 4, 16, 4], 100_000_000_000, 1).network();
     network.switching = Switching::all(scheme);
@@ -205,7 +207,8 @@ fn a_resilient_group_moves_only_the_flows_of_the_failed_port() {
     assert!(whole > 50, "a group that rehashes whole moves others too: {whole}");
 }
 
-/// Links between aggregation and core switches, of 16, that the packets of one connection take under 4,096 EVs.
+/// Returns the number of aggregation-core links, of 16, that packets of one connection take with
+/// 4,096 EVs.
 fn core_links(function: HashFunction, hash_seed: HashSeed) -> usize {
     let mut network = FatTree::uniform([2, 2, 4, 16, 4], 100_000_000_000, 1).network();
     let hash = FlowHash { function, ..FlowHash::default() };
@@ -259,7 +262,7 @@ fn switches_that_tell_each_other_something_want_one_chassis() {
     assert_eq!(refused, "`flowcut-switch` in a chassis of one switch; allowed: one of all switches");
 }
 
-/// The paths from `switch` to `leaf` over each of its next links, counted one by one.
+/// Counts the paths from `switch` to `leaf` over each of its next links, one by one.
 fn paths_by_port(network: &Network, dead: &HashSet<usize>, switch: usize, leaf: usize) -> Vec<(usize, u64)> {
     fn count(network: &Network, dead: &HashSet<usize>, at: usize, leaf: usize, left: u32) -> u64 {
         if at == leaf {
@@ -334,7 +337,7 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
                     continue;
                 }
                 let paths = paths_by_port(&network, dead, switch, leaf);
-                // A switch that lost its way down sends frames around; nothing comes there by the new routes.
+                // A switch without a way down would send frames around; no new route leads there.
                 if paths.is_empty() && network.tiers().tier[switch] > 0 {
                     continue;
                 }

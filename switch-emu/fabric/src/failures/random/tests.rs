@@ -22,7 +22,7 @@ fn names(events: &[LinkEvent]) -> HashSet<String> {
     events.iter().map(|event| event.name.clone()).collect()
 }
 
-/// Cost of the shortest paths between all leaves while `dead` links are out; `None` = no path.
+/// Costs of the shortest paths between all leaves without `dead` links; `None` = no path.
 fn lengths(network: &Network, dead: &[LinkEvent]) -> Vec<Option<u32>> {
     let dead: HashSet<usize> = dead.iter().flat_map(|event| event.links.clone()).collect();
     let routes = ShortestPaths::new(network, |link| !dead.contains(&link));
@@ -156,7 +156,7 @@ fn what_cannot_fail_is_said() {
         (
             &tree,
             Level::Tor,
-            "1 of 16 switches with hosts are to fail, but of those that work only 0 can without cutting off",
+            "1 of 16 switches with hosts are to fail, but only 0 working ones can without disconnecting",
         ),
         (
             &leaf_spine,

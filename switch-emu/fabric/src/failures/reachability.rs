@@ -1,29 +1,28 @@
-//! Which ways between leaves are left while links fail and routing does not know.
+//! Paths between leaves that are left by failures unknown to routing.
 
 use std::rc::Rc;
 
-use crate::node::Node;
 use crate::{Network, ShortestPaths};
 
-/// Counts for every leaf the links over which each switch still reaches it.
+/// Counts the links over which each switch still reaches each leaf.
 #[derive(Clone)]
-pub(super) struct Ways<'a> {
+pub(super) struct Reachability<'a> {
     network: &'a Network,
     routes: &'a ShortestPaths,
-    /// Links between switches that end at each switch.
+    /// Incoming links of each switch from other switches.
     into: Rc<Vec<Vec<u32>>>,
-    dead: Vec<bool>,
-    /// `[leaf * switches + switch]`: how many of the switch's next links work and lead to a switch that still reaches the leaf.
+    pub dead: Vec<bool>,
+    /// `[leaf * switches + switch]`: number of next links over which the switch reaches the leaf.
     alive: Vec<u32>,
 }
 
-impl<'a> Ways<'a> {
-    /// The ways while all links work.
+impl<'a> Reachability<'a> {
+    /// Creates the paths while all links work.
     pub fn new(network: &'a Network, routes: &'a ShortestPaths) -> Self {
         let switches = network.switches.len();
         let mut into = vec![Vec::new(); switches];
         for (index, link) in network.links.iter().enumerate() {
-            if let (Node::Switch(_), Node::Switch(to)) = (link.from, link.to) {
+            if let Some((_, to)) = link.switches() {
                 into[to].push(index as u32);
             }
         }
@@ -32,7 +31,7 @@ impl<'a> Ways<'a> {
         Self { network, routes, into: into.into(), dead: vec![false; network.links.len()], alive }
     }
 
-    /// Takes `links` away. If some leaf then had no way to another, changes nothing instead.
+    /// Removes `links`, unless a leaf would lose its last path to another; returns whether it did.
     pub fn remove(&mut self, links: &[usize]) -> bool {
         let mut less = self.clone();
         let possible = less.take(links);
@@ -42,25 +41,17 @@ impl<'a> Ways<'a> {
         possible
     }
 
-    /// Takes `links` away, whatever comes of it. False when some leaf lost its last way to another.
+    /// Removes `links`; returns whether all leaves are still connected.
     pub fn take(&mut self, links: &[usize]) -> bool {
         links.iter().fold(true, |kept, link| kept & self.remove_one(*link))
-    }
-
-    /// Whether none of `links` works.
-    pub fn are_dead(&self, links: &[usize]) -> bool {
-        links.iter().all(|link| self.dead[*link])
     }
 
     fn remove_one(&mut self, link: usize) -> bool {
         if std::mem::replace(&mut self.dead[link], true) {
             return true;
         }
-        let (Node::Switch(from), Node::Switch(to)) = (self.network.links[link].from, self.network.links[link].to)
-        else {
-            // A host has no other way.
-            return false;
-        };
+        // A host has no other link.
+        let Some((from, to)) = self.network.links[link].switches() else { return false };
         (0..self.routes.leaves().len()).fold(true, |kept, leaf| {
             let led = self.routes.next(from, leaf).contains(&(link as u32)) && self.reaches(to, leaf);
             kept & (!led || self.lose_way(from, leaf))
@@ -75,7 +66,7 @@ impl<'a> Ways<'a> {
         leaf * self.network.switches.len() + switch
     }
 
-    /// `switch` has one way less to `leaf`; false when a leaf has none left.
+    /// Removes a path from `switch` to `leaf`; returns whether all leaves are still connected.
     fn lose_way(&mut self, switch: usize, leaf: usize) -> bool {
         let slot = self.slot(switch, leaf);
         self.alive[slot] -= 1;
@@ -85,7 +76,7 @@ impl<'a> Ways<'a> {
         let kept = self.routes.leaf_number(switch).is_none();
         let before: Vec<u32> = self.into[switch].iter().copied().filter(|link| !self.dead[*link as usize]).collect();
         before.into_iter().fold(kept, |kept, link| {
-            let Node::Switch(from) = self.network.links[link as usize].from else { return kept };
+            let Some(from) = self.network.links[link as usize].from.switch() else { return kept };
             kept & (!self.routes.next(from, leaf).contains(&link) || self.lose_way(from, leaf))
         })
     }
