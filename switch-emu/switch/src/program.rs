@@ -1,4 +1,4 @@
-//! Loads the XDP programs, attaches them and reads them out. Linux only; needs root.
+//! Loads the XDP programs, attaches them and reads their counters. Linux only; needs root.
 //!
 //! Order of calls: [`SwitchProgram::load`], then [`SwitchProgram::egress`] for every port that leaves the chassis and
 //! [`SwitchProgram::attach`] for every interface that enters it, both from the network namespace of those interfaces.
