@@ -13,29 +13,27 @@ use crate::word::Word;
 
 type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;
 
-/// What a port goes by at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Present {
     drain: Drain,
     state: PortState,
 }
 
-/// What decides on a frame that joins the queue.
 struct Arrival {
     random: u32,
-    /// Bytes of data that may wait.
+    /// In bytes of data.
     limit: u32,
-    /// What has become of it already.
+    /// Flags of a [`Crossing`] so far.
     became: u32,
 }
 
 impl<const STATES: usize> PortSettings<STATES> {
-    /// How the queue drains around `t_ps`, for sampling.
+    /// Returns the drain rate around `t_ps`, for sampling.
     pub fn drain(&self, t_ps: u64) -> Drain {
         self.present(t_ps).drain
     }
 
-    /// The state of the link at `t_ps`: by the last change before or at that time.
+    /// The state of the link at `t_ps`: of the last change at or before that time.
     ///
     /// The loop keeps loaded values only, no pointer into the table and no constants: otherwise the kernel's verifier
     /// could tell its exits apart and would follow each through the rest of the program.
@@ -57,15 +55,14 @@ impl<const STATES: usize> PortSettings<STATES> {
         Present { drain: Drain { shift, units, before, since: state.at_ps >> shift, ps_per_unit }, state }
     }
 
-    /// What a frame that comes at `t_ps` would find waiting.
+    /// Returns the queue that a frame arriving at `t_ps` finds.
     #[inline(always)]
     pub fn waiting<Q: Queues>(&self, t_ps: u64, queues: &Q) -> Waiting {
         let Present { drain, state: _ } = self.present(t_ps);
         Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
-    /// Takes a frame through the port: on success its time is that of its arrival at the far end. `note` is told what the port does
-    /// with it.
+    /// Moves a frame through the port: on success its time is its arrival at the far end. `note` receives the crossing.
     #[inline(always)]
     pub fn cross<Q: Queues, C: Word>(
         &self,
@@ -78,7 +75,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         self.cross_within(frame, random, self.limit, queues, counters, note)
     }
 
-    /// As [`PortSettings::cross`], where at most `limit` bytes of data may wait.
+    /// Moves a frame as [`PortSettings::cross`], with a data limit of `limit` bytes.
     #[inline(always)]
     pub fn cross_within<Q: Queues, C: Word>(
         &self,
@@ -99,7 +96,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         self.pass(frame, random, limit, queues, counters, note)
     }
 
-    /// As [`PortSettings::cross_within`], without the hop that takes a TTL: over a host's own link.
+    /// Moves a frame as [`PortSettings::cross_within`], without decrementing its TTL: over a host's own link.
     #[inline(always)]
     pub fn pass<Q: Queues, C: Word>(
         &self,
@@ -110,8 +107,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
-        // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
-        // small stack.
+        // Destructured: functions receive the address of `drain`, and fields beside it would occupy the kernel's small stack.
         let Present { drain, state } = self.present(frame.time_ps);
         if let Err(cause) = state.check(frame.time_ps, frame.is_trimmable(), counters) {
             self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
@@ -120,7 +116,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         let became = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
         let (delay_ps, became) =
             self.enqueue(frame, Arrival { random: random as u32, limit, became }, &drain, queues, counters, note)?;
-        // A lost frame has used the link all the same: hence after the queue.
+        // After the queue, as a lost frame has used the link too.
         if became & LOST != 0 {
             counters.link_drop(&counters.drops_random, frame.time_ps, frame.is_trimmable());
             return Err(Cause::Random);
@@ -131,8 +127,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Takes a frame of `len` bytes, with data or not, over the link alone, which the sender has queued by other rules: a
-    /// host's own.
+    /// Moves a frame of `len` bytes over the link alone, when the sender has queued it by other rules: a host's own link.
     #[inline(always)]
     pub fn carry<C: Word>(
         &self,
@@ -153,8 +148,8 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left. Tells `note` what it
-    /// `became`, with what that is already.
+    /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags of its crossing, which
+    /// `note` receives.
     #[inline(always)]
     fn enqueue<Q: Queues, C: Word>(
         &self,
@@ -210,7 +205,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         }
     }
 
-    /// Finds room among the control class for a frame of it, a freshly trimmed one included.
+    /// Queues a frame in the control class, also a freshly trimmed one.
     //= docs/specs/switch.md#SW-12 limit of control frames
     #[inline(always)]
     fn admit_control<Q: Queues, C: Word>(
@@ -242,7 +237,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Marks a frame for `waiting` bytes of data: those that it finds, or those that it leaves behind. Returns whether it did.
+    /// Marks a frame for `waiting` bytes of data, found at arrival or left behind at departure. Returns whether it did.
     #[inline(always)]
     pub fn mark<C: Word>(&self, ecn: &mut u8, waiting: u64, random: u32, counters: &PortCounters<C>) -> bool {
         let marks = self.marks(waiting, random) && frame::mark(ecn);
@@ -252,7 +247,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         marks
     }
 
-    /// RED: linear between the thresholds, all from the upper one on.
+    /// RED: linear between the thresholds, always from the upper one on.
     //= docs/specs/switch.md#SW-10 marking
     #[inline(always)]
     fn marks(&self, waiting: u64, random: u32) -> bool {
@@ -265,7 +260,7 @@ impl<const STATES: usize> PortSettings<STATES> {
 }
 
 impl PortState {
-    /// Whether a frame gets onto the link.
+    /// Whether the link is up and in no outage.
     //= docs/specs/switch.md#SW-7 losses of a link
     #[inline(always)]
     fn check<C: Word>(&self, t_ps: u64, data: bool, counters: &PortCounters<C>) -> Result<(), Cause> {
@@ -280,21 +275,20 @@ impl PortState {
         Ok(())
     }
 
-    /// Whether a link with outages is in one.
     #[inline(always)]
     fn is_out(&self, t_ps: u64) -> bool {
         (t_ps - self.at_ps) % self.flap_period_ps.max(1) < self.flap_down_ps
     }
 }
 
-/// Random bits for a frame at a port.
+/// Returns random bits for a frame at a port.
 //= docs/specs/switch.md#SW-8 random decisions
 #[inline(always)]
 pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
     share(frame.checksum, frame.time_ps, port, seed)
 }
 
-/// As [`random`], of a frame that is not at hand as one.
+/// Returns the bits of [`random`] from a frame's fields.
 #[inline(always)]
 pub fn share(checksum: u32, time_ps: u64, port: u32, seed: u64) -> u64 {
     let frame_and_port = u64::from(checksum) | u64::from(port) << 32;

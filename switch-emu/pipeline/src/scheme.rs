@@ -1,6 +1,6 @@
 //! How a switch chooses among the equal-cost ports of a group: a file for each rule, a line in `list.rs` for each scheme.
 //!
-//! A scheme sees the frame, its group, the switch's own words of memory ([`Forwarding::word`]) and the queues behind its ports
+//! A scheme reads the frame, its group, the switch's words of memory ([`Forwarding::word`]) and the queues of its ports
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod calls;
@@ -30,7 +30,7 @@ mod rotation;
 mod step;
 mod waiting;
 
-// What names all schemes.
+// Files that name all schemes.
 mod choose;
 #[cfg(not(target_arch = "bpf"))]
 mod counted;

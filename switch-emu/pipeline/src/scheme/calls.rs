@@ -1,11 +1,11 @@
-//! Parts of schemes that the XDP program compiles as separate functions, so that the verifier follows each once.
+//! Parts of schemes that are separate functions in the XDP program, so that the verifier follows each once.
 
 use super::look::Look;
 use super::step::Step;
 use crate::frame::Frame;
 use crate::routes::Group;
 
-/// The calls. [`InMemory`](super::InMemory) implements them by plain functions.
+/// The calls, plain functions for [`InMemory`](super::InMemory).
 pub trait Calls {
     /// Runs [`part`](super::part).
     fn part(&self, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32;

@@ -1,4 +1,4 @@
-//! Which scheme chooses.
+//! Dispatches the choice of a port to the scheme.
 
 use super::forwarding::{Arrival, Forwarding, least_loaded};
 use super::list::Scheme;
@@ -19,7 +19,7 @@ pub fn choose<F: Forwarding>(tables: &F, frame: &Arrival) -> Option<Choice> {
     choose_by(tables, switch, frame, scheme)
 }
 
-/// As [`choose`], by a scheme that stays on the shortest ways.
+/// Chooses as [`choose`], by a scheme that uses shortest paths only.
 #[inline(always)]
 pub(super) fn choose_by<F: Forwarding>(
     tables: &F,
@@ -47,7 +47,7 @@ fn rank<F: Forwarding>(
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
-        // [`recall`](super::recall()) finds their ports.
+        // Usually handled by [`recall`](super::recall()).
         Scheme::Conga
         | Scheme::ConWeave
         | Scheme::FlowcutIngress

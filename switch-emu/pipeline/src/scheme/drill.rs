@@ -1,4 +1,4 @@
-//! DRILL: the shortest of two random queues and of the one that was the shortest before (Ghorbani et al., *DRILL: Micro Load Balancing for
+//! DRILL: the shortest of two random queues and the last choice (Ghorbani et al., *DRILL: Micro Load Balancing for
 //! Low-latency Data Center Networks*, SIGCOMM 2017).
 
 use super::forwarding::{Arrival, Forwarding};
@@ -7,7 +7,7 @@ use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
-/// The place of a frame, and for the next one where that was.
+/// Chooses a frame's place, and remembers it for the next frame.
 //= docs/specs/switching.md#SWC-55 two random queues and the last best
 #[inline(always)]
 pub(super) fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Group, frame: &Arrival) -> Option<u32> {

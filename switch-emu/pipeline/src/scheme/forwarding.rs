@@ -1,4 +1,4 @@
-//! What schemes see: the frame, the queues behind ports, the switch's own words of memory.
+//! What schemes read: the frame, the queues behind ports, the switch's words of memory.
 
 #[cfg(not(target_arch = "bpf"))]
 use core::cell::RefCell;
@@ -17,27 +17,27 @@ use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
 use crate::word::Word;
 
-/// A frame at the switch that it has come to.
+/// A frame that arrives at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The arrival time.
     pub t_ps: u64,
     /// Digest of its five-tuple.
     pub flow: u64,
     /// The switch.
     pub switch: u32,
-    /// The host that it is for.
+    /// The destination host.
     pub host: u32,
-    /// The checksum of its header: its share of random choices.
+    /// The checksum of its header, which seeds random choices.
     pub checksum: u32,
-    /// Whether it goes in the control class.
+    /// Whether it is in the control class.
     pub control: bool,
-    /// How it goes through a dragonfly: 0 is not decided yet, 1 on the shortest way, 2 and on to group 0 and on first.
+    /// Its detour in a dragonfly: 0 undecided, 1 on the shortest path, 2 and on: toward group 0 and on first.
     pub detour: u8,
 }
 
 impl Arrival {
-    /// A frame for this host at the switch that it is at.
+    /// Describes a frame for this host at its present switch.
     #[inline(always)]
     pub fn of(frame: &Frame, host: u32) -> Self {
         Self {
@@ -60,56 +60,56 @@ impl Arrival {
     }
 }
 
-/// What schemes read and write beside routes.
+/// What schemes read and write besides routes.
 pub trait Forwarding: Routes + Calls {
     /// Words shared between CPUs.
     type Word: Word;
     /// Words of the frame's trail.
     type TrailWord: Word;
-    /// A word of the switches' memory: pointers, what ports and hosts are, and the tables of schemes.
+    /// Returns a word of the switches' memory: pointers, words of ports and hosts, and schemes' tables.
     fn word(&self, index: u32) -> Option<&Self::Word>;
-    /// What switches have told each other about the frame at hand; only where a scheme [remembers](Scheme::remembers).
+    /// Returns the trail of the present frame; only where a scheme [remembers](Scheme::remembers).
     fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
-    /// What a switch knows in types of its scheme's own; only of one that [holds](Scheme::holds) packets, which no kernel does.
+    /// Returns a switch's state in its scheme's types; only where it [holds](Scheme::holds) packets, which no kernel does.
     #[cfg(not(target_arch = "bpf"))]
     #[inline]
     fn state(&self, _switch: u32) -> Option<&RefCell<State>> {
         None
     }
-    /// What a frame that came to `port` at `t_ps` would find there.
+    /// Returns the queue that a frame arriving at `port` finds.
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
 
-    /// What a port is.
+    /// Returns the first word of a port.
     #[inline(always)]
     fn ends(&self, port: u32) -> Option<PortWord> {
         Some(PortWord::unpack(self.word(port_words(port))?.load()))
     }
 
-    /// The number of a port among those of its switch that lead to switches.
+    /// Returns the number of a port among those of its switch that lead to switches.
     #[inline(always)]
     fn tag(&self, port: u32) -> Option<u32> {
         Some(self.ends(port)?.tag)
     }
 
-    /// The switch that a port leads to; `None`: a host.
+    /// Returns the switch that a port leads to; `None`: a host.
     #[inline(always)]
     fn far_end(&self, port: u32) -> Option<u32> {
         self.ends(port)?.far_end.checked_sub(1)
     }
 
-    /// The number of a port among those of its switch that lead up, from 1 on; 0 of others.
+    /// Returns the number of a port among those of its switch that lead up, from 1 on; 0 of others.
     #[inline(always)]
     fn way(&self, port: u32) -> Option<u32> {
         Some(self.ends(port)?.way.into())
     }
 
-    /// The word in which a scheme measures a port's rate.
+    /// Returns the word in which a scheme measures a port's rate.
     #[inline(always)]
     fn rate_word(&self, port: u32) -> Option<&Self::Word> {
         self.word(port_words(port).wrapping_add(1))
     }
 
-    /// The port at the far end of a port's cable, which leads back; `None` of a port to a host.
+    /// Returns the port at the far end of a port's cable, which leads back; `None` for a port to a host.
     #[inline(always)]
     fn back(&self, port: u32) -> Option<u32> {
         match self.word(port_words(port).wrapping_add(2))?.load() {
@@ -119,8 +119,8 @@ pub trait Forwarding: Routes + Calls {
     }
 }
 
-/// Where the words of a port begin, in fabrics whose schemes remember: its [tag](Forwarding::tag), then its
-/// [rate](Forwarding::rate_word), then the port [back](Forwarding::back). Word 0 belongs to nobody.
+/// Returns the index of a port's words in fabrics whose schemes remember: its [tag](Forwarding::tag), its
+/// [rate](Forwarding::rate_word), the port [back](Forwarding::back). Word 0 is unused.
 #[inline(always)]
 pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)
@@ -129,16 +129,16 @@ pub const fn port_words(port: u32) -> u32 {
 packed! {
     /// The first word of a port.
     pub struct PortWord {
-        /// Its number among those of its switch that lead to switches.
+        /// Its number among the ports of its switch to switches.
         tag: u32 in 32,
-        /// 1 plus the switch that it leads to; 0: a host.
+        /// The next switch plus 1; 0: a host.
         far_end: u32 in 24,
-        /// Its number among those of its switch that lead up, from 1 on; 0 of others.
+        /// Its number among the ports of its switch that lead up, from 1 on; 0 of others.
         way: u8 in 8,
     }
 }
 
-/// The number of the leaf that a host is at.
+/// The number of a host's leaf.
 #[inline(always)]
 pub(super) fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u32> {
     Some(tables.word(switch.hosts.wrapping_add(host))?.load() as u32)

@@ -1,4 +1,4 @@
-//! Implements [`Calls`] by plain functions, for switches that run in user space.
+//! Implements [`Calls`] with plain functions, for switches in user space.
 
 use super::calls::Calls;
 use super::forwarding::Forwarding;
@@ -10,7 +10,7 @@ use super::step::Step;
 use crate::frame::Frame;
 use crate::routes::Group;
 
-/// Tables of a switch that runs in user space.
+/// Tables of a switch in user space.
 pub trait InMemory: Forwarding {}
 
 impl<F: InMemory> Calls for F {

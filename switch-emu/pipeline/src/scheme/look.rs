@@ -1,30 +1,30 @@
-//! How the ports of a group are compared.
+//! Comparison of the ports of a group.
 
-/// How ports are compared.
+/// A comparison of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// What a queue's load is.
+    /// The measure of load.
     pub measure: Measure,
-    /// Random bits, which decide between equals.
+    /// Random bits, to break ties.
     pub random: u32,
-    /// Under [`Measure::Path`], where the words begin that tell of the paths behind ports; below 2^30.
+    /// Index of the paths' words for [`Measure::Path`]; below 2^30.
     pub row: u32,
 }
 
-/// What a queue's load is.
+/// The measure of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Measure {
-    /// Bytes that wait.
+    /// Queued bytes.
     Bytes,
     /// The class of the queue's length: below 5, 10 or 20 % of the limit, or above.
     Class,
-    /// How congested the path behind the port is.
+    /// The congestion of the path behind the port.
     Path,
 }
 
 impl Measure {
-    /// The measure with this number.
+    /// Returns the measure with this number.
     #[inline(always)]
     pub const fn from_number(number: u32) -> Self {
         match number {

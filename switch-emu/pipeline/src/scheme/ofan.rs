@@ -1,8 +1,8 @@
 //! OFAN: destination-based rotation in switches (OFAN §7, §F.4).
 //!
-//! A switch keeps a pointer for each destination edge switch (at edges) or pod (above) and each class of frames. All frames that
-//! share a pointer take the ports in turn, so that what goes to one destination comes down over all paths evenly. Which
-//! destinations share a pointer, the random order of the ports, its weights and where a pointer begins stand in the tables.
+//! A switch has a pointer for each destination edge switch (at edges) or pod (above) and each class of frames. Frames of a
+//! pointer take the ports in turn, so that traffic to a destination arrives evenly over all paths. The tables say which
+//! destinations share a pointer, the random order of the ports, weights and the starts of pointers.
 
 use super::forwarding::{Arrival, Forwarding, least_loaded};
 use super::look::Measure;
@@ -17,7 +17,7 @@ pub(super) fn rank<F: Forwarding>(tables: &F, group: &Group, frame: &Arrival) ->
     rotation::simple(tables, group, frame)
 }
 
-/// As [`rank`]; a pointer that was never used, 0, begins at the shortest queue.
+/// As [`rank`]; an unused pointer, 0, starts at the shortest queue.
 //= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
 #[inline(always)]
 pub(super) fn rank_from_shortest<F: Forwarding>(

@@ -1,6 +1,6 @@
-//! Schemes whose switches [remember](Scheme::remembers): they read and write the frame's trail too.
+//! Schemes whose switches [remember](Scheme::remembers): they use the frame's trail too.
 //!
-//! Each part of them is a function of its own in the kernel, since its stack has no room for two.
+//! Each part is a separate function in the kernel, since its stack has no room for two.
 
 use super::choose::choose_by;
 #[cfg(not(target_arch = "bpf"))]
@@ -18,10 +18,10 @@ use crate::frame::Frame;
 use crate::routes::SwitchConfig;
 use crate::verdict::Cause;
 
-/// The port by which a frame leaves a switch whose scheme remembers.
+/// Returns the egress port of a frame at a switch whose scheme remembers.
 ///
 /// # Errors
-/// [`Cause::NoRoute`] when no port leads on, or a flow must wait before it takes another one.
+/// [`Cause::NoRoute`] without a route, or while a flow must wait before it changes its port.
 #[inline(always)]
 pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
@@ -63,7 +63,7 @@ const fn given_port(port: u32) -> Option<u32> {
     if port == OPEN { None } else { Some(port) }
 }
 
-/// Runs a part.
+/// Runs a part; returns [`NO_PORT`] for none.
 #[inline(always)]
 pub fn part<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
     run(tables, part, frame, host, port).unwrap_or(NO_PORT)
@@ -103,7 +103,7 @@ fn base(switch: &SwitchConfig) -> Option<Scheme> {
     Scheme::from_number(switch.scheme).reunion_base()
 }
 
-/// The next frame that a switch has to send; `None`: there is none now.
+/// Returns the next control frame of a switch; `None`: none now.
 #[cfg(not(target_arch = "bpf"))]
 pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
     reunion::poll(tables, switch).or_else(|| tables.state(switch)?.borrow_mut().poll())

@@ -1,29 +1,28 @@
 //! Parts of the schemes whose switches remember.
 
-/// What is done with a frame at a switch, given a port or [`OPEN`]. The answer is a port, [`OPEN`] or [`NO_PORT`].
+/// A part of a scheme, called with a port or [`OPEN`]. It returns a port, [`OPEN`] or [`NO_PORT`].
 //= docs/specs/reunion.md#REU-19 in parts
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// `conga` chooses a port, or goes along with the one given.
+    /// Conga chooses a port, or uses the given one.
     Conga,
     /// Flowcut chooses a port.
     Flowcut,
-    /// Reunion ends an interval that is over.
+    /// Reunion ends the interval if it is over.
     Begin,
-    /// Reunion gives the frame's flow another path if it is to have one.
+    /// Reunion reroutes the frame's flow if it is due.
     Move,
-    /// Reunion counts the frame, and gives it a port if its flow has a path.
+    /// Reunion counts the frame, and returns a port if its flow has a path.
     Prepare,
-    /// Reunion's base chooses, if it keeps nothing of frames that are given a port.
+    /// Reunion's base chooses, if it has no state of frames with a given port.
     Base,
-    /// Reunion notes that the frame leaves by the port given.
+    /// Reunion notes the egress port.
     Settle,
-    /// Reunion takes the path whose turn is given in a search, if it is available. The answer is its PathID, or [`OPEN`] when there are no
-    /// more.
+    /// Reunion tries the path of this turn in a search. Returns its PathID, or [`OPEN`] after the last.
     Path,
 }
 
-/// No port leads on, or there is no such path.
+/// No route, or no such path.
 pub const NO_PORT: u32 = u32::MAX;
-/// A port is yet to be chosen.
+/// No port has been chosen yet.
 pub const OPEN: u32 = NO_PORT - 1;

@@ -1,4 +1,4 @@
-//! What a destination switch does: it answers, tells of marks, and has packets of the new path wait for those of the old one
+//! The destination switch: replies, notifies of marks, and holds packets of the new path behind those of the old one
 //! (ConWeave §3.3).
 
 use super::queues::Arrival;
@@ -11,10 +11,8 @@ use crate::scheme::note::ReunionNote;
 use crate::scheme::notice::Notice;
 use crate::word::Word;
 
-/// ECN bits of a marked packet.
 const MARKED: u8 = 3;
 
-/// Takes a packet of a flow from another leaf.
 pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame, host: u32, tag: Tag) {
     let Some(trail) = tables.trail() else { return };
     //= docs/specs/conweave.md#CWV-3 what takes part
@@ -61,7 +59,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
 }
 
 impl Arrival<'_> {
-    /// Decides whether a packet of the present epoch or of a `new` one goes on, waits, or lets others go on.
+    /// Decides whether a packet of the present epoch or of a `new` one passes, is held, or releases others.
     fn order(&mut self, tag: Tag, new: bool) {
         let is_tail = tag.kind == Kind::Tail;
         self.entry.epoch = tag.epoch;
@@ -96,7 +94,7 @@ impl Arrival<'_> {
         }
     }
 
-    /// When the TAIL should have come: as long after the last packet of the old path as it left after that.
+    /// When the TAIL is due: as long after the last packet of the old path as it was sent after that.
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     fn due_ps(&self) -> u64 {
         let Settings { resume_extra_ps, resume_default_ps, .. } = *self.settings;

@@ -1,4 +1,4 @@
-//! What a source switch does: it measures whether its flows' packets are late, and gives late flows other paths (ConWeave §3.2).
+//! The source switch: measures whether packets are late, and reroutes late flows (ConWeave §3.2).
 
 use super::state::{Busy, Sent, State, Ways};
 use super::tag::{Kind, Tag};
@@ -9,20 +9,20 @@ use crate::routes::SwitchConfig;
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::path::{self, Course};
 
-/// What a packet of a flow carries.
+/// The tag and path of an outgoing packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sends {
     pub(super) tag: Tag,
     pub(super) path: u32,
 }
 
-/// Random paths that a reroute looks at.
+/// Random paths tried by a reroute.
 const LOOKS: u64 = 2;
 
-/// Epochs of a flow that is new to a switch begin with the time, in units of 2^20 ps: an epoch that its destination remembers is older.
+/// The first epoch of a flow follows from the time, in units of 2^20 ps: epochs known to the destination are older.
 const EPOCH_UNIT: u32 = 20;
 
-/// Takes a packet of a flow; what it carries, `None` if the table has no entry for its flow.
+/// Processes an outgoing packet; `None` if the table has no entry for its flow.
 pub(super) fn send<F: Forwarding>(
     tables: &F,
     state: &mut State,
@@ -71,14 +71,14 @@ pub(super) fn send<F: Forwarding>(
 }
 
 impl Sent {
-    /// A packet begins an epoch on a path.
+    /// Begins an epoch on a path.
     //= docs/specs/conweave.md#CWV-5 a request
     fn begin(&mut self, epoch: u16, path: u32, reply_by_ps: u64) -> Sends {
         *self = Self { epoch, path, reply_by_ps, active_ps: self.active_ps, ..Self::default() };
         Sends { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path }
     }
 
-    /// The packet that has just come is the last one on its path.
+    /// Makes the present packet the last one on its path.
     //= docs/specs/conweave.md#CWV-7 the TAIL
     fn leave(&mut self, next: u32) -> Sends {
         let Self { epoch, path, active_ps, .. } = *self;
@@ -87,7 +87,7 @@ impl Sent {
     }
 }
 
-/// A frame of ConWeave's has come from the switch at the other end.
+/// Processes a control frame from the destination's switch.
 pub(super) fn hear<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, tag: Tag) {
     let Some(trail) = tables.trail() else { return };
     //= docs/specs/conweave.md#CWV-10 busy paths
@@ -107,7 +107,7 @@ pub(super) fn hear<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, ta
     }
 }
 
-/// A path over which no marked packet has come of late: the first such of two random ones.
+/// The first of two random paths that is not busy.
 //= docs/specs/conweave.md#CWV-9 the choice of a path
 fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course: &Course, lot: u64) -> Option<u32> {
     let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
@@ -115,13 +115,13 @@ fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course:
     paths.find(|path| !busy.has(course.target, *path, course.t_ps))
 }
 
-/// The path that this lot falls on.
+/// A random path.
 fn one<F: Forwarding>(tables: &F, course: &Course, lot: u64) -> Option<u32> {
     let paths = path::Paths::of(tables, course)?;
     paths.path(tables, course, pick((lot >> 32) as u32, paths.count))
 }
 
-/// Whether routes still lead over the first link of a path.
+/// Whether the first link of a path is still on a route.
 fn leads<F: Forwarding>(tables: &F, ways: &Ways, frame: &Frame, course: &Course, path: u32) -> bool {
     let Some(group) = tables.group(course.t_ps, frame.switch, course.host) else { return false };
     ways.port(path::way(path, 0)).is_some_and(|port| path::has(tables, &group, port))
