@@ -200,18 +200,12 @@ impl Stages for Maps {
     #[inline(always)]
     fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
-        match Cause::from_code(unsafe { spray_cross(frame, host) }) {
-            None => Ok(()),
-            Some(cause) => Err(cause),
-        }
+        Cause::from_code(unsafe { spray_cross(frame, host) }).map_or(Ok(()), Err)
     }
     #[inline(always)]
     fn enter(&self, frame: &mut Frame) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
-        match Cause::from_code(unsafe { spray_enter(frame) }) {
-            None => Ok(()),
-            Some(cause) => Err(cause),
-        }
+        Cause::from_code(unsafe { spray_enter(frame) }).map_or(Ok(()), Err)
     }
     #[inline(always)]
     fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
@@ -259,20 +253,20 @@ impl Calls for Maps {
 /// [`FlowHash::digest`] as a global function, with its own stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
+extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
     FlowHash::from_number(hash).digest(&Key { addresses, ports, label })
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_is_last(switch: u32, t_ps: u64, host: u32) -> u32 {
+extern "C" fn spray_is_last(switch: u32, t_ps: u64, host: u32) -> u32 {
     spray_pipeline::is_last(&Maps, switch, t_ps, host).into()
 }
 
 /// Stores the trail of the present frame; returns its number, or 0 if there is no room.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_store_trail() -> u32 {
+extern "C" fn spray_store_trail() -> u32 {
     let (Some(trail), Some(next)) = (TRAIL.get(0), NEXT_TRAIL.get(0)) else { return 0 };
     // Never 0.
     let number = next.next() as u32 | 1 << 31;
@@ -282,7 +276,7 @@ pub extern "C" fn spray_store_trail() -> u32 {
 /// Restores the trail of this number. Returns 1, or 0 if there is none.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_take_trail(number: u32) -> u32 {
+extern "C" fn spray_take_trail(number: u32) -> u32 {
     // SAFETY: one frame has the number, and this CPU processes it.
     let (Some(trail), Some(stored)) = (TRAIL.get(0), unsafe { TRAILS.get(&number) }) else { return 0 };
     trail.resume(stored.words());
@@ -304,7 +298,7 @@ fn unpack(packed: u64) -> Look {
 /// [`scheme::recall`] as a global function. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
+unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
     View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
@@ -318,7 +312,7 @@ macro_rules! parts {
             /// Runs this step. The pointer must be null or valid.
             #[unsafe(no_mangle)]
             #[inline(never)]
-            pub unsafe extern "C" fn $name(frame: *mut Frame, host: u32 $(, $port: u32)?) -> u32 {
+            unsafe extern "C" fn $name(frame: *mut Frame, host: u32 $(, $port: u32)?) -> u32 {
                 let [port, ..] = [$($port,)? OPEN];
                 // SAFETY: by this function's contract.
                 let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
@@ -341,20 +335,20 @@ parts! {
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
+extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
     let (group, look) = (Group { count: count as u16, ..Group::one(first) }, unpack(look));
     View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &look, scheme::MOST_IN_KERNEL))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
+extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
     View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(look), place))
 }
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
+extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
     View::of(&Maps).map_or(0, |view| scheme::reunion::look_up(&view, first, words, head))
 }
 
@@ -363,7 +357,7 @@ pub extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
 //= docs/specs/switch.md#SW-15 what the verifier sees
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
+unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
     // The verifier requires the null check: it only knows the pointer's type.
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
@@ -386,7 +380,7 @@ fn impair(frame: &Frame) -> u32 {
 /// [`Impairment::add_to`] as a global function, with its own stack. Returns 0.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_impair(port: u32) -> u32 {
+extern "C" fn spray_impair(port: u32) -> u32 {
     if let (Some(link), Some(frame)) = (IMPAIRMENTS.get(port), IMPAIRED.get_ptr_mut(0)) {
         // SAFETY: this CPU's own, and a helper without conditions.
         unsafe { link.add_to(&mut *frame, || bpf_get_prandom_u32()) };
@@ -397,7 +391,7 @@ pub extern "C" fn spray_impair(port: u32) -> u32 {
 /// [`spray_pipeline::note`] as a global function, with its own stack. Returns 0.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
+extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
     spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
     0
@@ -406,7 +400,7 @@ pub extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, 
 /// The host's own link as a global function. Returns 0 or a [`Cause`]. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
+unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
     match spray_pipeline::enter(&Maps, frame) {

@@ -44,7 +44,7 @@ pub const TOLD_TO: [u8; 6] = [0x03, 0x53, 0x57, 0, 0, 0];
 pub const TOLD_ETHERTYPE: [u8; 2] = 0x88b5u16.to_be_bytes();
 
 #[inline(always)]
-fn is_told(packet: &(impl Packet + ?Sized)) -> bool {
+fn is_peer_message(packet: &(impl Packet + ?Sized)) -> bool {
     // The length of the shortest frame with an address: the verifier does not follow the comparison of a shorter one.
     packet.head::<42>().is_some_and(|head| head[12] == TOLD_ETHERTYPE[0] && head[13] == TOLD_ETHERTYPE[1])
 }
@@ -79,10 +79,10 @@ impl Attachment {
             return Self::side_of_cable(packet);
         }
         let Some(neighbour) = neighbour_of(packet) else {
-            let is_news = self.learns != 0
+            let is_unknown = self.learns != 0
                 && self.side_of_unknown(packet) == Side::Bridge
                 && source_of(packet).is_some_and(|source| tables.host(&source).is_none());
-            return if is_news { Side::Bridge } else { Side::Fabric };
+            return if is_unknown { Side::Bridge } else { Side::Fabric };
         };
         if self.is_for_kernel(packet) || tables.host(&neighbour) == Some(KERNEL) { Side::Kernel } else { Side::Bridge }
     }
@@ -90,7 +90,7 @@ impl Attachment {
     //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[inline(always)]
     fn side_of_cable(packet: &(impl Packet + ?Sized)) -> Side {
-        if is_told(packet) {
+        if is_peer_message(packet) {
             Side::Bridge
         } else if neighbour_of(packet).is_some() {
             Side::Kernel

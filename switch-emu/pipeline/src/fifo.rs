@@ -4,7 +4,7 @@
 //! the last bit. See `docs/specs/virtual-queue.md` for the queue of frames in any order.
 
 use crate::counters::PortCounters;
-use crate::queue::{Backlog, Drain, Queues};
+use crate::queue::{Backlog, ClassQueues, Drain};
 use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 use core::cell::Cell;
@@ -15,14 +15,8 @@ pub struct Fifo<W = Cell<u64>> {
     busy_until_ps: W,
 }
 
-/// The two queues of a port.
-#[derive(Clone, Debug, Default)]
-pub struct PortFifos<W = Cell<u64>> {
-    /// Both classes, which are ahead of a data frame.
-    pub total: Fifo<W>,
-    /// The control class, which is ahead of a control frame.
-    pub control: Fifo<W>,
-}
+/// Exact queues of a port, for frames in order.
+pub type PortFifos<W = Cell<u64>> = ClassQueues<Fifo<W>>;
 
 /// The position of a frame in a [`Fifo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,20 +119,6 @@ impl<W: Word> Backlog for Fifo<W> {
     #[inline(always)]
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64 {
         self.bytes(&self.locate(t_ps, drain), drain)
-    }
-}
-
-impl<W: Word> Queues for PortFifos<W> {
-    type Class = Fifo<W>;
-
-    #[inline(always)]
-    fn total(&self) -> &Fifo<W> {
-        &self.total
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Fifo<W> {
-        &self.control
     }
 }
 

@@ -105,7 +105,6 @@ impl Frame {
         self.trimmed_len != 0
     }
 
-    /// Trims it to its header, in the control class, with this DSCP.
     #[inline(always)]
     pub(crate) fn trim(&mut self, dscp: u8) {
         self.len = u32::from(self.trimmed_len);
@@ -115,7 +114,6 @@ impl Frame {
     }
 }
 
-/// Returns the hashed fields of these headers.
 #[inline(always)]
 pub(crate) fn key(headers: &Headers) -> Key {
     Key { addresses: headers.addresses, ports: headers.ports, label: headers.label }

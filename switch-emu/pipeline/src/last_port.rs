@@ -6,7 +6,7 @@ use crate::counters::PortCounters;
 use crate::fifo::PortFifos;
 use crate::frame::Frame;
 use crate::port;
-use crate::queue::{Backlog, Queues};
+use crate::queue::Backlog;
 use crate::shim::{Shim, Shimmed, with_shim};
 use crate::verdict::Cause;
 use crate::word::Word;
@@ -104,7 +104,7 @@ impl<W: Word + Default> LastPort<W> {
     pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
         let at_ps = now_ps.saturating_sub(self.config.latency_ps).max(self.newest_ps.load());
         let drain = self.config.drain(at_ps);
-        [self.queues.total(), self.queues.control()].map(|queue| queue.peek(at_ps, &drain))
+        [&self.queues.total, &self.queues.control].map(|queue| queue.peek(at_ps, &drain))
     }
 }
 

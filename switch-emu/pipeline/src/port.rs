@@ -6,12 +6,10 @@ use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
 use crate::link::{FLAG_OUT, FLAG_UP, PortState, Share};
-use crate::queue::{Backlog, Drain, Queues};
+use crate::queue::{Backlog, ClassQueues, Drain};
 use crate::scheme::Waiting;
 use crate::verdict::Cause;
 use crate::word::Word;
-
-type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Present {
@@ -57,18 +55,18 @@ impl<const STATES: usize> PortSettings<STATES> {
 
     /// Returns the queue that a frame arriving at `t_ps` finds.
     #[inline(always)]
-    pub fn waiting<Q: Queues>(&self, t_ps: u64, queues: &Q) -> Waiting {
+    pub fn waiting<Q: Backlog>(&self, t_ps: u64, queues: &ClassQueues<Q>) -> Waiting {
         let Present { drain, state: _ } = self.present(t_ps);
-        Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
+        Waiting { bytes: queues.total.peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
     /// Moves a frame through the port: on success its time is its arrival at the far end. `note` receives the crossing.
     #[inline(always)]
-    pub fn cross<Q: Queues, C: Word>(
+    pub fn cross<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
@@ -77,19 +75,19 @@ impl<const STATES: usize> PortSettings<STATES> {
 
     /// Moves a frame as [`PortSettings::cross`], with a data limit of `limit` bytes.
     #[inline(always)]
-    pub fn cross_within<Q: Queues, C: Word>(
+    pub fn cross_within<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         limit: u32,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
         //= docs/specs/switch.md#SW-3 ttl at every port
         if frame.ttl <= 1 {
             counters.drops_ttl.add(1);
-            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
@@ -98,19 +96,19 @@ impl<const STATES: usize> PortSettings<STATES> {
 
     /// Moves a frame as [`PortSettings::cross_within`], without decrementing its TTL: over a host's own link.
     #[inline(always)]
-    pub fn pass<Q: Queues, C: Word>(
+    pub fn pass<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         limit: u32,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
         // Destructured: functions receive the address of `drain`, and fields beside it would occupy the kernel's small stack.
         let Present { drain, state } = self.present(frame.time_ps);
         if let Err(cause) = state.check(frame.time_ps, frame.is_trimmable(), counters) {
-            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(cause);
         }
         let became = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
@@ -151,23 +149,23 @@ impl<const STATES: usize> PortSettings<STATES> {
     /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags of its crossing, which
     /// `note` receives.
     #[inline(always)]
-    fn enqueue<Q: Queues, C: Word>(
+    fn enqueue<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         Arrival { random, limit, mut became }: Arrival,
         drain: &Drain,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(u64, u32), Cause> {
-        let control = queues.control().locate(frame.time_ps, drain);
-        let total = queues.total().locate(frame.time_ps, drain);
-        if queues.total().is_stale(&total) {
+        let control = queues.control.locate(frame.time_ps, drain);
+        let total = queues.total.locate(frame.time_ps, drain);
+        if queues.total.is_stale(&total) {
             counters.stale.add(1);
         }
         let mut room = Ok(());
         if !frame.control {
-            let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
+            let waiting = queues.total.bytes(&total, drain).saturating_sub(queues.control.bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(limit) {
                 room = self.trim(frame, counters);
                 became |= if room.is_ok() { TRIMMED } else { 0 };
@@ -179,12 +177,12 @@ impl<const STATES: usize> PortSettings<STATES> {
             room = self.admit_control(frame, drain, queues, &control, counters);
         }
         if let Err(cause) = room {
-            self.tell(frame, &Crossing { became: became | LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Crossing { became: became | LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(cause);
         }
-        queues.total().push(&total, frame.len, drain);
-        let (delay_ps, own_ps) = (queues.total().delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
-        let ahead = queues.total().bytes(&total, drain);
+        queues.total.push(&total, frame.len, drain);
+        let (delay_ps, own_ps) = (queues.total.delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
+        let ahead = queues.total.bytes(&total, drain);
         counters.queued(ahead, frame.len, delay_ps, own_ps);
         let crossing = Crossing {
             left_ps: frame.time_ps.wrapping_add(delay_ps),
@@ -193,13 +191,13 @@ impl<const STATES: usize> PortSettings<STATES> {
             became,
             came_ps: frame.time_ps,
         };
-        let own_class_ps = if frame.control { queues.control().delay_ps(&control, frame.len, drain) } else { delay_ps };
-        self.tell(frame, &crossing, &note);
+        let own_class_ps = if frame.control { queues.control.delay_ps(&control, frame.len, drain) } else { delay_ps };
+        self.report(frame, &crossing, &note);
         Ok((own_class_ps, became))
     }
 
     #[inline(always)]
-    fn tell(&self, frame: &Frame, crossing: &Crossing, note: impl Fn(&Frame, &Crossing)) {
+    fn report(&self, frame: &Frame, crossing: &Crossing, note: impl Fn(&Frame, &Crossing)) {
         if self.counts != 0 {
             note(frame, crossing);
         }
@@ -208,19 +206,19 @@ impl<const STATES: usize> PortSettings<STATES> {
     /// Queues a frame in the control class, also a freshly trimmed one.
     //= docs/specs/switch.md#SW-12 limit of control frames
     #[inline(always)]
-    fn admit_control<Q: Queues, C: Word>(
+    fn admit_control<Q: Backlog, C: Word>(
         &self,
         frame: &Frame,
         drain: &Drain,
-        queues: &Q,
-        control: &Position<Q>,
+        queues: &ClassQueues<Q>,
+        control: &Q::Position,
         counters: &PortCounters<C>,
     ) -> Result<(), Cause> {
-        if queues.control().bytes(control, drain) + u64::from(frame.len) > u64::from(self.control_limit) {
+        if queues.control.bytes(control, drain) + u64::from(frame.len) > u64::from(self.control_limit) {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
-        queues.control().push(control, frame.len, drain);
+        queues.control.push(control, frame.len, drain);
         counters.control_frames.add(1);
         Ok(())
     }

@@ -204,21 +204,16 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool)
     }
     let hop_by_hop = frame.emulated && tables.globals().is_some_and(|globals| globals.hop_by_hop != 0);
     for _ in 0..MAX_HOPS {
-        hop(tables, host, frame, remembers)?;
+        if remembers {
+            find(tables, frame, host)?;
+        }
+        tables.cross(frame, host)?;
         // [`OUTSIDE`](crate::config::OUTSIDE) is above `HOST`. The last switch only finds the port, which the host runs.
         if frame.switch >= HOST || (hop_by_hop && !tables.is_last(frame.switch, frame.time_ps, host)) {
             return Ok(frame.port);
         }
     }
     Err(Cause::HopLimit)
-}
-
-#[inline(always)]
-fn hop<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<(), Cause> {
-    if remembers {
-        find(tables, frame, host)?;
-    }
-    tables.cross(frame, host)
 }
 
 /// Sets a frame's egress port, if the scheme of its present switch remembers.

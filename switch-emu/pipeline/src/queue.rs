@@ -52,7 +52,6 @@ pub struct Queue<W> {
     slots: [Slot<W>; SLOTS],
 }
 
-/// One slot of time.
 //= docs/specs/virtual-queue.md#VQ-2 what a slot keeps
 #[repr(C)]
 #[derive(Debug)]
@@ -63,16 +62,19 @@ struct Slot<W> {
     state: W,
 }
 
-/// The two queues of a port.
+/// The queues of a port.
 //= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
 #[repr(C)]
-#[derive(Debug)]
-pub struct PortQueues<W> {
+#[derive(Clone, Debug, Default)]
+pub struct ClassQueues<Q> {
     /// Both classes, which are ahead of a data frame.
-    pub total: Queue<W>,
+    pub total: Q,
     /// The control class, which is ahead of a control frame.
-    pub control: Queue<W>,
+    pub control: Q,
 }
+
+/// Virtual queues of a port, for frames in any order.
+pub type PortQueues<W> = ClassQueues<Queue<W>>;
 
 /// A queue of one class, as a port uses it.
 pub trait Backlog {
@@ -91,31 +93,6 @@ pub trait Backlog {
     fn is_stale(&self, position: &Self::Position) -> bool;
     /// Returns the whole bytes that a frame at `t_ps` would find, without moving the queue.
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64;
-}
-
-/// The two queues of a port.
-//= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
-pub trait Queues {
-    /// The queue of a class.
-    type Class: Backlog;
-    /// Both classes, which are ahead of a data frame.
-    fn total(&self) -> &Self::Class;
-    /// The control class, which is ahead of a control frame.
-    fn control(&self) -> &Self::Class;
-}
-
-impl<W: QueueWord> Queues for PortQueues<W> {
-    type Class = Queue<W>;
-
-    #[inline(always)]
-    fn total(&self) -> &Queue<W> {
-        &self.total
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Queue<W> {
-        &self.control
-    }
 }
 
 impl<W: QueueWord> Backlog for Queue<W> {
@@ -143,7 +120,7 @@ impl<W: QueueWord> Backlog for Queue<W> {
 
     #[inline(always)]
     fn is_stale(&self, position: &Position) -> bool {
-        position.is_stale()
+        position.stale
     }
 
     /// Reads the frame's slot, or the newest one if that is earlier: only time passes between the two. Late arrivals in earlier
@@ -190,6 +167,8 @@ pub struct Position {
     /// Units ahead of the frame.
     pub backlog: u64,
     index: u32,
+    /// The frame arrived too late for its slot and is in the oldest one.
+    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     stale: bool,
 }
 
@@ -197,13 +176,6 @@ impl Position {
     #[inline(always)]
     fn new(slot: u64, backlog: u64, stale: bool) -> Self {
         Self { backlog, index: (slot % SPAN) as u32, stale }
-    }
-
-    /// Returns whether the frame arrived too late for its slot and is in the oldest one.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
-    #[inline(always)]
-    pub fn is_stale(&self) -> bool {
-        self.stale
     }
 
     /// Returns the whole bytes ahead of the frame.
@@ -436,13 +408,6 @@ impl<W: Default> Default for Queue<W> {
     fn default() -> Self {
         let slots = core::array::from_fn(|_| Slot { arrived: W::default(), state: W::default() });
         Self { cursor: W::default(), newest: W::default(), slots }
-    }
-}
-
-#[cfg(not(target_arch = "bpf"))]
-impl<W: Default> Default for PortQueues<W> {
-    fn default() -> Self {
-        Self { total: Queue::default(), control: Queue::default() }
     }
 }
 

@@ -19,7 +19,6 @@ mod hashed;
 mod layout;
 mod least;
 mod list;
-mod look;
 mod note;
 #[cfg(not(target_arch = "bpf"))]
 mod notice;
@@ -27,8 +26,6 @@ mod ofan;
 mod path;
 pub mod reunion;
 mod rotation;
-mod step;
-mod waiting;
 
 // Files that name all schemes.
 mod choose;
@@ -38,7 +35,7 @@ mod in_memory;
 mod recall;
 mod words;
 
-pub use calls::Calls;
+pub use calls::{Calls, Look, Measure, NO_PORT, OPEN, Step};
 pub use choose::choose;
 #[cfg(not(target_arch = "bpf"))]
 pub use conweave::{Expiry, Order, State};
@@ -47,22 +44,19 @@ pub use counted::Counted;
 #[cfg(not(target_arch = "bpf"))]
 pub use counter::Counter;
 pub use flowlet::FLOWLETS;
-pub use forwarding::{Arrival, Forwarding, PortWord, port_words};
+pub use forwarding::{Arrival, Forwarding, PortWord, Waiting, port_words};
 pub use groups::{Groups, MOST_GROUPS};
 pub use hashed::hashed;
 pub use in_memory::InMemory;
 pub use layout::{Layout, Pointers, Size};
 pub use least::{MOST_IN_KERNEL, least, score};
 pub use list::Scheme;
-pub use look::{Look, Measure};
 #[cfg(not(target_arch = "bpf"))]
 pub use notice::Notice;
 #[cfg(not(target_arch = "bpf"))]
 pub use recall::poll;
 pub use recall::{part, recall};
 pub use spray_wire::flowcut::Rule as FlowcutRule;
-pub use step::{NO_PORT, OPEN, Step};
-pub use waiting::Waiting;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -18,37 +18,25 @@ pub trait Stages: Tables {
 
     /// Runs [`cross`].
     #[inline(always)]
-    fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause>
-    where
-        Self: Sized,
-    {
+    fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         cross(self, frame, host)
     }
 
     /// Runs [`enter`].
     #[inline(always)]
-    fn enter(&self, frame: &mut Frame) -> Result<(), Cause>
-    where
-        Self: Sized,
-    {
+    fn enter(&self, frame: &mut Frame) -> Result<(), Cause> {
         enter(self, frame)
     }
 
     /// Runs [`recall`].
     #[inline(always)]
-    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause>
-    where
-        Self: Sized,
-    {
+    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
         recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
     }
 
     /// Runs [`is_last`].
     #[inline(always)]
-    fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool
-    where
-        Self: Sized,
-    {
+    fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool {
         is_last(self, switch, t_ps, host)
     }
 }

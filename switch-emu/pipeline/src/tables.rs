@@ -19,7 +19,7 @@ use crate::trail::Trail;
 use crate::word::Word;
 
 /// The tables of a chassis: maps in the kernel, vectors in memory.
-pub trait Tables: Calls {
+pub trait Tables: Calls + Sized {
     /// Words shared between CPUs: of queues, pointers and flowlet tables.
     type Word: QueueWord;
     /// Words of counters; may be per CPU.
@@ -64,10 +64,7 @@ pub trait Tables: Calls {
 
     /// Runs [`note`]; a separate function in the kernel, with its own stack.
     #[inline(always)]
-    fn note(&self, port: u32, crossing: &Crossing)
-    where
-        Self: Sized,
-    {
+    fn note(&self, port: u32, crossing: &Crossing) {
         note(self, port, crossing);
     }
 }

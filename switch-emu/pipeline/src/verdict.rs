@@ -77,6 +77,7 @@ impl Cause {
             Cause::Queue,
         ];
         let mut found = None;
+        // Without an early exit, which would multiply the verifier's paths.
         for cause in ALL {
             if cause as u32 == code {
                 found = Some(cause);

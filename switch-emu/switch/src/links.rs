@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
-use std::pin::Pin;
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::AddressHeaderFlags;
@@ -30,21 +29,10 @@ pub struct End<'a> {
 }
 
 /// Runs `work` with a netlink connection of the namespace.
-pub fn in_namespace<'a, T, F>(namespace: &Namespace, work: impl FnOnce(Handle) -> F + 'a) -> Result<T, RunError>
-where
-    T: 'a,
-    F: Future<Output = Result<T, RunError>> + 'a,
-{
-    let mut result = None;
-    let into = &mut result;
-    connected(namespace, Box::new(|handle| Box::pin(async move { *into = Some(work(handle).await) })))?;
-    result.expect("`work` has run to its end")
-}
-
-type Work<'a> = Box<dyn FnOnce(Handle) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
-
-/// [`in_namespace`] without type parameters, so that the runtime is compiled once.
-fn connected(namespace: &Namespace, work: Work<'_>) -> Result<(), RunError> {
+pub fn in_namespace<T, F: Future<Output = Result<T, RunError>>>(
+    namespace: &Namespace,
+    work: impl FnOnce(Handle) -> F,
+) -> Result<T, RunError> {
     let inside = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = runtime.map_err(|error| RunError::io("starting a runtime for netlink", error))?;
@@ -52,9 +40,9 @@ fn connected(namespace: &Namespace, work: Work<'_>) -> Result<(), RunError> {
             let (connection, handle, _) =
                 new_connection().map_err(|error| RunError::io("opening a netlink socket", error))?;
             let task = tokio::spawn(connection);
-            work(handle).await;
+            let result = work(handle).await;
             task.abort();
-            Ok(())
+            result
         })
     };
     namespace.run(inside)?

@@ -1,8 +1,8 @@
 //! Dispatches the choice of a port to the scheme.
 
+use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};
 use super::list::Scheme;
-use super::look::Measure;
 use super::{detour, drill, flowlet, hashed, ofan, rotation};
 use crate::routes::{Choice, Group, SwitchConfig};
 
@@ -56,7 +56,8 @@ fn rank<F: Forwarding>(
         | Scheme::ReunionLetFlow
         | Scheme::ReunionConga
         | Scheme::ReunionConWeave => Some(hashed::rank(switch, group, frame.flow)),
-        Scheme::Rr => rotation::simple(tables, group, frame),
+        //= docs/specs/switching.md#SWC-8 OFAN's pointers
+        Scheme::Rr | Scheme::Ofan | Scheme::OfanFib => rotation::simple(tables, group, frame),
         Scheme::RrPermuted => rotation::permuted(tables, switch, group, frame),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
         Scheme::Drill => drill::rank(tables, switch, group, frame),
@@ -65,7 +66,6 @@ fn rank<F: Forwarding>(
             flowlet::rank(tables, switch, group, frame, |_| least_loaded(tables, switch, group, frame, Measure::Class))
         }
         Scheme::LetFlow => flowlet::rank(tables, switch, group, frame, |_| hashed::random(switch, group, frame)),
-        Scheme::Ofan | Scheme::OfanFib => ofan::rank(tables, group, frame),
         Scheme::OfanShortest => ofan::rank_from_shortest(tables, switch, group, frame),
     }
 }

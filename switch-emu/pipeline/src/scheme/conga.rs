@@ -4,11 +4,11 @@
 //! A frame carries its uplink and the maximum congestion on its path; the destination's leaf stores both, and returns them
 //! on frames in the other direction.
 
+use super::calls::{Look, Measure};
 use super::flowlet::{self, FLOWLETS};
 use super::forwarding::{Arrival, Forwarding, leaf};
 use super::hashed;
 use super::layout::Size;
-use super::look::{Look, Measure};
 use crate::frame::Frame;
 use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};
@@ -35,7 +35,6 @@ const NEW: u64 = 8;
 const ALL_NEW: u64 = 0x8888_8888_8888_8888;
 
 packed! {
-    /// The note of a frame.
     struct CongaNote {
         /// Its uplink, and the congestion of its path.
         tag: u32 in 8,
@@ -60,7 +59,7 @@ packed! {
 
 packed! {
     /// The feedback of a path: its congestion, and the time in us.
-    struct Heard {
+    struct Feedback {
         load: u64 in 3,
         at_us: u64 in 61,
     }
@@ -111,7 +110,7 @@ pub(super) fn route<F: Forwarding>(
     let note = CongaNote::unpack(trail.note.load());
     //= docs/specs/switching.md#SWC-52 what a frame tells
     let note = if switch.leaf == source {
-        let (back, back_load, returns) = to_return(tables, switch, target);
+        let (back, back_load, returns) = next_feedback(tables, switch, target);
         CongaNote { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
     } else {
         CongaNote { load: load.max(note.load), ..note }
@@ -156,16 +155,16 @@ fn from_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
 /// The congestion of the path by a port: of the port itself, or the feedback of the rest.
 #[inline(always)]
 pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) -> Option<u64> {
-    let heard = Heard::unpack(tables.word(row.wrapping_add(tables.tag(port)?))?.load());
-    Some(congestion(tables, port, t_ps)?.max(faded(heard, t_ps)))
+    let feedback = Feedback::unpack(tables.word(row.wrapping_add(tables.tag(port)?))?.load());
+    Some(congestion(tables, port, t_ps)?.max(faded(feedback, t_ps)))
 }
 
 /// The congestion by feedback, halved for each period without renewal.
-//= docs/specs/switching.md#SWC-54 what was heard fades
+//= docs/specs/switching.md#SWC-54 what was feedback fades
 #[inline(always)]
-fn faded(heard: Heard, t_ps: u64) -> u64 {
-    let age_us = (t_ps / 1_000_000).saturating_sub(heard.at_us);
-    heard.load >> (age_us / FADES_US).min(63)
+fn faded(feedback: Feedback, t_ps: u64) -> u64 {
+    let age_us = (t_ps / 1_000_000).saturating_sub(feedback.at_us);
+    feedback.load >> (age_us / FADES_US).min(63)
 }
 
 /// Counts a frame at a port; returns the congestion of the port.
@@ -228,7 +227,7 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Co
         && note.back < switch.uplinks
         && let Some(word) = tables.word(to_leaf(switch, source).wrapping_add(note.back))
     {
-        word.store(Heard { load: note.back_load, at_us: t_ps / 1_000_000 }.pack());
+        word.store(Feedback { load: note.back_load, at_us: t_ps / 1_000_000 }.pack());
     }
 }
 
@@ -236,7 +235,7 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Co
 /// first.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
-fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
+fn next_feedback<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
     let row = from_leaf(switch, leaf);
     let Some(turn) = tables.word(row) else { return (0, 0, false) };
     let first = turn.next() as u32 % switch.uplinks.max(1);
@@ -245,8 +244,8 @@ fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u3
     };
     let known = word.load();
     let start = first % TAGS_IN_WORD;
-    let news = (known & ALL_NEW).rotate_right(4 * start);
-    let tag = if news == 0 { start } else { start.wrapping_add(lowest(news) / 4) % TAGS_IN_WORD };
+    let new = (known & ALL_NEW).rotate_right(4 * start);
+    let tag = if new == 0 { start } else { start.wrapping_add(lowest(new) / 4) % TAGS_IN_WORD };
     word.store(known & !(NEW << (4 * tag)));
     (first - start + tag, known >> (4 * tag) & MOST, true)
 }

@@ -31,7 +31,6 @@ impl PartialEq for Counter {
     }
 }
 
-/// A switch to read counters from.
 pub(super) struct Seen<'a> {
     pub(super) switch: &'a SwitchConfig,
     pub(super) words: &'a dyn Fn(u32) -> u64,

@@ -4,11 +4,11 @@
 //! The first switch decides, and notes the third group in the frame. A switch of that group, or one for which the note is
 //! invalid, sends the frame on the shortest path from there on.
 
+use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};
 use super::groups::MOST_GROUPS;
 use super::hashed;
 use super::list::Scheme;
-use super::look::{Look, Measure};
 use crate::hash::pick;
 use crate::routes::{Choice, Group, SwitchConfig};
 

@@ -1,8 +1,8 @@
 //! DRILL: the shortest of two random queues and the last choice (Ghorbani et al., *DRILL: Micro Load Balancing for
 //! Low-latency Data Center Networks*, SIGCOMM 2017).
 
+use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};
-use super::look::{Look, Measure};
 use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;

@@ -6,8 +6,8 @@
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample};
 
+use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, leaf, least_loaded};
-use super::look::Measure;
 use super::{detour, hashed};
 use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
@@ -41,7 +41,6 @@ packed! {
 }
 
 packed! {
-    /// The port of a flow.
     struct Port {
         number: u32 in 24,
         /// The port back plus 1; 0: none.
@@ -112,7 +111,6 @@ pub(super) fn route<F: Forwarding>(
     Ok(port)
 }
 
-/// A frame at a switch.
 struct Here<'a, F: Forwarding> {
     tables: &'a F,
     switch: &'a SwitchConfig,
@@ -132,7 +130,6 @@ struct Onward {
 }
 
 impl<F: Forwarding> Here<'_, F> {
-    /// The egress port of the frame.
     #[inline(always)]
     fn port(&self, frame: &mut Frame, host: u32, everywhere: bool) -> Result<u32, Cause> {
         let Self { tables, switch, trail, is_first, .. } = *self;
@@ -271,7 +268,7 @@ impl<F: Forwarding> Here<'_, F> {
         let (entry, is_new) = match self.known() {
             Some(entry) => (entry, false),
             None if !is_data => return Ok(None),
-            None => match self.take_entry() {
+            None => match self.allocate_entry() {
                 Some(entry) => (entry, true),
                 None => return Ok(None),
             },
@@ -309,10 +306,9 @@ impl<F: Forwarding> Here<'_, F> {
         Ok(Some(port))
     }
 
-    /// Allocates an entry for the frame's flow.
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
     #[inline(always)]
-    fn take_entry(&self) -> Option<u32> {
+    fn allocate_entry(&self) -> Option<u32> {
         let Some(entry) = self.entry(|entry| self.is_idle(entry)) else {
             self.word(self.set())?.add(1);
             return None;

@@ -3,18 +3,17 @@
 #[cfg(not(target_arch = "bpf"))]
 use core::cell::RefCell;
 
-use super::calls::Calls;
+use super::calls::{Calls, Look, Measure};
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave::State;
 #[cfg(doc)]
 use super::list::Scheme;
-use super::look::{Look, Measure};
-use super::waiting::Waiting;
 use crate::frame::Frame;
 use crate::hash::mix;
 use crate::packed::packed;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
+use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 
 /// A frame that arrives at a switch.
@@ -51,7 +50,6 @@ impl Arrival {
         }
     }
 
-    /// Random bits for this frame at this switch.
     //= docs/specs/switching.md#SWC-3 random choices
     #[inline(always)]
     pub(super) fn random(&self, switch: &SwitchConfig) -> u64 {
@@ -116,6 +114,31 @@ pub trait Forwarding: Routes + Calls {
             0 => None,
             back => Some(back as u32 - 1),
         }
+    }
+}
+
+/// The queue of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Queued bytes of both classes.
+    pub bytes: u64,
+    /// Limit of queued data in bytes.
+    pub limit: u32,
+    /// Picoseconds per unit, 2^-7 bytes, at the present rate, in units of 2^-19.
+    pub ps_per_unit: u64,
+}
+
+impl Waiting {
+    /// Picoseconds per 1,024 bytes at the present rate.
+    #[inline(always)]
+    pub(super) fn kib_ps(&self) -> u64 {
+        self.ps_per_unit >> (PS_FRACTION_BITS - UNIT_BITS - 10)
+    }
+
+    /// Bytes sent in this time at the present rate.
+    #[inline(always)]
+    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
+        (time_ps << (PS_FRACTION_BITS - UNIT_BITS)) / self.ps_per_unit.max(1)
     }
 }
 

@@ -17,7 +17,6 @@ pub(super) fn rank(switch: &SwitchConfig, group: &Group, flow: u64) -> u32 {
     place(function, flow ^ switch.hash_seed, switch.hash_offset, u32::from(group.count))
 }
 
-/// The hashed port of a frame.
 #[cfg(not(target_arch = "bpf"))]
 pub(super) fn port(routes: &impl Routes, switch: &SwitchConfig, frame: &Frame, host: u32) -> Option<u32> {
     let group = routes.group(frame.time_ps, frame.switch, host)?;

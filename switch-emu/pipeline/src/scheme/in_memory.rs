@@ -1,12 +1,10 @@
 //! Implements [`Calls`] with plain functions, for switches in user space.
 
-use super::calls::Calls;
+use super::calls::{Calls, Look, Step};
 use super::forwarding::Forwarding;
 use super::least::{least, score};
-use super::look::Look;
 use super::recall::part;
 use super::reunion;
-use super::step::Step;
 use crate::frame::Frame;
 use crate::routes::Group;
 

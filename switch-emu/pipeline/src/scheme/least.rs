@@ -1,10 +1,9 @@
 //! The least loaded port: by bytes (JSQ, OFAN §6.1; adaptive RoCE, REPS §4.1), by classes of load (OFAN §3.2, Table 2), or
 //! by the congestion of paths.
 
+use super::calls::{Look, Measure};
 use super::conga;
-use super::forwarding::Forwarding;
-use super::look::{Look, Measure};
-use super::waiting::Waiting;
+use super::forwarding::{Forwarding, Waiting};
 use crate::hash::mix;
 use crate::routes::Group;
 

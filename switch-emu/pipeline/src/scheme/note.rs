@@ -9,7 +9,6 @@ packed! {
     pub(super) struct ReunionNote {
         /// Of the base.
         base: u64 in 33,
-        /// Its PathID.
         path: u32 in 16,
         elephant: bool in 1,
         /// Links between switches so far, at most 7.

@@ -4,20 +4,13 @@
 //! pointer take the ports in turn, so that traffic to a destination arrives evenly over all paths. The tables say which
 //! destinations share a pointer, the random order of the ports, weights and the starts of pointers.
 
+use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};
-use super::look::Measure;
 use super::rotation;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
-/// The next place for the frame's destination and class.
-//= docs/specs/switching.md#SWC-8 OFAN's pointers
-#[inline(always)]
-pub(super) fn rank<F: Forwarding>(tables: &F, group: &Group, frame: &Arrival) -> Option<u32> {
-    rotation::simple(tables, group, frame)
-}
-
-/// As [`rank`]; an unused pointer, 0, starts at the shortest queue.
+/// The next place of the frame's pointer; an unused pointer, 0, starts at the shortest queue.
 //= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
 #[inline(always)]
 pub(super) fn rank_from_shortest<F: Forwarding>(

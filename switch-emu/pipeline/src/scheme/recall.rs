@@ -2,6 +2,7 @@
 //!
 //! Each part is a separate function in the kernel, since its stack has no room for two.
 
+use super::calls::{NO_PORT, OPEN, Step};
 use super::choose::choose_by;
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave;
@@ -12,10 +13,8 @@ use super::notice::Notice;
 #[cfg(not(target_arch = "bpf"))]
 use super::reunion;
 use super::reunion::Here;
-use super::step::{NO_PORT, OPEN, Step};
 use super::{conga, flowcut};
 use crate::frame::Frame;
-use crate::routes::SwitchConfig;
 use crate::verdict::Cause;
 
 /// Returns the egress port of a frame at a switch whose scheme remembers.
@@ -26,12 +25,12 @@ use crate::verdict::Cause;
 pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     let port = match Scheme::from_number(switch.scheme) {
-        Scheme::Conga => ask(tables, Step::Conga, frame, host, OPEN),
+        Scheme::Conga => run_step(tables, Step::Conga, frame, host, OPEN),
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::route(tables, switch, frame, host),
         scheme => match scheme.reunion_base() {
             Some(base) => recall_reunion(tables, frame, host, base),
-            None => ask(tables, Step::Flowcut, frame, host, OPEN),
+            None => run_step(tables, Step::Flowcut, frame, host, OPEN),
         },
     };
     port.ok_or(Cause::NoRoute)
@@ -39,21 +38,21 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
 
 #[inline(always)]
 fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
-    ask(tables, Step::Begin, frame, host, OPEN)?;
-    ask(tables, Step::Move, frame, host, OPEN)?;
-    let given = ask(tables, Step::Prepare, frame, host, OPEN)?;
+    run_step(tables, Step::Begin, frame, host, OPEN)?;
+    run_step(tables, Step::Move, frame, host, OPEN)?;
+    let given = run_step(tables, Step::Prepare, frame, host, OPEN)?;
     let port = match base {
-        Scheme::Conga => ask(tables, Step::Conga, frame, host, given)?,
+        Scheme::Conga => run_step(tables, Step::Conga, frame, host, given)?,
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::under_reunion(tables, frame, host, given_port(given))?,
         _ if given != OPEN => given,
-        _ => ask(tables, Step::Base, frame, host, OPEN)?,
+        _ => run_step(tables, Step::Base, frame, host, OPEN)?,
     };
-    ask(tables, Step::Settle, frame, host, port)
+    run_step(tables, Step::Settle, frame, host, port)
 }
 
 #[inline(always)]
-fn ask<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+fn run_step<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
     let answer = tables.part(part, frame, host, port);
     if answer == NO_PORT { None } else { Some(answer) }
 }
@@ -89,18 +88,16 @@ fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port
             Some(given) => given,
             None => OPEN,
         }),
-        Step::Base => Some(choose_by(tables, switch, &Arrival::of(frame, host), base(switch)?)?.port),
+        Step::Base => {
+            let base = Scheme::from_number(switch.scheme).reunion_base()?;
+            Some(choose_by(tables, switch, &Arrival::of(frame, host), base)?.port)
+        }
         Step::Settle => {
             Here::new(tables, switch, frame, host)?.settle(frame, port)?;
             Some(port)
         }
         Step::Path => Here::new(tables, switch, frame, host)?.take_path(port),
     }
-}
-
-#[inline(always)]
-fn base(switch: &SwitchConfig) -> Option<Scheme> {
-    Scheme::from_number(switch.scheme).reunion_base()
 }
 
 /// Returns the next control frame of a switch; `None`: none now.

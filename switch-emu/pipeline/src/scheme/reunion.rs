@@ -118,7 +118,7 @@ impl<F: Forwarding> Here<'_, F> {
     pub(super) fn settle(&self, frame: &Frame, port: u32) -> Option<()> {
         let note = match self.place() {
             SwitchRole::Source => source::settle(self, frame, port)?,
-            SwitchRole::Between if between::is_told(self, frame) => between::settle(self, port)?,
+            SwitchRole::Between if between::follows_note(self, frame) => between::settle(self, port)?,
             _ => return Some(()),
         };
         self.trail.note.store(note.beside(self.trail.note.load()));

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use etherparse::PacketBuilder;
+
 /// The use of an address by a host that does not own it.
 #[derive(Debug)]
 pub(super) struct Claim {
@@ -96,18 +98,14 @@ impl Claim {
 }
 
 fn solicitation(address: Ipv6Addr) -> Vec<u8> {
-    const ICMP_BYTES: u8 = 24;
+    const NEIGHBOUR_SOLICITATION: u8 = 135;
     let own = address.octets();
     let mut group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 0).octets();
     group[13..].copy_from_slice(&own[13..]);
-    let mut message = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &own].concat();
-    let pseudo = [&[0; 16][..], &group, &[0, 0, 0, ICMP_BYTES, 0, 0, 0, 58], &message].concat();
-    let words = pseudo.as_chunks::<2>().0.iter().map(|word| u32::from(u16::from_be_bytes(*word)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    message[2..4].copy_from_slice(&(!(sum as u16)).to_be_bytes());
-    let ethernet = [&[0x33, 0x33, group[12], group[13], group[14], group[15]][..], &PROBE_MAC, &[0x86, 0xdd]].concat();
-    [&ethernet[..], &[0x60, 0, 0, 0, 0, ICMP_BYTES, 58, 255], &[0; 16], &group, &message].concat()
+    let to = [0x33, 0x33, group[12], group[13], group[14], group[15]];
+    let ipv6 = PacketBuilder::ethernet2(PROBE_MAC, to).ipv6([0; 16], group, 255);
+    let mut frame = Vec::new();
+    let written = ipv6.icmpv6_raw(NEIGHBOUR_SOLICITATION, 0, [0; 4]).write(&mut frame, &own);
+    written.expect("a vector has room");
+    frame
 }

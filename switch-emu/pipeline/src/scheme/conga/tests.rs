@@ -83,7 +83,7 @@ proptest! {
         }
         for (spine, load) in met {
             let heard = net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().get();
-            prop_assert_eq!(faded(Heard::unpack(heard), 100 * US), load);
+            prop_assert_eq!(faded(Feedback::unpack(heard), 100 * US), load);
         }
     }
 
@@ -102,7 +102,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     let net = net();
     let t_ps = 1_000 * US;
     let hear = |spine: u32, load: u64| {
-        net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set(Heard { load, at_us: t_ps / US }.pack());
+        net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set(Feedback { load, at_us: t_ps / US }.pack());
     };
     [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
@@ -134,7 +134,7 @@ fn estimates_decay_on_any_day() {
 #[test]
 fn what_was_heard_long_ago_fades() {
     //= docs/specs/switching.md#SWC-54 what was heard fades
-    let heard = Heard { load: 7, at_us: 1_000 };
+    let heard = Feedback { load: 7, at_us: 1_000 };
     let after = |ms: u64| faded(heard, (1_000 + 1_000 * ms) * US);
     assert_eq!([0, 9, 10, 20, 30, 1_000].map(after), [7, 7, 3, 1, 0, 0]);
 }

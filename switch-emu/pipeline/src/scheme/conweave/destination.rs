@@ -3,7 +3,7 @@
 
 use super::queues::Arrival;
 use super::settings::Settings;
-use super::state::{Came, State};
+use super::state::{Incoming, State};
 use super::tag::{Kind, Tag};
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
@@ -20,8 +20,8 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
         return;
     }
     let (now_ps, flow, inactive_ps) = (frame.time_ps, trail.flow(), state.settings.inactive_ps);
-    let pauses = |entry: &Came| entry.queue.is_none() && entry.active_ps + inactive_ps < now_ps;
-    let Some((entry, is_new)) = state.came.enter(flow, pauses) else {
+    let pauses = |entry: &Incoming| entry.queue.is_none() && entry.active_ps + inactive_ps < now_ps;
+    let Some((entry, is_new)) = state.incoming.enter(flow, pauses) else {
         state.counts.no_entry += 1;
         return;
     };
@@ -36,7 +36,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     let (sent_ps, len) = (trail.more()[0], frame.len);
     let mut arrival = Arrival { settings, entry, queues, counts, now_ps, sent_ps, len, host, flow };
     arrival.order(tag, begins || age > 0);
-    let mut tell = |answer: Tag, path: u32| {
+    let mut notify = |answer: Tag, path: u32| {
         state.counts.control += 1;
         state.outbox.push(Notice {
             to: trail.source(),
@@ -47,7 +47,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     };
     //= docs/specs/conweave.md#CWV-10 busy paths
     if frame.ecn == MARKED {
-        tell(Tag { kind: Kind::Notify, ..Tag::default() }, ReunionNote::unpack(trail.note.load()).path);
+        notify(Tag { kind: Kind::Notify, ..Tag::default() }, ReunionNote::unpack(trail.note.load()).path);
     }
     //= docs/specs/conweave.md#CWV-12 frames of their own
     let kind = match tag.kind {
@@ -55,7 +55,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
         Kind::Tail => Kind::Clear,
         _ => return,
     };
-    tell(Tag { kind, epoch: tag.epoch, ..Tag::default() }, 0);
+    notify(Tag { kind, epoch: tag.epoch, ..Tag::default() }, 0);
 }
 
 impl Arrival<'_> {
@@ -74,7 +74,7 @@ impl Arrival<'_> {
             if !self.entry.open {
                 let due_ps = self.due_ps();
                 if let (Some(queue), true) = (self.entry.queue, new) {
-                    self.put_off(queue, due_ps);
+                    self.postpone(queue, due_ps);
                 }
                 self.hold(due_ps);
             }
@@ -89,7 +89,7 @@ impl Arrival<'_> {
             }
             //= docs/specs/conweave.md#CWV-14 the TAIL lets go
             Some(queue) if is_tail => self.release(queue),
-            Some(queue) => self.put_off(queue, self.due_ps()),
+            Some(queue) => self.postpone(queue, self.due_ps()),
             None => self.entry.open |= is_tail,
         }
     }

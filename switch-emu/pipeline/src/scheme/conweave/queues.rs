@@ -1,7 +1,7 @@
 //! Reordering queues: the caller stores the frames, and executes each [`Order`].
 
 use super::settings::Settings;
-use super::state::{Came, Counts, Order, Queue, Queues, State};
+use super::state::{Counts, Incoming, Order, Queue, Queues, State};
 
 /// Maximum number of reordering queues of a switch.
 pub(super) const MOST_QUEUES: usize = 256;
@@ -26,7 +26,7 @@ impl State {
             return Expiry::At(queue.due_ps);
         }
         self.counts.timeouts += 1;
-        if let Some(entry) = self.came.find(queue.flow) {
+        if let Some(entry) = self.incoming.find(queue.flow) {
             self.queues.end(number, entry);
         }
         Expiry::Now
@@ -35,7 +35,7 @@ impl State {
 
 impl Queues {
     /// Ends a queue: its flow's packets pass from now on.
-    fn end(&mut self, number: u32, entry: &mut Came) {
+    fn end(&mut self, number: u32, entry: &mut Incoming) {
         let ended = self.all.get_mut(number as usize).and_then(Option::take);
         self.bytes -= ended.map_or(0, |queue| queue.bytes);
         (entry.queue, entry.open) = (None, true);
@@ -49,7 +49,7 @@ impl Queues {
 /// A received packet, and the state of its flow.
 pub(super) struct Arrival<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) entry: &'a mut Came,
+    pub(super) entry: &'a mut Incoming,
     pub(super) queues: &'a mut Queues,
     pub(super) counts: &'a mut Counts,
     pub(super) now_ps: u64,
@@ -72,36 +72,34 @@ impl Arrival<'_> {
             return self.release_with(number);
         }
         self.join(number);
-        self.give(number, true, false);
+        self.set_order(number, true, false);
     }
 
-    /// Postpones the timeout of a queue.
-    pub(super) fn put_off(&mut self, number: u32, due_ps: u64) {
+    pub(super) fn postpone(&mut self, number: u32, due_ps: u64) {
         if let Some(queue) = self.queues.queue(number) {
             queue.due_ps = due_ps;
         }
-        self.give(number, false, false);
+        self.set_order(number, false, false);
     }
 
     /// Releases a queue behind the packet.
     pub(super) fn release(&mut self, number: u32) {
-        self.give(number, false, true);
+        self.set_order(number, false, true);
         self.queues.end(number, self.entry);
     }
 
     /// Releases a queue, and then the packet.
     pub(super) fn release_with(&mut self, number: u32) {
         self.join(number);
-        self.give(number, true, true);
+        self.set_order(number, true, true);
         self.queues.end(number, self.entry);
     }
 
-    fn give(&mut self, number: u32, holds: bool, releases: bool) {
+    fn set_order(&mut self, number: u32, holds: bool, releases: bool) {
         let due_ps = self.queues.queue(number).map_or(0, |queue| queue.due_ps);
         self.queues.order = Some(Order { queue: number, holds, releases, due_ps });
     }
 
-    /// Adds the packet to a queue.
     fn join(&mut self, number: u32) {
         let len = u64::from(self.len);
         if let Some(queue) = self.queues.queue(number) {

@@ -25,7 +25,7 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     }
     let note = ReunionNote::unpack(trail.note.load());
     let way = if here || switch.leaf == target { 0 } else { path::way(note.path, note.hops) };
-    let port = go_along(tables, switch, frame, host, pinned(tables, frame, host, way));
+    let port = follow(tables, switch, frame, host, pinned(tables, frame, host, way));
     trail.note.store(note.further().beside(trail.note.load()));
     port
 }
@@ -41,7 +41,7 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     let (switch, trail) = (tables.switch(frame.switch)?, tables.trail()?);
     let (from, target) = (trail.source(), leaf(tables, switch, host)?);
     if tables.switch(from)?.leaf != switch.leaf || switch.leaf == target || frame.control {
-        return go_along(tables, switch, frame, host, port);
+        return follow(tables, switch, frame, host, port);
     }
     let given = ReunionNote::unpack(trail.note.load()).path;
     send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, given)
@@ -66,7 +66,7 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
 }
 
 /// Routes a frame at another switch by the port of its path, if that is known; its destination's switch processes its tag.
-fn go_along<F: Forwarding>(
+fn follow<F: Forwarding>(
     tables: &F,
     switch: &SwitchConfig,
     frame: &Frame,
@@ -78,7 +78,7 @@ fn go_along<F: Forwarding>(
     if tag.kind != Kind::Other && leaf(tables, switch, host)? == switch.leaf {
         let mut state = tables.state(frame.switch)?.borrow_mut();
         match tag.kind {
-            Kind::Reply | Kind::Clear | Kind::Notify => source::hear(tables, &mut state, frame.time_ps, tag),
+            Kind::Reply | Kind::Clear | Kind::Notify => source::on_control(tables, &mut state, frame.time_ps, tag),
             _ => destination::arrive(tables, &mut state, frame, host, tag),
         }
     }

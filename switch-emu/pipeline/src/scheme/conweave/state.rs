@@ -15,11 +15,10 @@ pub struct State {
     pub(super) rtts_ps: Vec<u64>,
     pub(super) busy: Busy,
     /// Flows of the switch's own hosts.
-    pub(super) sent: Flows<Sent>,
+    pub(super) outgoing: Flows<Outgoing>,
     /// Flows to the switch's own hosts.
-    pub(super) came: Flows<Came>,
+    pub(super) incoming: Flows<Incoming>,
     pub(super) queues: Queues,
-    /// Control frames to send.
     pub(super) outbox: Vec<Notice>,
     pub(super) counts: Counts,
 }
@@ -30,7 +29,6 @@ impl State {
         Self { settings, ways: Ways(ways), rtts_ps, ..Self::default() }
     }
 
-    /// The state of a switch with these counts.
     #[cfg(test)]
     pub(in crate::scheme) fn that_held(held: u64, queues: u64) -> Self {
         Self { counts: Counts { held, queues, ..Counts::default() }, ..Self::default() }
@@ -55,7 +53,7 @@ impl State {
 
 /// A flow at its source switch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct Outgoing {
     pub(super) epoch: u16,
     /// A TAIL was sent in this epoch.
     pub(super) rerouted: bool,
@@ -70,7 +68,7 @@ pub(super) struct Sent {
 
 /// A flow at its destination switch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Came {
+pub(super) struct Incoming {
     pub(super) epoch: u16,
     /// The TAIL of this epoch has passed, or timed out.
     pub(super) open: bool,
@@ -96,11 +94,11 @@ impl<T: Clone + Default> Flows<T> {
 
     /// The entry of a flow, and whether it is new, in a free place or that of an entry that may go; `None`: no such place.
     //= docs/specs/conweave.md#CWV-17 tables of flows
-    pub(super) fn enter(&mut self, flow: u64, may_go: impl Fn(&T) -> bool) -> Option<(&mut T, bool)> {
+    pub(super) fn enter(&mut self, flow: u64, is_replaceable: impl Fn(&T) -> bool) -> Option<(&mut T, bool)> {
         self.0.resize(SETS * PLACES, None);
         let set = self.set(flow);
         let known = set.iter().position(|place| place.as_ref().is_some_and(|(known, _)| *known == flow));
-        let free = || set.iter().position(|place| place.as_ref().is_none_or(|(_, entry)| may_go(entry)));
+        let free = || set.iter().position(|place| place.as_ref().is_none_or(|(_, entry)| is_replaceable(entry)));
         let place = &mut set[known.or_else(free)?];
         if known.is_none() {
             *place = None;

@@ -32,7 +32,7 @@ const TAIL_UNIT: u32 = 10;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) kind: Kind,
-    /// Sent behind a TAIL on the new path: the paper's REROUTED.
+    /// Outgoing behind a TAIL on the new path: the paper's REROUTED.
     pub(super) rerouted: bool,
     /// Epoch of its flow, modulo 2^16.
     pub(super) epoch: u16,

@@ -444,7 +444,7 @@ impl Twins {
         self.notices.extend(notices);
     }
 
-    fn tell(&mut self, place: usize) {
+    fn notify(&mut self, place: usize) {
         let notice = self.notices.remove(place);
         let Tag { kind, epoch, .. } = Tag::of(notice.more[1]);
         self.net.hear(self.now_ps, &notice);
@@ -471,7 +471,7 @@ impl Twins {
             Step::Lose(at) => place(at, self.packets.len()).into_iter().for_each(|at| {
                 self.packets.remove(at);
             }),
-            Step::Tell(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.tell(at)),
+            Step::Tell(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.notify(at)),
             Step::Forget(at) => place(at, self.notices.len()).into_iter().for_each(|at| {
                 self.notices.remove(at);
             }),

@@ -11,7 +11,7 @@ use crate::scheme::path;
 
 /// Whether a frame's note is followed: control frames use the base.
 #[inline(always)]
-pub(super) fn is_told<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool {
+pub(super) fn follows_note<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool {
     !frame.control || here.note().elephant
 }
 
@@ -19,7 +19,7 @@ pub(super) fn is_told<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool 
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
 pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
-    if !is_told(here, frame) {
+    if !follows_note(here, frame) {
         return Some(None);
     }
     let (note, tables) = (here.note(), here.tables);

@@ -42,7 +42,7 @@ pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Op
     if note.bottleneck != 0
         && let Some(link) = Walk::new(tables, course, note.path).link(note.bottleneck)
     {
-        write_down(memory, interval, link, flow, course.from)?;
+        record(memory, interval, link, flow, course.from)?;
     }
     Some(())
 }
@@ -123,7 +123,7 @@ const UNSENT: u64 = 1;
 /// Stores the last flow over a bottleneck, and its source, in the link's first own or free place.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[inline(always)]
-pub(super) fn write_down<F: Forwarding>(
+pub(super) fn record<F: Forwarding>(
     memory: &Memory<'_, F>,
     interval: u64,
     link: u32,

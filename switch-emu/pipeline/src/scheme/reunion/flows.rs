@@ -36,7 +36,6 @@ const TIME_SHIFT: u32 = 20;
 /// Maximum lateness of a frame in units of time: 137 ms.
 const LATE: u32 = 1 << 17;
 
-/// A flow of the table.
 pub(super) struct Known<'a, W> {
     /// [`Counted`].
     counted: &'a W,
@@ -58,7 +57,6 @@ fn places<'a, F: Forwarding>(memory: &Memory<'a, F>, key: u32, place: u32) -> Op
     Some((memory.word(FLOWS.place(entry))?, memory.word(FLOWS.place(entry.wrapping_add(1)))?))
 }
 
-/// A flow, if it is in the table.
 //= docs/specs/reunion.md#REU-7 the flow path table
 #[inline(always)]
 pub(super) fn find<'a, F: Forwarding>(memory: &Memory<'a, F>, flow: u64, t_ps: u64) -> Option<Known<'a, F::Word>> {
@@ -125,7 +123,6 @@ impl<W: Word> Known<'_, W> {
         }
     }
 
-    /// The given path; 0: none.
     #[inline(always)]
     pub(super) fn path(&self) -> u32 {
         self.state().path
@@ -137,7 +134,6 @@ impl<W: Word> Known<'_, W> {
         self.state.store(State { path, interval: 0, moved: false, ..self.state() }.pack());
     }
 
-    /// Reroutes it in this interval.
     #[inline(always)]
     pub(super) fn moves(&self, interval: u64, path: u32) {
         self.state.store(State { path, interval, moved: true, ..self.state() }.pack());

@@ -6,9 +6,9 @@ use super::regions::single;
 use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::Group;
+use crate::scheme::calls::{NO_PORT, OPEN, Step};
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::path::{Course, Paths, has, lot, way};
-use crate::scheme::step::{NO_PORT, OPEN, Step};
 
 /// Maximum number of links between switches on a path.
 pub(super) const MOST_LINKS: u32 = 4;

@@ -110,18 +110,16 @@ pub(super) struct IntervalTable<'a, F> {
 pub(super) const PLACES: u32 = 4;
 
 packed! {
-    /// The word of an entry.
-    struct Kept {
+    struct EntryWord {
         value: u32 in 16,
         interval: u64 in 16,
         key: u32 in 32,
     }
 }
 
-/// An entry of a table.
 pub(super) struct Entry<'a, W> {
     word: &'a W,
-    head: Kept,
+    head: EntryWord,
     /// `None`: the key is new.
     pub(super) value: Option<u32>,
 }
@@ -130,7 +128,7 @@ impl<W: Word> Entry<'_, W> {
     /// At most 65,535.
     #[inline(always)]
     pub(super) fn set(&self, value: u32) {
-        self.word.store(Kept { value, ..self.head }.pack());
+        self.word.store(EntryWord { value, ..self.head }.pack());
     }
 }
 
@@ -140,10 +138,10 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
     #[inline(always)]
     pub(super) fn entry(&self, key: u32) -> Option<Entry<'a, F::Word>> {
         let Memory { tables, first } = self.memory;
-        let head = Kept { value: 0, interval: self.interval, key };
+        let head = EntryWord { value: 0, interval: self.interval, key };
         let found = tables.look_up(first.wrapping_add(self.part.first), self.part.words, head.pack());
         let word = tables.word((found as u32).checked_sub(1)?)?;
-        let value = if found & KNOWN != 0 { Some(Kept::unpack(word.load()).value) } else { None };
+        let value = if found & KNOWN != 0 { Some(EntryWord::unpack(word.load()).value) } else { None };
         Some(Entry { word, head, value })
     }
 
@@ -175,7 +173,7 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
 /// its entry, with bit 32 set, or of a free one; 0: none is free.
 #[inline(always)]
 pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {
-    let set = Kept::unpack(head).key.wrapping_mul(0x9e37_79b1) >> 16;
+    let set = EntryWord::unpack(head).key.wrapping_mul(0x9e37_79b1) >> 16;
     let mut free = 0;
     for place in 0..PLACES {
         let index = first.wrapping_add(set.wrapping_mul(PLACES).wrapping_add(place) % words.max(1));
@@ -184,7 +182,7 @@ pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> 
         if known >> 16 == head >> 16 {
             return KNOWN | (u64::from(index) + 1);
         }
-        if free == 0 && Kept::unpack(known).interval != Kept::unpack(head).interval {
+        if free == 0 && EntryWord::unpack(known).interval != EntryWord::unpack(head).interval {
             free = u64::from(index) + 1;
         }
     }

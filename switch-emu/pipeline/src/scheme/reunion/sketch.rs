@@ -8,7 +8,6 @@ use crate::scheme::forwarding::Forwarding;
 use crate::word::Word;
 
 packed! {
-    /// A count of an interval.
     struct Count {
         count: u64 in 48,
         interval: u64 in 16,
