@@ -1,4 +1,4 @@
-//! The host end of an emulated link: redirects frames with a shim to the host's AF_XDP socket, passes others to the kernel.
+//! The host end of an emulated link: redirects frames with a shim to the AF_XDP socket.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]

@@ -28,7 +28,7 @@ impl<const SKIP: usize> Packet for XdpPacket<'_, SKIP> {
 
     #[inline(always)]
     fn head<const N: usize>(&self) -> Option<&[u8; N]> {
-        // SAFETY: the bytes lie inside the frame, which is this program run's alone; the borrow of self keeps writers out.
+        // SAFETY: bytes of this run's frame; the borrow of self keeps writers out.
         self.start().map(|start| unsafe { &*start })
     }
 
@@ -48,7 +48,7 @@ impl Shimmed for XdpPacket<'_> {
     #[inline(always)]
     fn split(&mut self) -> Option<(&mut [u8; SHIM_BYTES], impl Packet + '_)> {
         let shim = self.start()?;
-        // SAFETY: the bytes lie inside the frame, which is this program run's alone, and the rest begins behind them.
+        // SAFETY: bytes of the frame, which is this run's alone; the rest begins behind them.
         Some((unsafe { &mut *shim }, XdpPacket::<SHIM_BYTES>(self.0)))
     }
 }
@@ -57,11 +57,11 @@ impl Shimmed for XdpPacket<'_> {
 #[repr(transparent)]
 pub struct CpuWord(UnsafeCell<u64>);
 
-// Volatile: LLVM 22 cannot select atomic loads and stores for BPF. An aligned 64-bit access is one instruction either way.
+// Volatile: LLVM 22 has no atomic loads and stores for BPF; an aligned access is one instruction.
 impl Word for CpuWord {
     #[inline(always)]
     fn load(&self) -> u64 {
-        // SAFETY: an aligned word of this CPU's map value; XDP programs do not interrupt each other on a CPU.
+        // SAFETY: this CPU's aligned word; XDP programs do not interrupt each other on a CPU.
         unsafe { self.0.get().read_volatile() }
     }
     #[inline(always)]

@@ -1,6 +1,6 @@
-//! An uplink of a plain Linux router, on the interface's egress before its shaper: ECN marks, early drops, random loss,
-//! outages, and interference of middleboxes. The kernel routes and queues; marks and early drops follow a virtual queue that
-//! drains at the port's rate.
+//! An uplink of a plain Linux router, on the interface's egress before its shaper: ECN marks, early
+//! drops, random loss, outages, and interference of middleboxes. The kernel routes and queues;
+//! marks and early drops follow a virtual queue that drains at the port's rate.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the classifier macro emits an undocumented function")]
@@ -21,7 +21,7 @@ pub struct Uplink {
     ps_per_byte: u64,
     /// Marking threshold, in nanoseconds to drain the queue; `u64::MAX`: never.
     mark_ns: u64,
-    /// Threshold of the average queue for early drops, in nanoseconds to drain it; `u64::MAX`: never. See [`red`].
+    /// RED threshold of the average queue, in ns to drain it; `u64::MAX`: never. See [`red`].
     red_ns: u64,
     /// Share of frames to drop, in parts of 2^32; 2^32 and above: all.
     loss: u64,
@@ -94,8 +94,8 @@ pub fn router(context: TcContext) -> i32 {
 /// The weight of RED's average, 2^-9 (Floyd and Jacobson 1993, §7).
 const RED_SHIFT: u32 = 9;
 
-/// Whether RED drops a frame: its probability grows from 0 at `least` to a tenth at three times that, and is 1 above.
-/// `random` has 32 bits.
+/// Whether RED drops a frame: its probability grows from 0 at `least` to a tenth at three times
+/// that, and is 1 above. `random` has 32 bits.
 fn red(average: u64, least: u64, random: u64) -> bool {
     let above = average.saturating_sub(least);
     above > 0 && (above >= 2 * least || random < (above << 32) / (20 * least))

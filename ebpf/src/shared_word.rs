@@ -34,7 +34,7 @@ impl Word for SharedWord {
     }
     #[inline(always)]
     fn next(&self) -> u64 {
-        // Not relaxed, for which the compiler emits the instruction that does not fetch the previous value.
+        // Not relaxed, for which the compiler emits an instruction without the previous value.
         // SAFETY: as above.
         unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(self.0.get(), 1) }
     }
@@ -53,7 +53,7 @@ impl QueueWord for SharedWord {
     }
 }
 
-/// [`Queue::walk`] as a global function, which the verifier checks once: inlined at every hop and queue, its 128 rounds would
+/// [`Queue::walk`] as a global function, checked once: inlined everywhere, its 128 rounds would
 /// exceed the verifier's limits. The pointers must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]

@@ -1,5 +1,5 @@
-//! The host end of a real link: redirects frames of the transport to the AF_XDP socket of their queue, passes others to the
-//! kernel.
+//! The host end of a real link: redirects frames of the transport to the AF_XDP socket of their
+//! queue, passes others to the kernel.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
@@ -15,7 +15,7 @@ use spray_wire::switch_view::{Addressee, addressed_to};
 /// Sockets by receive queue.
 #[btf_map(name = "sockets")]
 static SOCKETS: XskMap<64> = XskMap::new();
-/// The addresses that the sockets receive for; unused places are zeros. As many as in `spray_nic::xdp`.
+/// The addresses of the sockets; unused places are zeros. As many as in `spray_nic::xdp`.
 #[btf_map(name = "own")]
 static OWN: Array<[Addressee; 4], 1> = Array::new();
 /// Frames of the transport on a queue without a socket.

@@ -1,4 +1,4 @@
-//! The switch program: the pipeline over BPF maps, one run per frame through all switches of a chassis.
+//! The switch program: the pipeline over BPF maps, one run per frame and chassis.
 #![no_std]
 #![no_main]
 #![feature(core_intrinsics)]
@@ -104,8 +104,8 @@ struct Bench {
     early_ps: CpuWord,
 }
 
-/// The kernel's clock at the switches' time 0, written by the loader. A variable, since a look-up in an array adds a branch,
-/// which the verifier follows.
+/// The kernel's clock at the switches' time 0, written by the loader. A variable, since a look-up
+/// in an array adds a branch, which the verifier follows.
 #[unsafe(link_section = ".data.origin")]
 #[unsafe(no_mangle)]
 static mut ORIGIN_NS: u64 = 0;
@@ -131,7 +131,7 @@ impl Tables for Maps {
     }
     #[inline(always)]
     fn host(&self, address: &Address) -> Option<u32> {
-        // SAFETY: the loader changes hosts only between runs; a stale number is a wrong route, not a wrong access.
+        // SAFETY: hosts change only between runs; a stale number is no wrong access.
         unsafe { HOSTS.get(address) }.copied()
     }
     #[inline(always)]
@@ -304,8 +304,8 @@ unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
 }
 
-/// Makes each [`Step`] of [`scheme::recall`] a global function, with its own stack. Only steps that are `given` a port have
-/// that parameter: the compiler omits unused arguments, but the verifier requires all.
+/// Makes each [`Step`] a global function, with its own stack. Only those `given` a port have that
+/// parameter: the compiler omits unused ones, but the verifier requires all.
 macro_rules! parts {
     ($($name:ident $part:ident $(given $port:ident)?;)+) => {
         $(
@@ -352,8 +352,8 @@ extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
     View::of(&Maps).map_or(0, |view| scheme::reunion::look_up(&view, first, words, head))
 }
 
-/// One hop as a global function, which the verifier checks once instead of eight times in a row. Returns 0 or a [`Cause`].
-/// The pointer must be null or valid.
+/// One hop as a global function, which the verifier checks once instead of eight times in a row.
+/// Returns 0 or a [`Cause`]. The pointer must be null or valid.
 //= docs/specs/switch.md#SW-15 what the verifier sees
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -397,7 +397,7 @@ extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, beca
     0
 }
 
-/// The host's own link as a global function. Returns 0 or a [`Cause`]. The pointer must be null or valid.
+/// The host's own link. Returns 0 or a [`Cause`]. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
@@ -512,8 +512,8 @@ pub fn bench_redirect(context: XdpContext) -> u32 {
     EGRESS.redirect(ingress_ifindex(&context) & 1, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
-/// The switch on a stream of frames, for benchmarks: a repeated test run has the same buffer, which this turns into the next
-/// frame, one gap later, with another source port and a fresh TTL. That counts as the switch's time.
+/// The switch on a stream of frames, for benchmarks: turns the repeated buffer into the next frame,
+/// one gap later, with another port and a fresh TTL. That counts as the switch's time.
 #[xdp]
 pub fn bench_switch(context: XdpContext) -> u32 {
     if renew(&mut XdpPacket::<0>(&context)).is_none() {
@@ -574,7 +574,7 @@ fn redirect(context: &XdpContext, port: u32, trimmed_len: u32) -> u32 {
 /// Trims the frame to `len` bytes.
 #[inline(always)]
 fn cut(context: &XdpContext, len: u32) -> bool {
-    // The verifier subtracts packet pointers only in 64 bits: keep the compiler from folding both subtractions.
+    // The verifier subtracts packet pointers only in 64 bits: prevents folding both subtractions.
     let present = core::hint::black_box(context.data_end() - context.data());
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
     unsafe { bpf_xdp_adjust_tail(context.ctx, len as i32 - present as i32) == 0 }

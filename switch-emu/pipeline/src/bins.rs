@@ -1,8 +1,8 @@
 //! Time series of a port over virtual time.
 //!
-//! The number of cells does not depend on the run's length: a cell for the time before 0, then `2^first_log2` bins of the
-//! given width, then half as many of twice the width, and so on, [`LEVELS`] times. Cells never move: a cell's number follows
-//! from the time. Readers merge shorter bins to the width of the longest: see [`Scale::place`].
+//! The number of cells does not depend on the run: a cell for the time before 0, then
+//! `2^first_log2` bins, then half as many of twice the width, and so on, [`LEVELS`] times. A cell's
+//! number follows from the time. Readers merge shorter bins to the longest width: [`Scale::place`].
 
 use crate::counters::counter_words;
 use crate::word::Word;
@@ -82,8 +82,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Creates bins of `asked_ps`, or of a power of two times that, that cover `span_ps` from `begin_ps` on. The cells of
-    /// `series` series take at most `bytes`, but at least 5,432 bytes each; at most 86,072 each.
+    /// Creates bins of `asked_ps`, or a power of two times that, that cover `span_ps`. All `series`
+    /// take at most `bytes`, but at least 5,432 and at most 86,072 bytes each.
     pub fn new(begin_ps: u64, asked_ps: u64, span_ps: u64, series: usize, bytes: usize) -> Self {
         if asked_ps == 0 {
             return Self::default();
@@ -132,8 +132,8 @@ impl Scale {
         (if level > u64::from(LEVELS) { last } else { cell }) as u32
     }
 
-    /// Returns how often the width has doubled at a cell, and its number among bins of that width since `begin_ps`; `None` for
-    /// the cell before these.
+    /// Returns how often the width has doubled at a cell, and its number among bins of that width
+    /// since `begin_ps`; `None` for the cell before these.
     pub fn place(&self, cell: u32) -> Option<(u32, u64)> {
         let bin = u64::from(cell.checked_sub(1)?);
         let half = (1 << self.first_log2) / 2;

@@ -1,4 +1,4 @@
-//! The configuration of a chassis: plain data, with the same layout in the kernel's maps and in memory.
+//! The configuration of a chassis, with the same layout in the kernel's maps and in memory.
 
 use crate::bins::Scale;
 use crate::link::{LinkChange, LinkState, PortState};
@@ -9,7 +9,7 @@ use spray_wire::{DSCP_TRIMMED, DSCP_TRIMMED_LAST};
 pub const MAX_EPOCHS: usize = 8;
 /// Maximum number of timed changes of one link.
 pub const MAX_CHANGES: usize = 8;
-/// Maximum number of switches that a frame crosses inside one chassis; a three-tier fat tree has five.
+/// Maximum number of switches on a path in a chassis; a three-tier fat tree has five.
 pub const MAX_HOPS: usize = 8;
 /// [`PortConfig::next`] of a port that leaves the chassis for a switch of another one.
 pub const OUTSIDE: u32 = u32::MAX;
@@ -22,7 +22,7 @@ pub const MAX_LIMIT_BYTES: u32 = (16 << 20) - 65_536;
 pub const MIN_RATE_BPS: u64 = 10_000_000;
 /// Lowest share of that rate, in millionths, for which a slot's drain is rounded by at most 0.03 %.
 pub const MIN_RATE_PPM: u32 = 1_000;
-/// Highest rate of a port's cable: times are whole picoseconds, and the full frame of 4,150 bytes takes 3,320.
+/// Highest rate of a cable: times are whole picoseconds, and a full frame takes 3,320.
 pub const MAX_RATE_BPS: u64 = 10_000_000_000_000;
 
 /// Constants of the chassis.
@@ -37,7 +37,7 @@ pub struct Globals {
     pub switches: u32,
     /// Number of hosts in the fabric.
     pub hosts: u32,
-    /// 1 = a frame with a virtual time returns to its host before each further switch; 0 = it crosses all at once.
+    /// 1 = an emulated frame returns to its host before each further switch; 0 = it does not.
     pub hop_by_hop: u64,
     /// The bins of each port.
     pub bins: Scale,
@@ -47,7 +47,7 @@ impl Globals {
     /// Returns the routing epoch of `t_ps`.
     #[inline(always)]
     pub fn epoch(&self, t_ps: u64) -> u32 {
-        // By the sign of the difference: the kernel's verifier would follow both outcomes of each comparison.
+        // By the sign: the verifier would follow both outcomes of each comparison.
         let mut later = 0;
         for from in &self.epoch_from_ps[1..] {
             later += t_ps.wrapping_sub(*from) >> 63;
@@ -62,14 +62,14 @@ impl Globals {
     }
 }
 
-/// Limits and marking thresholds of a port's queue. The kernel's switch supports limits up to [`MAX_LIMIT_BYTES`].
+/// Limits and marking thresholds of a queue, in the kernel up to [`MAX_LIMIT_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Limit of queued data in bytes; a frame beyond it is trimmed or dropped.
     pub limit_bytes: u32,
     /// Lower marking threshold in bytes of queued data.
     pub mark_min_bytes: u32,
-    /// Upper threshold, from which everything is marked; below, the probability grows linearly to `mark_ppm`.
+    /// Upper threshold; between both, the probability grows linearly to `mark_ppm`.
     pub mark_max_bytes: u32,
     /// The probability of a mark just below `mark_max_bytes`, in millionths.
     pub mark_ppm: u32,
@@ -81,7 +81,7 @@ pub struct Thresholds {
     pub trim: bool,
     /// Whether the last port of a path trims with a different DSCP.
     pub trim_tells_last: bool,
-    /// Buffer shared by all ports of a switch, in bytes; 0: every port has its own. Only the simulator can.
+    /// Shared buffer of a switch, in bytes; 0: every port has its own. Only the simulator can.
     pub shared_bytes: u64,
     /// Dynamic threshold: the free shared buffer times this, in millionths, limits each port.
     pub alpha_ppm: u32,
@@ -112,7 +112,7 @@ impl Thresholds {
         }
     }
 
-    /// Returns the data limit in bytes of a port with `waiting` bytes, when all ports of the switch hold `used` bytes.
+    /// Returns a port's data limit, with `waiting` bytes there and `used` bytes in the switch.
     //= docs/specs/switch.md#SW-20 shared buffer
     pub fn limit_within(&self, used: u64, waiting: u64) -> u32 {
         let free = self.shared_bytes.saturating_sub(used);
@@ -125,7 +125,7 @@ impl Thresholds {
 /// An egress port of a chassis, whose link has timed changes.
 pub type PortConfig = PortSettings<{ MAX_CHANGES + 1 }>;
 
-/// An egress port with `STATES` states of its link. What most frames need comes first, up to the middle of a state.
+/// An egress port with `STATES` link states. What most frames need comes first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSettings<const STATES: usize> {
@@ -145,7 +145,7 @@ pub struct PortSettings<const STATES: usize> {
     pub counts: u8,
     /// The state from time 0, then the timed changes.
     pub states: [PortState; STATES],
-    /// `2^48 * p / (mark_max - mark_min)`, for a `p` of 1 a multiple of 2^16: probability gained per byte, up to `p`.
+    /// `2^48 * p / (mark_max - mark_min)`, for a `p` of 1 a multiple of 2^16: probability per byte.
     pub mark_slope: u64,
     /// RED's upper threshold, bytes.
     pub mark_max: u64,
@@ -156,7 +156,7 @@ pub struct PortSettings<const STATES: usize> {
 }
 
 impl<const STATES: usize> PortSettings<STATES> {
-    /// Creates a port with an unimpaired link. `frame_bytes` is the size of a full frame: a slot holds about three.
+    /// Creates a port. `frame_bytes` is the size of a full frame: a slot holds about three.
     pub fn new(rate_bps: u64, latency_ps: u64, thresholds: &Thresholds, next: u32, frame_bytes: u32) -> Self {
         let span = thresholds.mark_max_bytes.saturating_sub(thresholds.mark_min_bytes).max(2);
         let probability = u64::from(thresholds.mark_ppm.min(1_000_000));
@@ -206,7 +206,7 @@ impl PortConfig {
     }
 }
 
-/// Slot length as a power of two of picoseconds: the nearest by ratio to the time of three full frames.
+/// Slot length as a power of two of picoseconds: the nearest by ratio to three full frames.
 //= docs/specs/virtual-queue.md#VQ-1 slots
 fn slot_shift(rate_bps: u64, frame_bytes: u32) -> u16 {
     let wanted = 3 * u128::from(frame_bytes.clamp(64, 65_536)) * PS_PER_BYTE_AT_1_BPS / u128::from(rate_bps.max(1));

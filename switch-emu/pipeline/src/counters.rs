@@ -39,7 +39,7 @@ counter_words! {
         control_frames: sum,
         /// Maximum queue in bytes, of both classes, the frame in transmission included.
         queue_max: most,
-        /// Integral of the queue over time, in half byte-picoseconds: low 32 bits, see [`PortCounters::queue_area`].
+        /// Low 32 bits of [`PortCounters::queue_area`], in half byte-picoseconds.
         queue_area_low: sum,
         /// The upper bits.
         queue_area_high: sum,
@@ -59,7 +59,7 @@ counter_words! {
         drops_ttl: sum,
         /// Frames more than a ring of slots behind the newest; their queueing delay is approximate.
         stale: sum,
-        /// Virtual time of the last drop of a data frame with payload by a down, silent, flapping or lossy link; 0 = none.
+        /// Virtual time of the last drop of a data frame by the link; 0 = none.
         last_link_drop_ps: most,
     }
 }
@@ -104,8 +104,8 @@ impl<W: Word> PortCounters<W> {
         }
     }
 
-    /// Counts a frame of `len` bytes behind `ahead` bytes that leaves after `delay_ps`, of which its own transmission takes
-    /// `own_ps`. It adds its whole length while it waits, then half of it on average, to the integral of the queue.
+    /// Counts a frame of `len` bytes behind `ahead` bytes, which leaves after `delay_ps`, `own_ps`
+    /// of it its own transmission. Its integral is its length while it waits, then half of that.
     //= docs/specs/switch.md#SW-18 length of the queue over time
     #[inline(always)]
     pub fn queued(&self, ahead: u64, len: u32, delay_ps: u64, own_ps: u64) {

@@ -1,15 +1,15 @@
-//! Data of a deployed fabric besides the switches' tables, with the same layout in the kernel's maps and in memory.
+//! Data of a deployed fabric, with the same layout in the kernel's maps and in memory.
 //!
-//! An XDP program cannot delay a frame. It redirects each to a process that can, behind a [`Ticket`] with the time and the
-//! egress port; or it forwards each at once, where the rate exceeds what a process can handle.
+//! An XDP program cannot delay frames. It redirects each to a process, behind a [`Ticket`] with the
+//! time and the egress port; or forwards it at once, at rates that a process cannot handle.
 
 use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 
 use crate::scheme::NO_PORT;
 use crate::tables::Tables;
 
-/// Returns the switches' time in ps: the kernel's monotonic clock `now_ns` since `origin_ns`, which the program and its
-/// loader share. The kernel's clock itself, in ps, would exceed 64 bits after 213 days.
+/// Returns the switches' time in ps: the kernel's monotonic clock since `origin_ns`, shared with
+/// the loader. The kernel's clock itself would exceed 64 bits of ps after 213 days.
 //= docs/specs/switch.md#SW-31 one clock
 #[inline(always)]
 pub const fn since_ps(origin_ns: u64, now_ns: u64) -> u64 {
@@ -22,16 +22,16 @@ pub const fn since_ps(origin_ns: u64, now_ns: u64) -> u64 {
 pub struct Attachment {
     /// The switch that frames enter.
     pub switch: u32,
-    /// The port of the host's own link; [`NO_PORT`] for frames from another switch, or, on an external interface, from another
-    /// machine.
+    /// The port of the host's own link; [`NO_PORT`] for frames from another switch, or, on an
+    /// external interface, from another machine.
     pub own: u32,
     /// The index of the socket of queue 0; those of the further queues follow.
     pub holder: u32,
-    /// 1: an external interface, whose kernel receives what is not the fabric's. 0: created by the fabric.
+    /// 1: external, other frames are the kernel's. 0: created by the fabric.
     pub given: u32,
     /// 1: frames are forwarded at once. 0: they are delayed.
     pub at_once: u32,
-    /// 1: packets from unknown source addresses go to the [`Side::Bridge`], to be learned. 0: the table is full.
+    /// 1: packets from unknown sources go to [`Side::Bridge`], to be learned. 0: the table is full.
     pub learns: u32,
     /// The interface's MAC address, and two zeros.
     pub mac: [u8; 8],
@@ -45,7 +45,7 @@ pub const TOLD_ETHERTYPE: [u8; 2] = 0x88b5u16.to_be_bytes();
 
 #[inline(always)]
 fn is_peer_message(packet: &(impl Packet + ?Sized)) -> bool {
-    // The length of the shortest frame with an address: the verifier does not follow the comparison of a shorter one.
+    // As long as the shortest frame with an address, which the verifier can follow.
     packet.head::<42>().is_some_and(|head| head[12] == TOLD_ETHERTYPE[0] && head[13] == TOLD_ETHERTYPE[1])
 }
 
@@ -67,8 +67,8 @@ pub enum Side {
 }
 
 impl Attachment {
-    /// Returns where a frame from this interface goes. ARP and neighbour discovery bypass the switches: hosts appear to share
-    /// one layer-2 segment. So do the first packets of a host that has not been learned.
+    /// Returns where a frame goes. ARP and neighbour discovery bypass the switches, as hosts appear
+    /// to share a layer-2 segment, and so do first packets of unlearned hosts.
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[inline(always)]
     pub fn side<T: Tables>(&self, tables: &T, packet: &(impl Packet + ?Sized)) -> Side {
@@ -120,7 +120,7 @@ impl Attachment {
         self.given == 0 || self.is_for_kernel(packet)
     }
 
-    /// Whether a frame is for this machine's MAC address: from a host whose router it is, or to the machine itself.
+    /// Whether a frame is for this machine's MAC: to be routed, or to the machine itself.
     #[inline(always)]
     fn is_for_kernel(&self, packet: &(impl Packet + ?Sized)) -> bool {
         let [a, b, c, d, e, f, ..] = self.mac;

@@ -1,7 +1,7 @@
 //! The exact queue, for callers whose frames arrive at a port in order of their times.
 //!
-//! All frames that arrived before and have not left are then ahead of a frame, so that one time is enough: the departure of
-//! the last bit. See `docs/specs/virtual-queue.md` for the queue of frames in any order.
+//! All frames still there are ahead of a new one, so that one time is enough: the departure of the
+//! last bit. See `docs/specs/virtual-queue.md` for the queue of frames in any order.
 
 use crate::counters::PortCounters;
 use crate::queue::{Backlog, ClassQueues, Drain};
@@ -43,7 +43,7 @@ impl<W: Word> Fifo<W> {
 }
 
 impl<W: Word> PortFifos<W> {
-    /// Changes the drain rate of both queues at `at_ps`, as [`Fifo::rescale`], and corrects the integral of the queue.
+    /// Changes both drain rates, as [`Fifo::rescale`], and corrects the queue's integral.
     //= docs/specs/virtual-queue.md#VQ-10a the exact queue
     pub fn change_rate<C: Word>(&self, at_ps: u64, before: u64, after: u64, counters: &PortCounters<C>) {
         let counted = self.area_after(at_ps, before);
@@ -54,8 +54,8 @@ impl<W: Word> PortFifos<W> {
         counters.set_queue_area(area.saturating_sub(counted));
     }
 
-    /// Pauses data for `by_ps` from `at_ps` on: what is queued leaves later by that, except control frames. `ps_per_unit` as in
-    /// the port's state.
+    /// Pauses data for `by_ps` from `at_ps` on: what is queued leaves later by that, except control
+    /// frames. `ps_per_unit` as in the port's state.
     pub fn postpone<C: Word>(&self, at_ps: u64, by_ps: u64, ps_per_unit: u64, counters: &PortCounters<C>) {
         let wait_ps = u128::from(self.total.busy_until_ps().saturating_sub(at_ps));
         // The queue, in half bytes as in `area_after`, stays for as long.
@@ -65,7 +65,7 @@ impl<W: Word> PortFifos<W> {
         self.total.busy_until_ps.store(self.total.busy_until_ps() + by_ps);
     }
 
-    /// Returns the control class as if there were no data: what its frames find while data is paused.
+    /// Returns the control class as if without data: what its frames find while data is paused.
     pub fn control_alone(&self) -> Self
     where
         W: Clone,
@@ -78,7 +78,7 @@ impl<W: Word> PortFifos<W> {
         self.control.busy_until_ps.store(alone.control.busy_until_ps());
     }
 
-    /// Returns the integral of the queue after `t_ps`, in half byte-picoseconds; `ps_per_unit` as in the port's state.
+    /// Returns the integral of the queue after `t_ps`, as [`PortCounters::queue_area`].
     pub fn area_after(&self, t_ps: u64, ps_per_unit: u64) -> u128 {
         let wait_ps = u128::from(self.total.busy_until_ps().saturating_sub(t_ps));
         // Bytes are the time divided by the picoseconds per byte, and last for that time.

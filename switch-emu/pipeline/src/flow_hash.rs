@@ -1,7 +1,8 @@
 //! The fields that a switch hashes, and the hash function.
 //!
-//! A frame's digest is computed once, where it enters a chassis. Each switch then adds its seed and takes a place in its
-//! group: [`place`]. CRCs and the XOR fold are linear: a seed adds the same bits to every digest.
+//! A digest is computed where a frame enters a chassis. Each switch adds its seed, and takes a
+//! place in its group: [`place`]. CRCs and XOR are linear: a seed adds the same bits to each
+//! digest.
 
 use crate::hash::{self, mix, pick};
 
@@ -65,7 +66,7 @@ pub enum HashSeed {
 /// The hashed fields of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
-    /// Source and destination address as a little-endian number. IPv6 addresses are folded to 32 bits.
+    /// Source and destination as a little-endian number. IPv6 addresses are folded to 32 bits.
     pub addresses: u64,
     /// UDP source port in the high half, destination port in the low half.
     pub ports: u32,
@@ -143,7 +144,7 @@ impl HashFunction {
     }
 }
 
-/// Returns the place among `count` of a seeded digest. `offset`: bits by which the switch rotates a hash to the right.
+/// Returns a seeded digest's place among `count`. `offset`: bits of rotation to the right.
 //= docs/specs/switching.md#SWC-25 seeds
 #[inline(always)]
 pub fn place(function: HashFunction, seeded: u64, offset: u32, count: u32) -> u32 {
@@ -183,7 +184,7 @@ fn crc32(crc: u32, byte: u8) -> u32 {
     crc >> 8 ^ CRC32[usize::from(core::hint::black_box(crc as u8 ^ byte))]
 }
 
-/// The CRC-32 of each byte. A table, since most of the 32 bits of the polynomial would need a shift.
+/// The CRC-32 of each byte. A table, as the polynomial has many terms.
 static CRC32: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

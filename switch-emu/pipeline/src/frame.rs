@@ -8,7 +8,7 @@ use crate::shim::Shim;
 
 const ECN_CE: u8 = 3;
 
-/// [`Frame::detour`] of a reply whose receiver must pause the flow (`docs/specs/flowcut-switch.md`, FCS-5).
+/// [`Frame::detour`] of a reply that pauses its flow (`docs/specs/flowcut-switch.md`, FCS-5).
 pub const PAUSE: u8 = 255;
 
 /// The fields that switches read and change.
@@ -21,7 +21,7 @@ pub struct Frame {
     pub flow: u64,
     /// Virtual time in ps, at its present place.
     pub time_ps: u64,
-    /// The present switch; [`OUTSIDE`](crate::config::OUTSIDE) or [`HOST`](crate::config::HOST) once it left the chassis.
+    /// The present switch; outside the chassis [`OUTSIDE`](crate::config::OUTSIDE) or `HOST`.
     pub switch: u32,
     /// The last egress port.
     pub port: u32,
@@ -37,7 +37,7 @@ pub struct Frame {
     pub ecn: u8,
     /// In the control class.
     pub control: bool,
-    /// Its detour in a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour), or [`PAUSE`].
+    /// See [`Arrival::detour`](crate::scheme::Arrival::detour), or [`PAUSE`].
     pub detour: u8,
     // Both are 0 in real time: adjacent and aligned, so that one store writes both.
     /// The DSCP with which a switch of this chassis trimmed it; 0: not trimmed.
@@ -49,7 +49,7 @@ pub struct Frame {
 const _: () = assert!(size_of::<Frame>() == 2 * 8 + 4 * 4 + 2 + 6);
 
 impl Frame {
-    /// Creates the frame of these headers; `now_ps` is called for the time of a frame without a virtual time.
+    /// Creates the frame of these headers; `now_ps` returns the time without a virtual time.
     //= docs/specs/switch.md#SW-13 virtual time after a port
     #[inline(always)]
     pub fn new(headers: &Headers, shim: Shim, now_ps: impl FnOnce() -> u64) -> Self {
@@ -78,7 +78,7 @@ impl Frame {
         Changes { ttl: self.ttl, ecn: self.ecn, pause: self.detour == PAUSE }
     }
 
-    /// Writes the changes. Returns the length to trim to, 0 = untrimmed; `None` when the frame is too short.
+    /// Returns the length to trim to, 0 = untrimmed; `None` when the frame is too short.
     #[inline(always)]
     pub(crate) fn write(&self, packet: &mut (impl Packet + ?Sized), v6: bool, foreign: bool) -> Option<u32> {
         if foreign {

@@ -1,5 +1,5 @@
-//! Impairments of a link of a deployed fabric, as Linux's `netem` has them: delay, jitter, reordering, corruption,
-//! duplication. The XDP program draws them; the process that delays frames applies them.
+//! Impairments of a link in a deployed fabric, as Linux's `netem` has: delay, jitter, reordering,
+//! corruption, duplication. The XDP program draws, and the delaying process applies them.
 
 use crate::deployment::{CORRUPTED, DELAYED, TWICE};
 

@@ -1,4 +1,4 @@
-//! The last port of a path, run by the host behind it, which receives all frames of that port in order.
+//! The last port of a path, run by the host behind it, which has all its frames in order.
 
 use crate::bins::Crossing;
 use crate::config::{NEVER, PortConfig};
@@ -46,8 +46,8 @@ impl<W: Word + Default> LastPort<W> {
         self.config.latency_ps
     }
 
-    /// Moves a frame through the port and writes its changes; `note` receives each crossing. Frames must arrive in the order of
-    /// their virtual times.
+    /// Moves a frame through the port and writes its changes; `note` receives each crossing. Frames
+    /// must arrive in the order of their virtual times.
     ///
     /// A frame that no switch would forward is unchanged and due at once: the host handles it.
     //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
@@ -99,8 +99,8 @@ impl<W: Word + Default> LastPort<W> {
         self.counters().less_queue_area(self.queues.area_after(end_ps, ps_per_unit))
     }
 
-    /// Returns the queued bytes of both classes, and of the control class, when the host is at `now_ps`, a cable's latency
-    /// ahead of the port.
+    /// Returns the queued bytes of both classes, and of the control class, when the host is at
+    /// `now_ps`, a cable's latency ahead of the port.
     pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
         let at_ps = now_ps.saturating_sub(self.config.latency_ps).max(self.newest_ps.load());
         let drain = self.config.drain(at_ps);

@@ -15,7 +15,7 @@ pub struct LinkChange {
 /// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// False: administratively down; frames are dropped with [`Cause::Down`](crate::verdict::Cause::Down).
+    /// False: administratively down.
     pub up: bool,
     /// True: drops every frame, unseen by routing.
     pub silent_drop: bool,
@@ -46,7 +46,7 @@ impl Default for LinkState {
     }
 }
 
-/// Periodic outage: every frame is dropped in the first `down_ps` of every `period_ps`, counted from the change.
+/// Periodic outage, in the first `down_ps` of every `period_ps`, counted from the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flap {
     /// Length of a cycle, above 0.
@@ -55,7 +55,7 @@ pub struct Flap {
     pub down_ps: u64,
 }
 
-/// Periodic loss: of every `pass + lose` frames, counted from the change, the last `lose` are dropped.
+/// Periodic loss of the last `lose` of every `pass + lose` frames, counted from the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropEvery {
     /// Frames that pass.

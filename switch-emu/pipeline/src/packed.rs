@@ -46,8 +46,8 @@ pub(crate) const fn low(value: u64, bits: u32, width: u32) -> u64 {
     if bits < width { value & ((1 << bits) - 1) } else { value }
 }
 
-/// Declares a type stored in one 64-bit word: its fields from the lowest bits up, each with its number of bits. `pack`
-/// truncates values that are too large.
+/// Declares a type stored in one 64-bit word: its fields from the lowest bits up, each with its
+/// number of bits. `pack` truncates values that are too large.
 macro_rules! packed {
     ($(#[$about:meta])* $vis:vis struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ident in $bits:literal,)+ }) => {
         $(#[$about])*

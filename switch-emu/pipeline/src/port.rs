@@ -33,8 +33,8 @@ impl<const STATES: usize> PortSettings<STATES> {
 
     /// The state of the link at `t_ps`: of the last change at or before that time.
     ///
-    /// The loop keeps loaded values only, no pointer into the table and no constants: otherwise the kernel's verifier
-    /// could tell its exits apart and would follow each through the rest of the program.
+    /// The loop keeps loaded values only, no pointer into the table and no constants: the verifier
+    /// could tell its exits apart, and would follow each through the rest of the program.
     //= docs/specs/switch.md#SW-6 states of a link
     #[inline(always)]
     fn present(&self, t_ps: u64) -> Present {
@@ -60,7 +60,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Waiting { bytes: queues.total.peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
-    /// Moves a frame through the port: on success its time is its arrival at the far end. `note` receives the crossing.
+    /// Moves a frame to the far end of the port's link. `note` receives the crossing.
     #[inline(always)]
     pub fn cross<Q: Backlog, C: Word>(
         &self,
@@ -94,7 +94,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         self.pass(frame, random, limit, queues, counters, note)
     }
 
-    /// Moves a frame as [`PortSettings::cross_within`], without decrementing its TTL: over a host's own link.
+    /// Moves a frame as [`PortSettings::cross_within`], without its TTL: over a host's own link.
     #[inline(always)]
     pub fn pass<Q: Backlog, C: Word>(
         &self,
@@ -105,7 +105,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
-        // Destructured: functions receive the address of `drain`, and fields beside it would occupy the kernel's small stack.
+        // Destructured: fields beside `drain`, passed by address, would occupy the small stack.
         let Present { drain, state } = self.present(frame.time_ps);
         if let Err(cause) = state.check(frame.time_ps, frame.is_trimmable(), counters) {
             self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
@@ -125,7 +125,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Moves a frame of `len` bytes over the link alone, when the sender has queued it by other rules: a host's own link.
+    /// Moves a frame over the link alone, queued by other rules: a host's own link.
     #[inline(always)]
     pub fn carry<C: Word>(
         &self,
@@ -146,8 +146,8 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags of its crossing, which
-    /// `note` receives.
+    /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags
+    /// of its crossing, which `note` receives.
     #[inline(always)]
     fn enqueue<Q: Backlog, C: Word>(
         &self,
@@ -235,7 +235,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Marks a frame for `waiting` bytes of data, found at arrival or left behind at departure. Returns whether it did.
+    /// Marks a frame for `waiting` bytes of data, at arrival or departure. Returns whether it did.
     #[inline(always)]
     pub fn mark<C: Word>(&self, ecn: &mut u8, waiting: u64, random: u32, counters: &PortCounters<C>) -> bool {
         let marks = self.marks(waiting, random) && frame::mark(ecn);

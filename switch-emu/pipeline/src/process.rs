@@ -13,10 +13,10 @@ use crate::stages::Stages;
 use crate::verdict::{Cause, Verdict};
 use crate::word::Word;
 
-/// Moves a frame with its [`Shim`] through the chassis from switch `ingress` on. Frames without a shim are not emulated.
+/// Moves a frame with a [`Shim`] through the chassis from `ingress` on. Others are not emulated.
 ///
-/// `now_ps` is called for the arrival time of a frame whose virtual time is 0. The frame is only written when it is
-/// redirected.
+/// `now_ps` is called for the arrival time of a frame whose virtual time is 0. The frame is only
+/// written when it is redirected.
 //= docs/specs/switch.md#SW-1 frames that are ours
 #[inline(always)]
 pub fn process<T: Stages>(
@@ -75,12 +75,12 @@ fn pass<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
     Verdict::Pass
 }
 
-/// Moves any IP packet through a deployed fabric, in real time. A frame from a host crosses the host's own link first.
-/// `entry` returns the ingress switch and the port of that link; [`NO_PORT`] for a frame from another switch. The TTL counts
-/// only if `routed`. [`Verdict::Pass`]: not a packet to a host.
+/// Moves any IP packet through a deployed fabric, in real time, first over the host's own link.
+/// `entry` returns the ingress switch and that link's port; [`NO_PORT`] from another switch. The
+/// TTL counts only if `routed`. [`Verdict::Pass`]: not a packet to a host.
 ///
-/// Also returns when the frame arrives at the far end of its last cable, or at the switch where its TTL expired, in ps of
-/// the same clock: it is delayed until then.
+/// Also returns when the frame arrives at the far end of its last cable, or at the switch where its
+/// TTL expired, in ps of the same clock: it is delayed until then.
 //= docs/specs/switch.md#SW-25 deployed fabrics
 #[inline(always)]
 pub fn process_any<T: Stages>(
@@ -119,8 +119,8 @@ struct How {
 
 const OURS: How = How { foreign: false, routed: true };
 
-/// Moves a parsed frame through the chassis. Also returns its new shim, with the real time of a frame without a virtual
-/// time.
+/// Moves a parsed frame through the chassis. Also returns its new shim, with the real time of a
+/// frame without a virtual time.
 #[inline(always)]
 fn carry<T: Stages>(
     tables: &T,
@@ -132,8 +132,8 @@ fn carry<T: Stages>(
     now_ps: impl FnOnce() -> u64,
 ) -> (Verdict, Shim) {
     let Some(chassis) = tables.chassis() else { return (Verdict::Pass, shim) };
-    // Before the frame, as the kernel's stack has no room for both. A number, not an `Option`, whose unwritten payload the
-    // verifier would reject.
+    // Before the frame, as the kernel's stack has no room for both. A number, not an `Option`,
+    // whose unwritten payload the verifier would reject.
     let host = tables.host(&headers.destination).unwrap_or(NOBODY);
     let mut frame = Frame::new(headers, shim, now_ps);
     if !how.routed {
@@ -194,7 +194,7 @@ fn carry<T: Stages>(
     }
 }
 
-/// Forwards from switch to switch until a port leaves the chassis, or by one switch where frames go hop by hop.
+/// Forwards until a port leaves the chassis, or by one switch where frames go hop by hop.
 //= docs/specs/switch.md#SW-2 a chassis of switches
 //= docs/specs/switch.md#SW-32 hop by hop
 #[inline(always)]
@@ -208,7 +208,7 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool)
             find(tables, frame, host)?;
         }
         tables.cross(frame, host)?;
-        // [`OUTSIDE`](crate::config::OUTSIDE) is above `HOST`. The last switch only finds the port, which the host runs.
+        // `OUTSIDE` is above `HOST`. The last switch only finds the port, which the host runs.
         if frame.switch >= HOST || (hop_by_hop && !tables.is_last(frame.switch, frame.time_ps, host)) {
             return Ok(frame.port);
         }

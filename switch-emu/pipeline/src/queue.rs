@@ -7,12 +7,12 @@ use core::cell::Cell;
 use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 
-/// Slots of the ring. 128 slots of about three packets cover 1.2 MB at line rate, more than the reordering on a machine.
+/// Slots of the ring: 1.2 MB at line rate, more than the reordering on a machine.
 pub const SLOTS: usize = 128;
 const SPAN: u64 = SLOTS as u64;
-/// Steps in which a walk looks for the end of the queue: a lone frame reaches into the next slot, rarely further.
+/// Steps to look for the queue's end: a lone frame rarely reaches beyond the next slot.
 const DRAINS_WITHIN: usize = 3;
-/// Steps of a long walk per call, a divisor of [`SLOTS`]: 1 costs 10 % more for frames out of order, 4 costs 5 %.
+/// Steps per call, a divisor of [`SLOTS`]: 1 costs 10 % more for frames out of order, 4 costs 5 %.
 const STRIDE: u64 = 2;
 /// A frame this many slots behind the newest restarts the queue: tens of milliseconds.
 //= docs/specs/virtual-queue.md#VQ-9 restart of a queue
@@ -21,7 +21,7 @@ const LOW: u64 = 0xffff_ffff;
 
 /// A word of a queue.
 pub trait QueueWord: Word {
-    /// Runs [`Queue::walk`]; a separate function in the kernel, so that the verifier follows it once.
+    /// Runs [`Queue::walk`]; in the kernel a separate function, which the verifier follows once.
     #[inline(always)]
     fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
         queue.walk(from, to, drain);
@@ -123,8 +123,8 @@ impl<W: QueueWord> Backlog for Queue<W> {
         position.stale
     }
 
-    /// Reads the frame's slot, or the newest one if that is earlier: only time passes between the two. Late arrivals in earlier
-    /// slots are ignored until the next frame walks there.
+    /// Reads the frame's slot, or the newest one if that is earlier: only time passes between the
+    /// two. Late arrivals in earlier slots are ignored until the next frame walks there.
     //= docs/specs/switching.md#SWC-15 a queue is read at the frame's own time
     #[inline(always)]
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64 {
@@ -147,7 +147,7 @@ impl<W: QueueWord> Backlog for Queue<W> {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain {
-    /// A slot lasts `1 << shift` picoseconds. 64 bits, to avoid padding: see [`Frame`](crate::frame::Frame).
+    /// A slot lasts `1 << shift` ps. 64 bits, to avoid padding: see [`Frame`](crate::frame::Frame).
     pub shift: u64,
     /// Units per slot now.
     pub units: u32,
@@ -192,7 +192,7 @@ impl Drain {
     #[inline(always)]
     pub fn delay_ps(&self, backlog: u64, bytes: u32) -> u64 {
         let units = backlog.saturating_add(u64::from(bytes) << UNIT_BITS).min(LOW);
-        // Whole picoseconds and fraction separately: the product of a full queue at the lowest rate exceeds 64 bits.
+        // Separately: the product of a full queue at the lowest rate exceeds 64 bits.
         let (whole, rest) = (self.ps_per_unit >> PS_FRACTION_BITS, self.ps_per_unit & ((1 << PS_FRACTION_BITS) - 1));
         units.wrapping_mul(whole).wrapping_add(units.wrapping_mul(rest) >> PS_FRACTION_BITS)
     }
@@ -296,13 +296,13 @@ impl<W: QueueWord> Queue<W> {
         let newest = self.newest.load();
         let seen = self.slot(to).arrived.load();
         let mut from = from;
-        // An early exit of the long loop would multiply the verifier's paths: look for the end here.
+        // An early exit of the long loop would multiply the verifier's paths: find the end here.
         for _ in 0..DRAINS_WITHIN {
             if from < newest {
                 break;
             }
             if self.slot(from).end(from, drain.during(from)) == 0 {
-                // Drained, and nothing arrived since: slots in between are unchanged, and a stale slot reads as idle.
+                // Drained: slots in between are unchanged, and a stale slot reads as idle.
                 return self.slot(to).reset(seen, to, 0);
             }
             self.step(from, drain);

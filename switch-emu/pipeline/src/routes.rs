@@ -7,8 +7,8 @@ use crate::scheme::{FlowcutRule, Groups, Scheme};
 pub trait Routes {
     /// Returns a switch's constants; `None` = no such switch.
     fn switch(&self, switch: u32) -> Option<&SwitchConfig>;
-    /// Returns the equal-cost ports of `switch` toward `host` at `t_ps`, without those whose failure routing has seen. `None` =
-    /// no such switch or host.
+    /// Returns the equal-cost ports of `switch` toward `host` at `t_ps`, without those whose
+    /// failure routing has seen. `None` = no such switch or host.
     fn group(&self, t_ps: u64, switch: u32, host: u32) -> Option<Group>;
     /// Returns the port with this index among all members of groups.
     fn member(&self, index: u32) -> Option<u32>;
@@ -45,7 +45,7 @@ pub struct SwitchConfig {
     pub salt: u64,
     /// Added to a digest, see [`HashFunction::seed`].
     pub hash_seed: u64,
-    /// The pause that ends a flowlet; for schemes that drain, the maximum time of a frame in flight.
+    /// The pause that ends a flowlet; for schemes that drain, a frame's maximum time in flight.
     pub gap_ps: u64,
     /// A [`Scheme`].
     pub scheme: u32,

@@ -1,6 +1,6 @@
-//! How a switch chooses among the equal-cost ports of a group: a file for each rule, a line in `list.rs` for each scheme.
+//! The choice among equal-cost ports: a file for each rule, a line in `list.rs` for each scheme.
 //!
-//! A scheme reads the frame, its group, the switch's words of memory ([`Forwarding::word`]) and the queues of its ports
+//! A scheme reads the frame, its group, words of memory ([`Forwarding::word`]) and ports' queues
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod calls;

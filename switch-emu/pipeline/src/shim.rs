@@ -1,7 +1,7 @@
-//! The header before each frame in an emulated fabric: state of the emulation, between hosts and switches.
+//! The header before each frame in an emulated fabric, with the state of the emulation.
 //!
-//! It has the form of an Ethernet header with an EtherType for local experiments (IEEE 802, 88-B5), before the whole frame.
-//! Hosts add and remove it; frames on real networks have none.
+//! It has the form of an Ethernet header with an EtherType for local experiments (IEEE 802, 88-B5),
+//! before the whole frame. Hosts add and remove it; frames on real networks have none.
 
 use spray_wire::switch_view::Packet;
 
@@ -27,7 +27,7 @@ pub struct Shim {
     pub between: bool,
     /// Between two switches, the next one: the low four bytes of the destination MAC.
     pub switch: u32,
-    /// Between two switches, the number of its [`Trail`](crate::trail::Trail), in the low four bytes of the source MAC; 0: none.
+    /// Between two switches, the number of its [`Trail`](crate::trail::Trail), in the source MAC.
     pub trail: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The stages of a frame's processing: separate functions in the kernel, each followed by the verifier once.
+//! The stages of a frame's processing: in the kernel separate functions.
 
 use crate::flow_hash::{FlowHash, Key};
 use crate::frame::Frame;

@@ -57,7 +57,7 @@ pub trait Tables: Calls + Sized {
     /// Returns a cell of the ports' bins; `index` is by port, then by cell.
     fn bin(&self, index: u32) -> Option<&Bin<Self::Word>>;
 
-    /// Stores the trail of the present frame, which returns to its host. Returns its number, not 0; `None`: no room.
+    /// Stores the trail of the present frame. Returns its number, not 0; `None`: no room.
     fn store_trail(&self) -> Option<u32>;
     /// Restores the trail of this number for the present frame. Returns whether it exists.
     fn take_trail(&self, number: u32) -> bool;

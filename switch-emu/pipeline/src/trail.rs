@@ -1,4 +1,4 @@
-//! Data that switches attach to a frame, which stays with it from switch to switch inside a chassis.
+//! Data that switches attach to a frame inside a chassis.
 
 use core::cell::Cell;
 
@@ -14,7 +14,7 @@ use crate::word::Word;
 pub struct Trail<W = Cell<u64>> {
     /// The note of the scheme; 0 where the frame enters.
     pub note: W,
-    /// The ingress switch, [`REPLY`], [`ACK`], and the number of switches that an acknowledged packet passed.
+    /// The ingress switch, [`REPLY`], [`ACK`], and the hops of an acknowledged packet.
     entry: W,
     /// A digest of the flow, the same in both directions.
     flow: W,
@@ -107,7 +107,7 @@ impl<W: Word> Trail<W> {
         self.stamp.load()
     }
 
-    /// Returns a digest of the flow's addresses and entropy value, the same in both directions; never 0.
+    /// Returns a digest of the flow, the same in both directions; never 0.
     #[inline(always)]
     pub fn flow(&self) -> u64 {
         self.flow.load()
@@ -145,7 +145,7 @@ impl<W: Word> Trail<W> {
     }
 }
 
-/// Replies come from the port that they echo, so that swapping the addresses gives the flow of the data.
+/// Replies come from the port that they echo: swapped addresses give the data's flow.
 #[inline(always)]
 fn flow(reply: bool, key: &Key) -> u64 {
     let addresses = if reply { key.addresses.rotate_left(32) } else { key.addresses };

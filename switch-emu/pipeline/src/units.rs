@@ -1,6 +1,6 @@
 //! Units in which ports and their queues count.
 
-/// Infinity. The sign bit is free for the comparison in [`Globals::epoch`](crate::config::Globals::epoch).
+/// Infinity, with a free sign bit for [`Globals::epoch`](crate::config::Globals::epoch).
 pub const NEVER: u64 = i64::MAX as u64;
 /// Queues count in 1/128 byte, which bounds the rounding of a slot's drain.
 pub const UNIT_BITS: u32 = 7;

@@ -19,7 +19,7 @@ pub enum Verdict {
         /// As [`Redirect::trimmed_len`](Self::Redirect::trimmed_len).
         trimmed_len: u32,
     },
-    /// Dropped and counted: its TTL expired in a deployed fabric, whose switches send an ICMP error.
+    /// Dropped and counted: its TTL expired in a deployed fabric, which sends an ICMP error.
     Expired {
         /// The egress port where it expired.
         port: u32,

@@ -1,11 +1,11 @@
-//! A shared 64-bit word: an atomic in user space, a map cell in the kernel, a `Cell` in a simulator.
+//! A shared 64-bit word: an atomic in user space, a map cell in the kernel, or a `Cell`.
 
 use core::cell::Cell;
 
 /// A 64-bit word that several CPUs may use at once.
 ///
-/// It orders no other memory. A lost update costs accuracy in one slot of a queue. The default bodies are those of a word
-/// that one CPU writes: a shared one overrides all three.
+/// It orders no other memory. A lost update costs accuracy in one slot of a queue. The default
+/// bodies are those of a word that one CPU writes: a shared one overrides all three.
 //= docs/specs/virtual-queue.md#VQ-12 several cpus
 pub trait Word: Sized {
     /// Returns the value.
@@ -17,7 +17,7 @@ pub trait Word: Sized {
     fn add(&self, value: u64) {
         self.store(self.load().wrapping_add(value));
     }
-    /// Replaces `seen` by `value` atomically. Does nothing if another CPU has replaced it meanwhile.
+    /// Replaces `seen` by `value` atomically, unless another CPU has replaced it.
     #[inline(always)]
     fn compare_set(&self, _seen: u64, value: u64) {
         self.store(value);

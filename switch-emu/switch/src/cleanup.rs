@@ -13,8 +13,8 @@ pub fn leftovers() -> Vec<String> {
     Leftovers::find().names()
 }
 
-/// Removes the namespaces of dead runs, with all links in them, and stale sockets; returns the names. Live runs and foreign
-/// namespaces stay.
+/// Removes the namespaces of dead runs, with all links in them, and stale sockets; returns the
+/// names. Live runs and foreign namespaces stay.
 pub fn clean() -> Vec<String> {
     let found = Leftovers::find();
     found.namespaces.iter().for_each(|(name, _)| netns::remove(&path(name)));

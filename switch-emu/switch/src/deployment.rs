@@ -1,5 +1,5 @@
-//! A fabric that forwards in real time. Its hosts are network namespaces of this machine, or whatever is behind external
-//! interfaces.
+//! A fabric that forwards in real time. Its hosts are network namespaces of this machine, or
+//! whatever is behind external interfaces.
 //!
 //! | file | content |
 //! |---|---|
@@ -50,7 +50,7 @@ use crate::program::{KernelClock, SwitchProgram};
 use crate::sites::{self, Chassis, Lent, Site};
 use crate::{FabricSpec, RunError, links};
 
-/// Hosts, links and switches, which dropping this removes. Fields drop in order: sockets, programs, namespaces.
+/// A running fabric; dropping it removes it. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub struct Deployment {
     delay_queue: DelayQueue,
@@ -111,7 +111,7 @@ pub struct Event {
 pub enum LinkNews {
     /// By [`Deployment::order`].
     Ordered(Vec<Order>),
-    /// The interface lost its carrier, or the machine at the other end is silent or not the right one.
+    /// The carrier is lost, or the machine at the other end is silent or not the right one.
     Lost,
     /// The carrier, or the machine at the other end, is back.
     Found,
@@ -144,8 +144,8 @@ pub enum HostLocation {
 const MAX_EVENTS: usize = 10_000;
 
 impl Deployment {
-    /// Sets up the hosts, links and switches of `spec`, all links up; hosts of `lent` in the existing namespaces. Routing sees
-    /// link failures `convergence_ps` late. Needs root.
+    /// Sets up the hosts, links and switches of `spec`, all links up; hosts of `lent` in the
+    /// existing namespaces. Routing sees link failures `convergence_ps` late. Needs root.
     ///
     /// # Errors
     /// [`RunError`]; everything made until then is removed.
@@ -218,10 +218,10 @@ impl Deployment {
             .collect()
     }
 
-    /// Returns the links that `name` matches, or all, without those of other machines; `None` where it matches none.
+    /// Returns the matching links, or all, without other machines'; `None` where none matches.
     ///
     /// # Errors
-    /// [`RunError::Port`] when all matching links are of other machines; others when a counter cannot be read.
+    /// [`RunError::Port`] when all matching links are of other machines.
     pub fn links(&self, name: Option<&str>) -> Result<Option<Vec<DeployedLink>>, RunError> {
         let Some(named) = self.local(name)? else { return Ok(None) };
         let now_ps = self.clock.now_ps();
@@ -241,12 +241,13 @@ impl Deployment {
         Ok(Some(rows))
     }
 
-    /// Replaces the state of the links that `name` matches by `orders`; returns false where it matches none. Routing sees
-    /// failures with the delay of a scenario.
+    /// Replaces the state of the links that `name` matches by `orders`; returns false where it
+    /// matches none. Routing sees failures with the delay of a scenario.
     ///
     /// # Errors
-    /// [`RunError::Unsupported`] when links change too often for the switches' tables, [`RunError::Port`] when all matching
-    /// links are of other machines; others when the kernel refuses.
+    /// [`RunError::Unsupported`] when links change too often for the switches' tables,
+    /// [`RunError::Port`] when all matching links are of other machines; others when the kernel
+    /// refuses.
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
         let Some(named) = self.local(Some(name))? else { return Ok(false) };
         Failures::check(orders)?;
@@ -286,7 +287,7 @@ impl Deployment {
         Ok(Some(links))
     }
 
-    /// Applies `update` at the present time, and writes what it changes to the switches: link states and routes.
+    /// Applies `update` now, and writes the changed link states and routes to the switches.
     fn change(&mut self, update: impl FnOnce(&mut Failures, u64)) -> Result<(), RunError> {
         let now_ps = self.clock.now_ps();
         let all = self.network.links.len();
@@ -351,7 +352,7 @@ impl Deployment {
         self.delay_queue.is_gone()
     }
 
-    /// The port of a link, and the index of the chassis that runs it; `None` where another machine does.
+    /// The port of a link, and the index of its chassis; `None` where another machine runs it.
     fn port_of(&self, link: usize) -> Option<(usize, usize)> {
         let port = self.links.iter().position(|other| *other == link)?;
         let switch = self.fabric.ports.get(port).unwrap_or_else(|| &self.own[port - self.fabric.ports.len()]).switch;
@@ -359,7 +360,7 @@ impl Deployment {
     }
 }
 
-/// Switches compute departure times in the future: a day remains until the largest time of their tables.
+/// Switches compute departures ahead: a day remains until the largest time of their tables.
 fn is_too_old(now_ps: u64) -> bool {
     const DAY_PS: u64 = 86_400_000_000_000_000;
     now_ps >= NEVER - DAY_PS

@@ -92,8 +92,8 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Returns whether it is bad input, or a missing privilege or feature (exit code 2), rather than a resource limit or a
-    /// failure during the run.
+    /// Returns whether it is bad input, or a missing privilege or feature (exit code 2), rather
+    /// than a resource limit or a failure during the run.
     pub fn is_usage(&self) -> bool {
         let is_later =
             matches!(self, Self::Stopped | Self::Calibration | Self::Busy { .. } | Self::Io { .. } | Self::Send { .. });

@@ -4,7 +4,7 @@ use spray_fabric::FabricHost;
 use spray_pipeline::shim::Shim;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, MAX_EVS, Ports};
 
-/// Builds an IPv4 data frame of `payload_bytes` behind an empty shim, so that switches forward it in real time.
+/// Builds an IPv4 data frame behind an empty shim, which switches forward in real time.
 pub fn data_frame(from: &FabricHost, to: &FabricHost, payload_bytes: u16) -> Vec<u8> {
     let envelope = Envelope {
         src_mac: from.mac,

@@ -52,7 +52,7 @@ fn failed(name: &str, doing: &'static str) -> impl Fn(rtnetlink::Error) -> RunEr
     move |source| RunError::Link { name: name.to_string(), doing, source: Box::new(source) }
 }
 
-/// Creates a veth pair, down, with `queues` queues in each direction. Runs inside `near`'s namespace.
+/// Creates a veth pair, down, with `queues` queues each way. Runs in `near`'s namespace.
 pub async fn add_pair(handle: &Handle, near: &End<'_>, far: &End<'_>, queues: u32) -> Result<(), RunError> {
     let peer = LinkMessageBuilder::<LinkUnspec>::new().name(far.name.clone());
     let peer = configure(peer, far.mac, queues).setns_by_fd(far.namespace.file().as_raw_fd()).build();
@@ -82,7 +82,7 @@ pub async fn up(handle: &Handle, name: &str, index: u32) -> Result<(), RunError>
     handle.link().set(link).execute().await.map_err(failed(name, "bringing it up"))
 }
 
-/// Disables address resolution on interface `index`: the program that forwards its frames writes the MACs.
+/// Disables address resolution on an interface: the program that forwards writes the MACs.
 pub async fn without_neighbours(handle: &Handle, name: &str, index: u32) -> Result<(), RunError> {
     let link = LinkUnspec::new_with_index(index).arp(false).build();
     handle.link().set(link).execute().await.map_err(failed(name, "switching address resolution off"))

@@ -86,8 +86,8 @@ impl Namespace {
         &self.name
     }
 
-    /// Writes `hosts` as /etc/hosts of programs that enter it by name, and a /etc/resolv.conf without a name server, as the
-    /// machine's is unreachable. Removed with the namespace.
+    /// Writes `hosts` as /etc/hosts of programs that enter it by name, and a /etc/resolv.conf
+    /// without a name server, as the machine's is unreachable. Removed with the namespace.
     pub fn put_names(&self, hosts: &str) -> Result<(), RunError> {
         let folder = Path::new(FILES).join(&self.name);
         let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "writing its /etc/hosts", source };
@@ -143,7 +143,7 @@ struct Home(File);
 
 impl Home {
     /// # Errors
-    /// When this thread may not return: root of a user namespace, outside of all its network namespaces.
+    /// When this thread may not return: root of a user namespace, outside of its namespaces.
     fn open() -> io::Result<Self> {
         let own = File::open(OWN)?;
         setns(own.as_fd(), CloneFlags::CLONE_NEWNET)?;
@@ -158,8 +158,8 @@ impl Drop for Home {
     }
 }
 
-/// Makes the folder a shared mount. Otherwise a later `ip netns add` mounts the folder on itself, which hides the
-/// namespaces in it, so that they cannot be removed.
+/// Makes the folder a shared mount. Otherwise a later `ip netns add` mounts the folder on itself,
+/// which hides the namespaces in it, so that they cannot be removed.
 fn share_folder() -> io::Result<()> {
     let share = || mount(None::<&str>, FOLDER, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
     match share() {

@@ -1,8 +1,8 @@
 //! Ownership of namespaces, by which leftovers of dead processes are told from live runs.
 //!
-//! Namespaces are called `spray-<pid>-...`. The process that created one holds a lock on the namespace file, which the
-//! kernel releases when the process dies. Only the lock decides: process ids are reused and differ between pid namespaces,
-//! while the lock is visible in any container. A deployed fabric also answers at a socket of its name.
+//! Namespaces are called `spray-<pid>-...`, and their creator locks the namespace file; the kernel
+//! releases the lock when it dies. Only the lock decides: process ids are reused and differ between
+//! pid namespaces. A deployed fabric also answers at a socket of its name.
 
 use std::fs::{self, File};
 use std::io;
@@ -92,7 +92,7 @@ pub(crate) fn is_stale(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Locks a namespace that no process has locked. `None` also on other errors: it is not known to be dead then.
+/// Locks an unlocked namespace. `None` also on other errors: it is not known to be dead then.
 pub(crate) fn try_lock(path: &Path) -> Option<Flock<File>> {
     loop {
         match Flock::lock(File::open(path).ok()?, FlockArg::LockExclusiveNonblock) {
@@ -103,8 +103,8 @@ pub(crate) fn try_lock(path: &Path) -> Option<Flock<File>> {
     }
 }
 
-/// Whether the creator has the namespace by a mount that is not visible here, as within `ip netns exec`, where only a file
-/// is seen.
+/// Whether the creator has the namespace by a mount that is not visible here, as within `ip netns
+/// exec`, where only a file is seen.
 pub(crate) fn is_locked_elsewhere(name: &str) -> bool {
     let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()).unwrap_or_default();
     let seen = format!("/proc/{process}/root{FOLDER}/{name}");

@@ -70,12 +70,12 @@ pub fn check_root() -> Result<(), RunError> {
     if nix::unistd::geteuid().is_root() { Ok(()) } else { Err(RunError::NotRoot) }
 }
 
-/// Creates the namespaces, hosts first, and the cables of `spec`, with `fabric`'s addresses, and brings everything up.
-/// Hosts of `lent` are in the existing namespaces.
+/// Creates the namespaces, hosts first, and the cables of `spec`, with `fabric`'s addresses, and
+/// brings everything up. Hosts of `lent` are in the existing namespaces.
 pub fn sites(spec: &FabricSpec<'_>, fabric: &Fabric, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
     check_root()?;
     let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-    // Sockets, programs and maps per host, and a program's link at each end of a cable, with a margin.
+    // Sockets, programs and maps per host, and a program's link at each cable end, with a margin.
     let files = 128 + 8 * plan.names.len() + 4 * plan.cables.len();
     check_open_files(files as u64).map_err(|error| RunError::Unsupported(error.to_string()))?;
     let named = debug_span!("namespaces", count = plan.names.len());

@@ -1,4 +1,4 @@
-//! Parts of schemes that are separate functions in the XDP program, so that the verifier follows each once.
+//! Parts of schemes that are separate functions in the kernel, followed once each.
 
 use crate::frame::Frame;
 use crate::routes::Group;
@@ -33,7 +33,7 @@ pub enum Step {
     Base,
     /// Reunion notes the egress port.
     Settle,
-    /// Reunion tries the path of this turn in a search. Returns its PathID, or [`OPEN`] after the last.
+    /// Reunion tries a path of a search. Returns its PathID, or [`OPEN`] after the last.
     Path,
 }
 

@@ -1,8 +1,8 @@
-//! Conga: flowlets take the least congested path to their leaf (Alizadeh et al., *CONGA: Distributed Congestion-Aware Load
-//! Balancing for Datacenters*, SIGCOMM 2014, §3).
+//! Conga: flowlets take the least congested path to their leaf (Alizadeh et al., *CONGA:
+//! Distributed Congestion-Aware Load Balancing for Datacenters*, SIGCOMM 2014, §3).
 //!
-//! A frame carries its uplink and the maximum congestion on its path; the destination's leaf stores both, and returns them
-//! on frames in the other direction.
+//! A frame carries its uplink and the maximum congestion on its path; the destination's leaf stores
+//! both, and returns them on frames in the other direction.
 
 use super::calls::{Look, Measure};
 use super::flowlet::{self, FLOWLETS};
@@ -39,7 +39,7 @@ packed! {
         /// Its uplink, and the congestion of its path.
         tag: u32 in 8,
         load: u64 in 8,
-        /// Feedback: an uplink of the destination's leaf, and the congestion of the path from there.
+        /// Feedback: an uplink of the destination's leaf, and its congestion.
         back: u32 in 8,
         back_load: u64 in 8,
         /// With feedback.
@@ -50,7 +50,7 @@ packed! {
 }
 
 packed! {
-    /// The rate estimate of a port: bytes, and the [period](DECAY_PS) up to which they have decayed.
+    /// A port's rate estimate: bytes, and their last [period](DECAY_PS) of decay.
     struct Estimate {
         bytes: u64 in 32,
         period: u64 in 32,
@@ -65,7 +65,7 @@ packed! {
     }
 }
 
-/// Words of a leaf: flowlets, congestion to each leaf by uplink, and metrics to return to each leaf.
+/// Words of a leaf: flowlets, congestion to each leaf by uplink, and metrics to return.
 pub(super) const fn words(size: &Size) -> u32 {
     FLOWLETS + size.leaves * (size.uplinks + 1 + returned(size.uplinks))
 }
@@ -119,7 +119,7 @@ pub(super) fn route<F: Forwarding>(
     Some(port)
 }
 
-/// The place of the least congested path to a leaf; that of the previous flowlet, if no other is better.
+/// The least congested path's place; the previous flowlet's, if no other is better.
 //= docs/specs/switching.md#SWC-51 the least congested path
 #[inline(always)]
 fn least<F: Forwarding>(
@@ -184,8 +184,8 @@ fn congestion<F: Forwarding>(tables: &F, port: u32, t_ps: u64) -> Option<u64> {
     Some(quantised(tables, port, t_ps, bytes))
 }
 
-/// An estimate decayed to the period of `t_ps`, or unchanged for a late frame. Period numbers wrap after a day: those up to
-/// [`LATE`] before the estimate's are of late frames.
+/// An estimate decayed to the period of `t_ps`, or unchanged for a late frame. Period numbers wrap
+/// after a day: those up to [`LATE`] before the estimate's are of late frames.
 #[inline(always)]
 fn decayed(word: u64, t_ps: u64) -> Estimate {
     let Estimate { mut bytes, period } = Estimate::unpack(word);
@@ -231,8 +231,8 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Co
     }
 }
 
-/// The feedback for a leaf: an uplink, its congestion, and whether there is any. Round robin over the uplinks, new metrics
-/// first.
+/// The feedback for a leaf: an uplink, its congestion, and whether there is any. Round robin over
+/// the uplinks, new metrics first.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
 fn next_feedback<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
@@ -250,7 +250,7 @@ fn next_feedback<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) ->
     (first - start + tag, known >> (4 * tag) & MOST, true)
 }
 
-/// The lowest set bit. BPF has no instruction for it, and the compiler's implementation uses a table.
+/// The lowest set bit: BPF has no instruction, and the compiler would use a table.
 #[inline(always)]
 fn lowest(bits: u64) -> u32 {
     let mut at = 0;

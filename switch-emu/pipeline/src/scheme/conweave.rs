@@ -1,7 +1,7 @@
-//! ConWeave: reroutes flows with late packets, and the destination's switch restores the order (Song et al., *Network Load
-//! Balancing with In-network Reordering Support for RDMA*, SIGCOMM 2023, §3, whose names the steps have).
+//! ConWeave: reroutes flows with late packets, and restores their order (Song et al., *Network Load
+//! Balancing with In-network Reordering Support for RDMA*, SIGCOMM 2023, §3).
 //!
-//! `docs/specs/conweave.md` states the rules (`CWV-n`). Decisions are made here; the caller stores the frames.
+//! `docs/specs/conweave.md` states the rules (`CWV-n`). The caller stores the frames.
 
 mod destination;
 mod queues;

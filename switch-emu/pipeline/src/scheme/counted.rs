@@ -35,7 +35,7 @@ impl Counter {
 pub struct Counted(Vec<(&'static Counter, u64)>);
 
 impl Counted {
-    /// Reads the counters of these switches, each with its [`State`] if it has one. `words` reads the switches' memory.
+    /// Reads the counters of these switches. `words` reads the switches' memory.
     pub fn of<'a>(
         switches: impl Iterator<Item = (&'a SwitchConfig, Option<&'a RefCell<State>>)> + Clone,
         words: &dyn Fn(u32) -> u64,
@@ -55,7 +55,7 @@ impl Counted {
     }
 }
 
-/// An object with the counters' keys; other keys are ignored, so that it can be flattened into a larger one.
+/// An object with the counters' keys; ignores others, so that it can be flattened.
 #[cfg(feature = "settings")]
 mod written {
     use super::{Counted, Counter};

@@ -48,8 +48,8 @@ impl Seen<'_> {
     }
 }
 
-/// Declares the counters of a scheme: meaning, key, title, name, unit, whether `less` is better, whether switches are
-/// combined by `sum` or `most`, and how to read it.
+/// Declares the counters of a scheme: meaning, key, title, name, unit, whether `less` is better,
+/// whether switches are combined by `sum` or `most`, and how to read it.
 macro_rules! scheme_counters {
     ($($(#[doc = $about:literal])+ $key:ident: $title:literal, $name:literal, $unit:literal, $better:ident, $all:ident, $of:expr;)+) => {
         #[cfg(not(target_arch = "bpf"))]

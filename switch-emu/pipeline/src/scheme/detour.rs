@@ -1,8 +1,8 @@
-//! Paths through a dragonfly over a third group: Valiant's, and UGAL's choice between that and the shortest one (Kim, Dally,
-//! Scott and Abts, *Technology-Driven, Highly-Scalable Dragonfly Topology*, ISCA 2008).
+//! Paths through a dragonfly over a third group: Valiant's and UGAL's (Kim, Dally, Scott and Abts,
+//! *Technology-Driven, Highly-Scalable Dragonfly Topology*, ISCA 2008).
 //!
-//! The first switch decides, and notes the third group in the frame. A switch of that group, or one for which the note is
-//! invalid, sends the frame on the shortest path from there on.
+//! The first switch decides, and notes the third group in the frame. A switch of that group, or one
+//! for which the note is invalid, sends the frame on the shortest path from there on.
 
 use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};
@@ -45,8 +45,8 @@ pub(super) fn choose<F: Forwarding>(
     way(tables, frame, frame.host, random).choice(tables, SHORTEST)
 }
 
-/// Decides at the first switch: over a third group, `always` or where that is worth it, or on the shortest path. `rank`
-/// chooses among ports of equal cost.
+/// Decides at the first switch: over a third group, `always` or where that is worth it, or on the
+/// shortest path. `rank` chooses among ports of equal cost.
 #[inline(always)]
 pub(super) fn decide<F: Forwarding>(
     tables: &F,
@@ -67,8 +67,8 @@ pub(super) fn decide<F: Forwarding>(
     shortest.choice(tables, SHORTEST)
 }
 
-/// The host toward which a frame with this note is sent next, and its new note. `lot` is the checksum used in [`decide`].
-/// Without groups: its own host, and the same note.
+/// The host toward which a frame with this note is sent next, and its new note. `lot` is the
+/// checksum used in [`decide`]. Without groups: its own host, and the same note.
 //= docs/specs/switching.md#SWC-32 a note that makes no sense
 #[inline(always)]
 pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, lot: u32) -> (u32, u8) {
@@ -108,7 +108,7 @@ fn way<F: Forwarding>(tables: &F, frame: &Arrival, host: u32, rank: impl Fn(&Gro
     Way { group, rank }
 }
 
-/// Whether the queue on the shortest path, times its links, exceeds that on the path toward the host `third`.
+/// Whether the shortest path's queue, times its links, exceeds that toward the host `third`.
 //= docs/specs/switching.md#SWC-31 where a detour is worth it
 #[inline(always)]
 fn is_worth_it<F: Forwarding>(

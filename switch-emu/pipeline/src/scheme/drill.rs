@@ -1,5 +1,5 @@
-//! DRILL: the shortest of two random queues and the last choice (Ghorbani et al., *DRILL: Micro Load Balancing for
-//! Low-latency Data Center Networks*, SIGCOMM 2017).
+//! DRILL: the shortest of two random queues and the last choice (Ghorbani et al., *DRILL: Micro
+//! Load Balancing for Low-latency Data Center Networks*, SIGCOMM 2017).
 
 use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};

@@ -1,8 +1,8 @@
-//! Flowcut in switches (Bonato et al., *Flowcut Switching*, §II-A to §II-C): a flow changes its port only when none of its
-//! packets is in flight, and its host pauses while a congested path drains.
+//! Flowcut in switches (Bonato et al., *Flowcut Switching*, §II-A to §II-C): a flow changes its
+//! port only with no packet in flight, and its host pauses while a congested path drains.
 //!
-//! Acknowledgements echo the time at which a packet was sent. A flowcut's packets stay in order, so that all have arrived
-//! when the latest has.
+//! Acknowledgements echo the time at which a packet was sent. A flowcut's packets stay in order, so
+//! that all have arrived when the latest has.
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample};
 
@@ -22,8 +22,8 @@ const SETS: u32 = 512;
 const WAYS: u32 = 4;
 const SET: u32 = 1 + WAYS * ENTRY;
 
-/// Words of an entry: the flow; the times of its latest packet sent and arrived; its [`Latest`] packet; its [`Port`]; its
-/// [`PathAverage`] and [`Trend`]; when its latest packet passed.
+/// Words of an entry: the flow; the times of its latest packet sent and arrived; its [`Latest`]
+/// packet; its [`Port`]; its [`PathAverage`] and [`Trend`]; when its latest packet passed.
 const ENTRY: u32 = 8;
 const SENT: u32 = 1;
 const ARRIVED: u32 = 2;
@@ -90,8 +90,8 @@ super::counter::scheme_counters! {
         |seen| (0..SETS).map(|set| seen.word(seen.switch.memory + TABLE + set * SET)).sum();
 }
 
-/// Routes a frame at a switch. `everywhere`: all switches keep entries, and replies return by the switches that the data
-/// passed.
+/// Routes a frame at a switch. `everywhere`: all switches keep entries, and replies return by the
+/// switches that the data passed.
 //= docs/specs/flowcut-switch.md#FCS-1 where entries are
 #[inline(always)]
 pub(super) fn route<F: Forwarding>(
@@ -320,7 +320,7 @@ impl<F: Forwarding> Here<'_, F> {
     /// Chooses the port and the outgoing note of a new flowcut, or of one whose port is gone.
     #[inline(always)]
     fn begin(&self, entry: u32, frame: &Frame, host: u32, onward: Onward, is_new: bool) -> Option<(u32, u8)> {
-        // Once the table was full, a flow with a new entry may have packets in flight by the hashed port.
+        // Once the table was full, a new entry's flow may have packets in flight by the hash.
         let overflowed = is_new && self.load(self.set()) != 0;
         let arrival = Arrival { checksum: self.lot(), detour: 0, ..Arrival::of(frame, host) };
         //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
@@ -344,8 +344,8 @@ impl<F: Forwarding> Here<'_, F> {
         Some((port, detour))
     }
 
-    /// The port back to where the flow's data came from, where all switches keep entries. A reply returns by the last leg of a
-    /// detour first, if that is known, then by the first leg, which it notes: a switch may be on both.
+    /// The port back to the flow's data, where all switches keep entries. A reply takes the last
+    /// leg of a detour first, if known, then the first leg, and notes so: a switch may be on both.
     //= docs/specs/flowcut-switch.md#FCS-8 the way back
     #[inline(always)]
     fn way_back(&self, now_ps: u64) -> Option<u32> {
@@ -369,7 +369,7 @@ impl<F: Forwarding> Here<'_, F> {
         back.checked_sub(1)
     }
 
-    /// Processes a reply; returns whether the flow's host must pause. Only the source's switch measures.
+    /// Processes a reply; returns whether the host must pause. Only the source's switch measures.
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     #[inline(always)]
@@ -404,8 +404,8 @@ impl<F: Forwarding> Here<'_, F> {
         drains
     }
 
-    /// The round-trip time of the acknowledged packet from here, over the least possible one for its hops and bytes. As its
-    /// host has another clock, its passing time follows from the latest packet, of which both times are known.
+    /// The acknowledged packet's round-trip time from here, over the least for its hops and bytes.
+    /// The host's clock differs: its passing time follows from both times of the latest packet.
     #[inline(always)]
     fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
         let port = self.port_of(entry).number;

@@ -1,5 +1,5 @@
-//! Flowlets: a flow keeps its port until it pauses. The scheme chooses the next: the least loaded port, a random one
-//! (LetFlow), or that of the least congested path (Conga).
+//! Flowlets: a flow keeps its port until it pauses. The scheme chooses the next: the least loaded
+//! port, a random one (LetFlow), or that of the least congested path (Conga).
 
 use super::forwarding::{Arrival, Forwarding};
 use crate::hash::mix;
@@ -22,7 +22,7 @@ const TIME_SHIFT: u32 = 12;
 /// Maximum lateness of a frame in units of time: 137 ms.
 const LATE: u64 = 1 << 25;
 
-/// The place of a frame's flowlet. `fresh` chooses a new one, given the previous place if the group still has it.
+/// The place of a flowlet. `fresh` chooses a new one, given the previous place if still there.
 //= docs/specs/switching.md#SWC-13 flowlets
 #[inline(always)]
 pub(super) fn rank<F: Forwarding>(
@@ -37,7 +37,7 @@ pub(super) fn rank<F: Forwarding>(
     let time = frame.t_ps >> TIME_SHIFT;
     let known = entry.load();
     let Flowlet { place, time: last } = Flowlet::unpack(known);
-    // A late frame has a negative gap and belongs to the same flowlet. Times have 48 bits, and wrap after 13 days.
+    // A late frame's gap is negative: the same flowlet. Times have 48 bits, and wrap after 13 days.
     //= docs/specs/switching.md#SWC-14 flowlets out of order
     let gap = time.wrapping_sub(last).wrapping_add(LATE) << 16;
     let pause = ((switch.gap_ps >> TIME_SHIFT) + LATE) << 16;

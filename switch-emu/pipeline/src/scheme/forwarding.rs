@@ -31,7 +31,7 @@ pub struct Arrival {
     pub checksum: u32,
     /// Whether it is in the control class.
     pub control: bool,
-    /// Its detour in a dragonfly: 0 undecided, 1 on the shortest path, 2 and on: toward group 0 and on first.
+    /// Its detour in a dragonfly: 0 undecided, 1 shortest path, from 2 on toward group 0 and on.
     pub detour: u8,
 }
 
@@ -64,11 +64,11 @@ pub trait Forwarding: Routes + Calls {
     type Word: Word;
     /// Words of the frame's trail.
     type TrailWord: Word;
-    /// Returns a word of the switches' memory: pointers, words of ports and hosts, and schemes' tables.
+    /// Returns a word of memory: pointers, ports' and hosts' words, and schemes' tables.
     fn word(&self, index: u32) -> Option<&Self::Word>;
     /// Returns the trail of the present frame; only where a scheme [remembers](Scheme::remembers).
     fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
-    /// Returns a switch's state in its scheme's types; only where it [holds](Scheme::holds) packets, which no kernel does.
+    /// Returns a switch's state; only where it [holds](Scheme::holds) packets.
     #[cfg(not(target_arch = "bpf"))]
     #[inline]
     fn state(&self, _switch: u32) -> Option<&RefCell<State>> {
@@ -107,7 +107,7 @@ pub trait Forwarding: Routes + Calls {
         self.word(port_words(port).wrapping_add(1))
     }
 
-    /// Returns the port at the far end of a port's cable, which leads back; `None` for a port to a host.
+    /// Returns the port that leads back over a port's cable; `None` for a port to a host.
     #[inline(always)]
     fn back(&self, port: u32) -> Option<u32> {
         match self.word(port_words(port).wrapping_add(2))?.load() {
@@ -142,8 +142,9 @@ impl Waiting {
     }
 }
 
-/// Returns the index of a port's words in fabrics whose schemes remember: its [tag](Forwarding::tag), its
-/// [rate](Forwarding::rate_word), the port [back](Forwarding::back). Word 0 is unused.
+/// Returns the index of a port's words in fabrics whose schemes remember: its
+/// [tag](Forwarding::tag), its [rate](Forwarding::rate_word), the port [back](Forwarding::back).
+/// Word 0 is unused.
 #[inline(always)]
 pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)

@@ -2,7 +2,7 @@
 
 use crate::hash::{mix, pick};
 
-/// A dragonfly's groups. Switches and hosts are numbered group by group, hosts switch by switch. All 0: no dragonfly.
+/// A dragonfly's groups, in which switches and hosts are numbered in order. All 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
@@ -33,7 +33,7 @@ impl Groups {
         u32::from(self.switches) * u32::from(self.hosts)
     }
 
-    /// The host of `group` that a frame is sent toward: the same at all switches, so that each is nearer.
+    /// The host of `group` as target: the same at all switches, so that each is nearer.
     #[inline(always)]
     pub(super) fn toward(self, group: u8, checksum: u32) -> u32 {
         let hosts = self.hosts_of_group();

@@ -1,4 +1,4 @@
-//! Choices without memory: a hash of the five-tuple (ECMP; weighted, WCMP), or random bits (OFAN §6.1).
+//! Stateless choices: a hash of the five-tuple (ECMP, WCMP), or random bits (OFAN §6.1).
 
 use super::forwarding::Arrival;
 use super::list::Scheme;
@@ -33,8 +33,8 @@ pub(super) fn random(switch: &SwitchConfig, group: &Group, frame: &Arrival) -> u
     pick((frame.random(switch) >> 32) as u32, u32::from(group.count))
 }
 
-/// Returns the choice of a switch that hashes, for path discovery without frames. `None` = no route, or the switch does not
-/// hash. In a resilient group the rank is that of the port's first place.
+/// Returns the choice by hash, for path discovery without frames. `None` = no route, or the scheme
+/// does not hash. In a resilient group the rank is that of the port's first place.
 #[inline]
 pub fn hashed(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {
     let config = routes.switch(switch)?;

@@ -1,5 +1,5 @@
-//! The least loaded port: by bytes (JSQ, OFAN §6.1; adaptive RoCE, REPS §4.1), by classes of load (OFAN §3.2, Table 2), or
-//! by the congestion of paths.
+//! The least loaded port: by bytes (JSQ, OFAN §6.1; adaptive RoCE, REPS §4.1), by classes of load
+//! (OFAN §3.2, Table 2), or by the congestion of paths.
 
 use super::calls::{Look, Measure};
 use super::conga;
@@ -12,7 +12,7 @@ pub const MOST_IN_KERNEL: u32 = 256;
 
 const PLACES: u32 = 0xffff;
 
-/// Returns the place of the least loaded port of a group at `t_ps`, among the first `most`; a random one of equals.
+/// Returns the place of a group's least loaded port among the first `most`; random if equal.
 //= docs/specs/switching.md#SWC-11 the least loaded port
 #[inline(always)]
 pub fn least<F: Forwarding>(tables: &F, group: &Group, t_ps: u64, look: &Look, most: u32) -> u32 {
@@ -26,7 +26,7 @@ pub fn least<F: Forwarding>(tables: &F, group: &Group, t_ps: u64, look: &Look, m
     best as u32 & PLACES
 }
 
-/// Returns load, random bits and place, from high to low bits, so that the minimum is a random one among equals.
+/// Returns load, random bits and place: the minimum is a random one among equals.
 #[inline(always)]
 pub fn score<F: Forwarding>(tables: &F, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
     load(tables, member, t_ps, look).map_or(u64::MAX, |load| {

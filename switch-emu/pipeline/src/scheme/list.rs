@@ -68,35 +68,37 @@ macro_rules! schemes {
 schemes! {
     /// A hash of the five-tuple.
     Ecmp "ecmp" PLAIN;
-    /// A hash of the five-tuple; when a port leaves the group, only the flows of that port move (resilient hashing).
+    /// A hash of the five-tuple; a leaving port moves its own flows only (resilient hashing).
     EcmpResilient "ecmp-resilient" RESILIENT;
-    /// A hash of the five-tuple; ports have weights by the capacity of the paths behind them (OFAN §5.2).
+    /// A hash of the five-tuple; ports are weighted by their paths' capacity (OFAN §5.2).
     Wcmp "wcmp" WEIGHTED;
     /// A random port for every packet (OFAN §6.1, RSQ).
     Random "random" | "rsq" PLAIN;
-    /// Ports in turn, with a pointer for each group of ports and class of frames: simple round robin (OFAN §6.1).
+    /// Round robin by a pointer per group of ports and class of frames (OFAN §6.1).
     Rr "rr" TURNS;
     /// Ports in turn, in a random order that changes every five rounds (OFAN §3.2, Table 2).
     RrPermuted "rr-permuted" ORDERS;
-    /// The port with the shortest queue (OFAN §6.1); the adaptive RoCE of the REPS paper's simulations (REPS §4.1).
+    /// The port with the shortest queue (OFAN §6.1); adaptive RoCE of the REPS paper (REPS §4.1).
     Jsq "jsq" | "adaptive-roce" PLAIN;
     /// The shortest of two random queues and the last choice (*DRILL*, SIGCOMM 2017).
     Drill "drill" TURNS;
-    /// A port whose queue is in the lowest class: below 5, 10 or 20 % of its limit, or above (OFAN §3.2, Table 2).
+    /// A port of the lowest queue class: below 5, 10 or 20 % of the limit, or above (OFAN, Table
+    /// 2).
     Adaptive "adaptive" PLAIN;
     /// As `adaptive`, but a flow stays on its port until it pauses.
     AdaptiveFlowlet "adaptive-flowlet" PLAIN;
     /// A random port for every flowlet (Vanini et al., *Let It Flow*, NSDI 2017).
     LetFlow "letflow" PLAIN;
-    /// For every flowlet the least congested path to its leaf, by feedback on returning frames (*CONGA*, SIGCOMM 2014).
+    /// For every flowlet the least congested path, by feedback (*CONGA*, SIGCOMM 2014).
     Conga "conga" PLAIN;
-    /// Reroutes flows with late packets; the destination's switch restores the order by holding packets (*ConWeave*, SIGCOMM
-    /// 2023).
+    /// Reroutes flows with late packets; the destination's switch restores the order by holding
+    /// packets (*ConWeave*, SIGCOMM 2023).
     ConWeave "conweave" PLAIN;
-    /// Flowcut: a flow takes the least loaded port whenever none of its packets is in flight, and its host pauses while a
-    /// congested path drains; switches with hosts choose, the others hash (Flowcut §II-C, ingress only).
+    /// Flowcut: a flow takes the least loaded port when none of its packets is in flight, and its
+    /// host pauses while a congested path drains; switches with hosts choose, others hash (Flowcut
+    /// §II-C).
     FlowcutIngress "flowcut-ingress" WAYS;
-    /// Flowcut at every switch; acknowledgements return by the switches that the data passed (Flowcut §II-A, full switch).
+    /// Flowcut at every switch; replies return as the data came (Flowcut §II-A, full switch).
     FlowcutSwitch "flowcut-switch" WAYS;
     /// As `ecmp`, but colliding elephants are rerouted (*Reunion*, Computer Networks 2025).
     Reunion "reunion" PLAIN;
@@ -106,15 +108,16 @@ schemes! {
     ReunionConga "reunion+conga" PLAIN;
     /// As `conweave`, but colliding elephants are rerouted.
     ReunionConWeave "reunion+conweave" PLAIN;
-    /// Ports in turn, with a pointer for each destination edge switch or pod and class of frames, and weights (OFAN §7).
+    /// Ports in turn, by a pointer per destination switch or pod and class, and weights (OFAN §7).
     Ofan "ofan" OFAN;
     /// OFAN without weights: all ports toward the destination are equal (OFAN §F.4).
     OfanFib "ofan-fib" OFAN_FIB;
-    /// OFAN whose pointers start at the shortest queue and take the ports in their given order (OFAN §F.4).
+    /// OFAN from the shortest queue on, with the ports in their given order (OFAN §F.4).
     OfanShortest "ofan-shortest" OFAN_SHORTEST;
     /// In a dragonfly: over a random third group, packet by packet (Kim et al., ISCA 2008, VAL).
     Valiant "valiant" WAYS;
-    /// In a dragonfly: over a random third group where its shorter queue outweighs the longer path (Kim et al., ISCA 2008, UGAL-L).
+    /// In a dragonfly: over a random third group where that has less queue times links (Kim et al.,
+    /// ISCA 2008, UGAL-L).
     Ugal "ugal" WAYS;
 }
 
@@ -194,7 +197,7 @@ impl Scheme {
         self.holds() || self.reunion_base().is_some()
     }
 
-    /// Returns the base scheme of Reunion, for flows that it does not reroute; `None` for other schemes.
+    /// Returns Reunion's base, for flows that it does not reroute; `None` for other schemes.
     #[inline(always)]
     pub const fn reunion_base(self) -> Option<Self> {
         match self {

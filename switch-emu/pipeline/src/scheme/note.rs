@@ -1,5 +1,5 @@
-//! The note that a frame carries from switch to switch (Reunion §3.1, figure 7), in ConWeave too. The rest of the trail's
-//! note is the base's.
+//! The note that a frame carries from switch to switch (Reunion §3.1, figure 7), in ConWeave too.
+//! The rest of the trail's note is the base's.
 
 use crate::packed::packed;
 

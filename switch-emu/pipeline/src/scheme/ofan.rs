@@ -1,8 +1,8 @@
 //! OFAN: destination-based rotation in switches (OFAN §7, §F.4).
 //!
-//! A switch has a pointer for each destination edge switch (at edges) or pod (above) and each class of frames. Frames of a
-//! pointer take the ports in turn, so that traffic to a destination arrives evenly over all paths. The tables say which
-//! destinations share a pointer, the random order of the ports, weights and the starts of pointers.
+//! A switch has a pointer per destination edge switch (at edges) or pod (above) and class of
+//! frames. Its frames take the ports in turn, so that a destination's traffic arrives evenly. The
+//! tables have the sharing of pointers, the random order of ports, weights and starts.
 
 use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};

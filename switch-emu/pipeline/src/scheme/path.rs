@@ -1,7 +1,7 @@
 //! PathID: the uplinks of a frame's path.
 //!
-//! A PathID has one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
-//! choice to the switch. In two tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
+//! A PathID has a way per tier: a port's number among those that lead up, from 1 on; 0: any. In two
+//! tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
 
 use super::forwarding::Forwarding;
 use crate::hash::mix;

@@ -1,7 +1,8 @@
-//! Reunion: destinations notify sources of colliding elephants, and sources reroute them (Wang et al., *Reunion:
-//! Receiver-driven network load balancing mechanism in AI training clusters*, Computer Networks 2025).
+//! Reunion: destinations notify sources of colliding elephants, to reroute (Wang et al., *Reunion:
+//! Receiver-driven network load balancing mechanism in AI training clusters*, Computer Networks
+//! 2025).
 //!
-//! A base scheme chooses for flows without a path by Reunion. `docs/specs/reunion.md` states the rules (`REU-n`).
+//! A base scheme chooses for other flows. `docs/specs/reunion.md` states the rules (`REU-n`).
 
 mod between;
 mod destination;
@@ -36,7 +37,7 @@ pub struct Settings {
     pub tolerance: u32,
     /// The pause in ps after which a flow returns to the base: the fallback.
     pub timeout_ps: u64,
-    /// Whether notifications are piggybacked on frames in the other direction, instead of control frames.
+    /// Whether notifications are piggybacked, instead of sent as control frames.
     pub ride: bool,
 }
 
@@ -48,7 +49,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the initial words of a switch with the ports of its ways up, each after its place behind the base's words.
+    /// Returns a switch's initial words, with the ports of its ways up, each after its place.
     //= docs/specs/reunion.md#REU-6 among the largest
     pub fn words<'a>(&self, ways: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let hot = u64::from(self.tolerance).saturating_mul(ways.len() as u64);
@@ -95,7 +96,7 @@ impl<F: Forwarding> Here<'_, F> {
         if self.place() == SwitchRole::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
     }
 
-    /// Counts the frame or reads its note, before a port is chosen. Returns the port, if the flow has a path.
+    /// Counts the frame or reads its note. Returns the port, if the flow has a path.
     #[inline(always)]
     pub(super) fn prepare(&self, frame: &Frame) -> Option<Option<u32>> {
         match self.place() {
@@ -125,14 +126,14 @@ impl<F: Forwarding> Here<'_, F> {
         Some(())
     }
 
-    /// Tries a path of a search; returns its PathID if it is available, or [`OPEN`](super::OPEN) after the last.
+    /// Tries a path of a search; returns its PathID, or [`OPEN`](super::OPEN) after the last.
     #[inline(always)]
     pub(super) fn take_path(&self, turn: u32) -> Option<u32> {
         links::take(self, turn)
     }
 }
 
-/// The interval at `t_ps`; ends the previous one if it is over. A late frame belongs to the present one.
+/// The interval at `t_ps`; ends the previous one. A late frame is of the present one.
 //= docs/specs/reunion.md#REU-3 intervals end with a frame
 #[inline(always)]
 fn enter<F: Forwarding>(memory: &Memory<'_, F>, t_ps: u64) -> Option<u64> {

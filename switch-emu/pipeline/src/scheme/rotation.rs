@@ -1,4 +1,4 @@
-//! Ports in turn: simple round robin (OFAN §6.1), and with an order that changes (OFAN §3.2, Table 2).
+//! Ports in turn: round robin (OFAN §6.1), and with a changing order (OFAN §3.2, Table 2).
 
 use super::forwarding::{Arrival, Forwarding};
 use crate::hash::{mix, pick};

@@ -1,5 +1,5 @@
-//! The layer-2 segment that hosts behind external interfaces appear to share: forwards ARP and neighbour discovery, and
-//! learns from them which host has which address. Where other machines run other switches, forwards to them too.
+//! The layer-2 segment of hosts behind external interfaces: forwards ARP and neighbour discovery,
+//! also to other machines, and learns from them which host has which address.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::link_state::{CableState, Effects, Peers};
 use super::message::{ALL_HOSTS, Body};
 use crate::program::Hosts;
 
-/// A handle on the bridge, shared by the process that keeps a fabric and the thread that delays frames.
+/// A handle on the bridge, for the process of a fabric and the thread that delays frames.
 #[derive(Clone, Debug)]
 pub(super) struct Bridge {
     shared: Arc<Mutex<Shared>>,
@@ -78,8 +78,8 @@ impl Bridge {
         self.shared().fdb.disputes()
     }
 
-    /// Receives a frame that no switch forwards, and returns the frames to send. `None`: the frame was dropped since its
-    /// host exceeds its rate of floods or uses another host's address, or since it is too long for a trunk.
+    /// Receives a frame that no switch forwards, and returns the frames to send. `None`: dropped,
+    /// for the host's rate of floods, for another host's address, or as too long for a trunk.
     pub fn receive(&self, from: Source, frame: &[u8], now_ns: u64) -> Option<Frames> {
         match from {
             Source::Host(host) => self.receive_from_host(host, frame, now_ns),
@@ -132,7 +132,7 @@ impl Bridge {
         frames
     }
 
-    /// Copies a frame for host `to`, or for all but `from`, as far as they are hosts of this machine.
+    /// Copies a frame for host `to`, or all but `from`, as far as they are on this machine.
     fn copies(&self, to: Option<usize>, from: Option<usize>, frame: &[u8]) -> Frames {
         let copy = |(host, egress): (usize, &Option<EgressPort>)| {
             let is_target = to.is_none_or(|to| to == host) && from != Some(host);
@@ -197,7 +197,7 @@ impl Bridge {
     pub fn set_local(&self, local: HashSet<IpAddr>) {
         let [new, gone] = self.shared().fdb.set_local(local);
         gone.into_iter().for_each(|address| self.hosts.remove(address));
-        // The map is sized for some of each interface; packets to the others are treated as to an unknown address.
+        // The map has room for some per interface; others are treated as unknown addresses.
         new.into_iter().for_each(|address| drop(self.hosts.put_own(address)));
     }
 

@@ -5,8 +5,8 @@ use spray_wire::offsets::{ETHERNET_BYTES, ETHERTYPE, ETHERTYPE_V4, ETHERTYPE_V6,
 
 const PROTOCOL_TCP: u8 = 6;
 
-/// Completes the checksum of an unfragmented TCP segment or UDP datagram that holds the sum of its pseudo-header only
-/// (`CHECKSUM_PARTIAL`). A complete checksum that happens to equal that sum is written again, unchanged.
+/// Completes the checksum of an unfragmented TCP segment or UDP datagram that only holds its
+/// pseudo-header's sum (`CHECKSUM_PARTIAL`). An equal complete checksum does not change.
 pub(super) fn complete(frame: &mut [u8]) {
     let Some((protocol, at, end, sum)) = segment(frame) else { return };
     let place = at + if protocol == PROTOCOL_UDP { 6 } else { 16 };

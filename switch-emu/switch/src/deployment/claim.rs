@@ -1,4 +1,4 @@
-//! Address conflicts: the present owner of an address is probed, and keeps the address if it answers. No I/O.
+//! Address conflicts: the owner is probed, and keeps the address if it answers. No I/O.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -65,7 +65,7 @@ impl Claim {
         self.announced_ns = Some(now_ns);
     }
 
-    /// Decides what to do next. `is_remote`: another machine has the owner; `is_free`: there is no owner any more.
+    /// Decides the next step. `is_remote`: another machine has the owner; `is_free`: there is none.
     pub fn decide(&mut self, is_remote: bool, is_free: bool, now_ns: u64) -> Verdict {
         let since_ns = now_ns.saturating_sub(self.begun_ns);
         match () {
@@ -85,7 +85,7 @@ impl Claim {
         }
     }
 
-    /// The probe for an address: an ARP probe (RFC 5227), or a neighbour solicitation from no address (RFC 4862).
+    /// An ARP probe (RFC 5227), or a neighbour solicitation from no address (RFC 4862).
     pub fn probe(&self, address: IpAddr) -> Vec<u8> {
         match address {
             IpAddr::V4(address) => {

@@ -1,7 +1,7 @@
 //! Delays frames until they are due, which an XDP program cannot.
 //!
-//! One thread has an AF_XDP socket on every queue of every switch interface. It receives the frames that the program has
-//! processed, each behind its ticket, and sends each when it is due. Frames that no switch forwards go to the bridge.
+//! One thread has an AF_XDP socket per queue of the switches' interfaces. It receives processed
+//! frames behind tickets, and sends each when due. Unforwarded frames go to the bridge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -68,8 +68,8 @@ const COUNT_INTERVAL_NS: u64 = 500_000_000;
 const EARLY_NS: u64 = 5_000;
 
 impl DelayQueue {
-    /// Starts the thread. `exits` has the exit of each port that has one, and `switches` the switch of each port; empty:
-    /// switches send no ICMP errors.
+    /// Starts the thread. `exits` has the exit of each port that has one, and `switches` the switch
+    /// of each port; empty: switches send no ICMP errors.
     pub fn new(
         clock: KernelClock,
         sockets: Vec<QueueSocket>,
@@ -146,7 +146,7 @@ struct Worker {
 
 impl Worker {
     fn run(mut self) {
-        // Sleeps would end 50 us late, and milliseconds late beside busy programs. Where refused, frames are later.
+        // Otherwise sleeps end 50 us late, or milliseconds late beside busy programs.
         let _ = nix::sys::prctl::set_timerslack(1);
         // SAFETY: plain arguments; 0 is the calling thread.
         let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
@@ -280,7 +280,7 @@ impl Worker {
         queue(&mut self.sockets[to].socket, copy, len as u32).then_some(to)
     }
 
-    /// Queues the ICMP error for an expired frame, if one is allowed. Returns the socket as [`Worker::send`].
+    /// Queues the ICMP error for an expired frame, if allowed. Returns as [`Worker::send`].
     fn send_time_exceeded(&mut self, place: &DelayedFrame) -> Option<usize> {
         let socket = &mut self.sockets[place.socket].socket;
         let (_, frame) = Ticket::read(socket.frame(&place.frame, place.len))?;
@@ -291,7 +291,7 @@ impl Worker {
         queue(socket, copy, answer.len() as u32).then_some(place.socket)
     }
 
-    /// Reads the sockets' drops, at intervals, as each read is a system call. Flushes all, as an interface may be up again.
+    /// Reads the sockets' drops, at intervals, and flushes all, as an interface may be up again.
     fn count_drops(&mut self, now_ns: u64) {
         if now_ns - self.counted_ns >= COUNT_INTERVAL_NS {
             self.counted_ns = now_ns;

@@ -1,4 +1,4 @@
-//! A fabric between external interfaces: attaches to them, and follows their carriers and addresses.
+//! A fabric between external interfaces: attaches to them, and follows their state.
 
 use std::time::SystemTime;
 
@@ -60,7 +60,7 @@ pub struct Cable {
     pub state: CableState,
 }
 
-/// The highest total rate of the interfaces for which frames are delayed: about what one thread can forward.
+/// The maximum total rate for delaying frames: about what one thread can forward.
 const MAX_DELAYED_BPS: u64 = 3_000_000_000;
 
 const POLL_INTERVAL_NS: u64 = 500_000_000;
@@ -69,12 +69,12 @@ const POLL_INTERVAL_NS: u64 = 500_000_000;
 const MAX_LOCAL_ADDRESSES: usize = 32;
 
 impl Deployment {
-    /// Deploys as [`Deployment::new`], but between existing interfaces, behind which the hosts are. Everything but
-    /// packets to hosts still goes to this machine's kernel.
+    /// Deploys as [`Deployment::new`], but between existing interfaces, behind which the hosts are.
+    /// Everything but packets to hosts still goes to this machine's kernel.
     ///
     /// # Errors
-    /// [`RunError::Port`] when an interface is missing, in use or too slow, or there is no such switch; others as for
-    /// [`Deployment::new`].
+    /// [`RunError::Port`] when an interface is missing, in use or too slow, or there is no such
+    /// switch; others as for [`Deployment::new`].
     pub fn between(
         spec: &FabricSpec<'_>,
         convergence_ps: u64,
@@ -120,8 +120,8 @@ impl Deployment {
         Ok(this)
     }
 
-    /// Polls the external interfaces, at most twice a second, and the state of other machines. A link is down while its
-    /// interface has no carrier or its other end is not the right machine.
+    /// Polls the external interfaces, at most twice a second, and the state of other machines. A
+    /// link is down while its interface has no carrier or its other end is not the right machine.
     pub fn look(&mut self) -> Result<(), RunError> {
         let Some(mut edge) = self.edge.take() else { return Ok(()) };
         let outcome = self.look_at(&mut edge);
@@ -185,8 +185,7 @@ impl Deployment {
         Some(&self.network.switches[switch].name)
     }
 
-    /// Returns whether frames are forwarded without the delays of links and queues: the rates exceed what one thread can
-    /// delay.
+    /// Returns whether frames are forwarded undelayed, as one thread could not delay them all.
     pub fn sends_at_once(&self) -> bool {
         self.edge.as_ref().is_some_and(|edge| edge.at_once)
     }
@@ -211,7 +210,7 @@ impl Edge {
         self.interfaces.iter().filter_map(|state| behind(&state.interface)).collect()
     }
 
-    /// Updates which machines are alive. Returns the positions of the interfaces behind which that has changed.
+    /// Updates which machines are alive. Returns the positions of interfaces with a change.
     fn update_liveness(&mut self, now_ns: u64) -> Vec<usize> {
         let states = self.bridge.cable_states(now_ns);
         let mut changed = Vec::new();
@@ -225,8 +224,8 @@ impl Edge {
         changed
     }
 
-    /// Reads the state of the interfaces, and attaches again to those that were set down and up. Returns the positions of
-    /// those whose carrier has changed.
+    /// Reads the state of the interfaces, and attaches again to those that were set down and up.
+    /// Returns the positions of those whose carrier has changed.
     fn poll(&mut self, program: &mut SwitchProgram) -> Result<Vec<usize>, RunError> {
         let now: Vec<Option<Interface>> = self.interfaces.iter().map(|state| state.interface.now()).collect();
         self.bridge.set_local(interface::addresses(now.iter().flatten()));
@@ -251,7 +250,7 @@ impl Edge {
     }
 }
 
-/// The first sequence number of this machine's messages: above those of an earlier process, also after a reboot.
+/// The first sequence number: above those of an earlier process, also after a reboot.
 #[expect(clippy::disallowed_methods, reason = "the edge")]
 fn unix_time_ns() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)

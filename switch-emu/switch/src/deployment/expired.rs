@@ -12,7 +12,7 @@ const QUOTED_V6: usize = 1_280 - 40 - 8;
 
 const TTL: u8 = 64;
 
-/// The reply to an expired frame. `None` where none is allowed: to ICMP errors, later fragments and malformed packets.
+/// The reply to an expired frame; `None` to ICMP errors, later fragments and malformed packets.
 //= docs/specs/switch.md#SW-30 TTL that runs out
 pub(super) fn answer(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;

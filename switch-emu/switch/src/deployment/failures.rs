@@ -64,7 +64,7 @@ impl Failures {
     /// Checks that `orders` describe one state.
     ///
     /// # Errors
-    /// [`RunError::Port`] where a kind is ordered twice, `up` is not alone, or `reorder` lacks a delay.
+    /// [`RunError::Port`] where a kind is repeated, `up` is not alone, or `reorder` lacks a delay.
     pub fn check(orders: &[Order]) -> Result<(), RunError> {
         let is_again = |at: usize| orders[..at].iter().any(|order| discriminant(order) == discriminant(&orders[at]));
         let after = impairment(orders);
@@ -110,7 +110,7 @@ impl Failures {
         }
     }
 
-    /// Sets which of the first `links` links other machines advertise as down; routing sees changes `convergence_ps` later.
+    /// Sets which of the first `links` links other machines advertise as down.
     pub fn set_down_remotely(&mut self, down: &[usize], links: usize, now_ps: u64) {
         self.prune(now_ps);
         for link in 0..links {
@@ -134,7 +134,7 @@ impl Failures {
         links
     }
 
-    /// Replaces the events of this name on a link by `actions`. Those in force already keep their start, which routing has seen.
+    /// Replaces a link's events of this name. Those in force keep their start, seen by routing.
     fn replace(&mut self, name: &str, link: usize, actions: &[LinkAction], now_ps: u64) {
         let own = |event: &&mut LinkEvent| event.name == name && event.links == [link] && event.until_ps.is_none();
         let mut missing = actions.to_vec();
@@ -156,8 +156,8 @@ impl Failures {
             .collect()
     }
 
-    /// Removes events whose end routing has seen, and sets the start of those whose start it has seen to 0: the switches'
-    /// tables hold few changes.
+    /// Removes events whose end routing has seen, and sets the start of those whose start it has
+    /// seen to 0: the switches' tables hold few changes.
     fn prune(&mut self, now_ps: u64) {
         let known = |event: &LinkEvent, at_ps: u64| match event.action {
             LinkAction::Down { convergence_ps: u64::MAX } => true,

@@ -51,7 +51,7 @@ pub(super) enum Forward {
     Host(usize),
     Flood,
     Drop,
-    /// Dropped and counted: the host exceeds its rate of floods, or uses the address of another host.
+    /// Dropped and counted: the host floods too much, or uses another host's address.
     Refused,
 }
 
@@ -74,7 +74,7 @@ impl Fdb {
     const REPORT_INTERVAL_NS: u64 = 10_000_000_000;
     const MAX_DISPUTES: usize = 256;
 
-    /// Creates an empty database of hosts that are behind this machine's interfaces, or behind another machine's.
+    /// Creates an empty database of hosts, on this machine or another.
     pub fn new(is_here: impl Iterator<Item = bool>) -> Self {
         let station = |is_here: bool| HostEntry { is_remote: !is_here, ..HostEntry::default() };
         Self {
@@ -114,7 +114,7 @@ impl Fdb {
         (update, to)
     }
 
-    /// Records that a host uses an address; another host's address is claimed. `mac` is `None` for hosts of other machines.
+    /// Records that a host uses an address, or its claim. `mac`: `None` for other machines' hosts.
     pub fn learn(&mut self, host: usize, address: IpAddr, mac: Option<[u8; 6]>, now_ns: u64) -> Update {
         if !is_of_one_host(address) || self.own.contains(&address) || mac.is_some_and(|mac| mac[0] & 1 != 0) {
             return Update::default();
@@ -281,7 +281,7 @@ impl FrameAddresses {
             [0x86, 0xdd] => (v6(22)?, v6(38)?),
             _ => return None,
         };
-        // A solicitation is sent to a group, and an advertisement's source may differ from its target.
+        // A solicitation goes to a group, and an advertisement's source may not be its target.
         let destination = neighbour_of(frame).map_or(destination, address_of);
         let answers = destination.is_ipv6() && frame.get(20) == Some(&58) && frame.get(54) == Some(&136);
         let source = if answers { v6(62)? } else { source };

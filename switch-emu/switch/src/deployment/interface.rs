@@ -21,8 +21,8 @@ use crate::netns;
 use crate::program::MOST_QUEUES;
 use crate::registry;
 
-/// An interface at the end of a cable: `HOST=IF`, `SWITCH=IF` where another machine runs that switch, or `HOST=IF@NETNS`.
-/// Addresses bound to the host may follow, as in `h0=eth1,10.0.0.1`.
+/// An interface at the end of a cable: `HOST=IF`, `SWITCH=IF` where another machine runs that
+/// switch, or `HOST=IF@NETNS`. Addresses bound to the host may follow, as in `h0=eth1,10.0.0.1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenPort {
     /// The other end: the name of a host or a switch, or the whole name of the link.
@@ -86,11 +86,11 @@ pub(super) struct ExternalInterface {
     _promiscuous: Socket,
 }
 
-/// The maximum share of an interface's rate for a link: beyond it, the interface's queue would grow, not the fabric's.
+/// The maximum share of an interface's rate: beyond it, its own queue would grow.
 const SHARE: (u64, u64) = (95, 100);
 
 impl ExternalInterface {
-    /// Opens the interfaces: one for each host, or for each cable of the switch `own` if other machines run the others.
+    /// Opens the interfaces: one per host, or per cable of the only switch of this machine.
     ///
     /// # Errors
     /// [`RunError::Port`] when an end has no interface, or an interface cannot be used.
@@ -178,8 +178,8 @@ impl ExternalInterface {
         Ok(Self { namespace, ..found })
     }
 
-    /// Checks that its driver forwards frames redirected from other interfaces; `refusal` is its reason not to run the program
-    /// natively. Runs in its namespace, with the program attached.
+    /// Checks that its driver forwards frames redirected from other interfaces; `refusal` is its
+    /// reason not to run the program natively. Runs in its namespace, with the program attached.
     pub fn check_forwards(&self, refusal: Option<&str>) -> Result<(), RunError> {
         let wrong = |why: String| {
             let Self { port, .. } = self;
@@ -259,7 +259,7 @@ struct PacketMembership {
     address: [u8; 8],
 }
 
-/// Keeps an interface of this thread's namespace promiscuous while the socket lives, so that it ends with the process.
+/// Keeps an interface promiscuous while the socket lives, so that it ends with the process.
 fn promiscuous(index: u32) -> io::Result<Socket> {
     // Without a protocol it receives nothing.
     let socket = Socket::new(Domain::from(libc::AF_PACKET), Type::from(libc::SOCK_RAW), None)?;

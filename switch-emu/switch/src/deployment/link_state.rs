@@ -86,8 +86,8 @@ impl Trunk {
 }
 
 impl Peers {
-    /// Creates the state of the machine that runs switch `own`. Its sequence numbers begin at `first`, above those of an
-    /// earlier process.
+    /// Creates the state of the machine that runs switch `own`. Its sequence numbers begin at
+    /// `first`, above those of an earlier process.
     pub fn new(network: &Network, own: usize, trunks: Vec<Trunk>, first: u64) -> Self {
         Self {
             own: own as u16,

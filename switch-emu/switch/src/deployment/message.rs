@@ -1,4 +1,4 @@
-//! Messages between machines that run one switch each, as Ethernet frames over the cables between them. No I/O.
+//! Messages between machines that run one switch each, as Ethernet frames. No I/O.
 
 use std::net::{IpAddr, Ipv6Addr};
 

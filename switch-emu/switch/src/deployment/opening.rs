@@ -39,7 +39,7 @@ impl<'a> Opening<'a> {
         Self { fabric, sockets: Vec::with_capacity(sockets), exits: vec![None; fabric.ports.len()], frames }
     }
 
-    /// Attaches a chassis's program to its interfaces, and opens a socket on each. Runs in their namespace.
+    /// Attaches a program to a chassis's interfaces, and opens sockets. Runs in their namespace.
     pub fn open_veths(&mut self, program: &mut SwitchProgram, site: &Site) -> Result<(), RunError> {
         let hosts = program.hosts()?;
         for interface in &site.interfaces {
@@ -86,7 +86,7 @@ impl<'a> Opening<'a> {
         Ok((egress, trunks))
     }
 
-    /// Attaches the program to an external interface, and opens a socket on each of its queues. Runs in its namespace.
+    /// Attaches the program, and opens a socket on each queue. Runs in the interface's namespace.
     fn open_external(
         &mut self,
         program: &mut SwitchProgram,

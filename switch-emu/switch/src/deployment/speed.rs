@@ -21,8 +21,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Measures the program by test runs, which send nothing: the cost of redirecting and drivers comes on top, so that a
-    /// machine that passes may still drop frames ([`Deployment::lost`]).
+    /// Measures the program by test runs, which send nothing: the cost of redirecting and drivers
+    /// comes on top, so that a machine that passes may still drop frames ([`Deployment::lost`]).
     //= docs/specs/switch.md#SW-28 what a machine can decide
     pub fn check(&self, switching: &Switching) -> Result<(), RunError> {
         let bench = HopBench::new(switching.clone(), 1)?;
@@ -52,7 +52,7 @@ impl Needs {
 const BURST: u32 = 1_000;
 const BURSTS: usize = 60;
 
-/// The most ports on a path from the first host, with its own link; 2 on a machine that runs one switch.
+/// The most ports on a path from the first host, with its own link; 2 for a single switch.
 pub(super) fn hops(fabric: &Fabric, own: Option<usize>) -> u32 {
     let ends = fabric.routes.first().zip(fabric.ports.iter().find(|port| port.to == Node::Host(0)));
     let (Some((routes, first)), None) = (ends, own) else { return 2 };

@@ -32,15 +32,15 @@ impl HopBench {
     /// The number of switches in the chain.
     pub const HOPS: u32 = 6;
 
-    /// Loads a chain of [`HopBench::HOPS`] switches, joined by `cables` cables each, among which they choose by `switching`;
-    /// and the bare redirect.
+    /// Loads a chain of [`HopBench::HOPS`] switches, joined by `cables` cables each, among which
+    /// they choose by `switching`; and the bare redirect.
     pub fn new(switching: Switching, cables: u32) -> Result<Self, ProgramError> {
         let mut network = chain(cables);
         network.switching = Switching { flowlet_gap_ps: FLOWLET_GAP_PS, ..switching };
         let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events");
         let mut program =
             SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &KernelClock::new()?, &[SWITCH, REDIRECT])?;
-        // Ports to hosts count as ports to another chassis, so that every switch processes its port.
+        // As ports to another chassis, so that every switch processes its port.
         program.tables.ports.iter_mut().filter(|port| port.next == HOST).for_each(|port| port.next = OUTSIDE);
         program.maps.write(&program.tables)?;
         let [first, .., last] = fabric.hosts.as_slice() else { unreachable!("a host at every switch") };
@@ -53,10 +53,10 @@ impl HopBench {
         self.measure(REDIRECT, repeat)
     }
 
-    /// Measures the mean time for a frame to cross `hops` switches (1 to [`HopBench::HOPS`]), in order at a load of 90 %.
+    /// Measures a frame's mean time over 1 to [`HopBench::HOPS`] switches, in order at 90 % load.
     ///
-    /// Every repetition is another frame: the benchmark's entry point advances the virtual time, changes the source port and
-    /// restores the TTL before the switch runs, which counts as the switch's time.
+    /// Every repetition is another frame: the entry point advances the virtual time, changes the
+    /// source port and restores the TTL, which counts as the switch's time.
     ///
     /// # Errors
     /// The kernel refuses the test run, or a frame was not forwarded.
@@ -64,13 +64,13 @@ impl HopBench {
         self.forwarded(hops, 0, repeat)
     }
 
-    /// Measures as [`HopBench::switch`], with frames up to 16.8 us out of order, so that queues walk over many slots.
+    /// Measures as [`HopBench::switch`], with frames up to 16.8 us out of order.
     pub fn disorder(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
         self.forwarded(hops, EARLY_PS, repeat)
     }
 
-    /// Measures as [`HopBench::switch`], or as [`HopBench::redirect`] without `hops`, on the first `cpus` CPUs at once, which
-    /// share a load of 90 %. Returns the mean time of a CPU.
+    /// Measures as [`HopBench::switch`], or as [`HopBench::redirect`] without `hops`, on the first
+    /// `cpus` CPUs at once, which share a load of 90 %. Returns the mean time of a CPU.
     ///
     /// # Errors
     /// As [`HopBench::switch`]; also when there are fewer CPUs.
@@ -79,7 +79,7 @@ impl HopBench {
         self.on_cpus(cpus, if hops.is_some() { SWITCH } else { REDIRECT }, repeat)
     }
 
-    /// Measures on the first CPUs at once; returns the mean. Pinned, as each CPU has a separate virtual clock.
+    /// Measures on the first CPUs at once; returns the mean. Each CPU has its own virtual clock.
     fn on_cpus(&self, cpus: usize, name: &'static str, repeat: u32) -> Result<Duration, ProgramError> {
         let begins = RwLock::new(());
         let run = |cpu| {

@@ -8,8 +8,8 @@ use spray_pipeline::deployment::since_ps;
 use super::ProgramError;
 use super::object;
 
-/// The kernel's monotonic clock since this was created: the time of programs loaded with it. A time namespace shifts the
-/// process's monotonic clock only.
+/// The kernel's monotonic clock since this was created: the time of programs loaded with it. A time
+/// namespace shifts only the process's clock.
 //= docs/specs/switch.md#SW-31 one clock
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelClock {
@@ -76,8 +76,8 @@ impl Reading {
         own_ns.wrapping_add_signed(self.offset_ns())
     }
 
-    /// The offset of the kernel's clock: whole seconds, as `unshare` and container runtimes set it, if the two readings allow
-    /// that; else the middle of what they allow.
+    /// The offset of the kernel's clock: whole seconds, as `unshare` and container runtimes set it,
+    /// if the two readings allow that; else the middle of what they allow.
     fn offset_ns(&self) -> i64 {
         let ahead_of = |own_ns: u64| self.kernel_ns.wrapping_sub(own_ns).cast_signed();
         let (least_ns, most_ns) = (ahead_of(self.after_ns), ahead_of(self.before_ns));

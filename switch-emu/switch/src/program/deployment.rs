@@ -1,4 +1,4 @@
-//! The program of a deployed fabric: processes frames in real time, and redirects them to sockets that delay them.
+//! Processes frames in real time, and redirects them to sockets that delay them.
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -20,8 +20,8 @@ const MISSED: &str = "missed";
 pub struct Hosts(Maps);
 
 impl SwitchProgram {
-    /// Loads as [`SwitchProgram::load`] for a deployed fabric, all frames of which use `clock`. The hosts' own links follow the
-    /// fabric's ports. With `learned`, addresses are learned at run time, up to that number.
+    /// Loads as [`SwitchProgram::load`], for a deployed fabric on `clock`. The `hosts`' own links
+    /// follow the fabric's ports. At most `learned` addresses are learned at run time.
     pub fn load_standing(
         spec: &ChassisSpec<'_>,
         clock: &KernelClock,
@@ -37,8 +37,8 @@ impl SwitchProgram {
         Self::load_tables(tables, spec.external_ports().collect(), clock, programs, learned.unwrap_or(0))
     }
 
-    /// Attaches to an interface of the calling thread's network namespace. Frames are dropped until [`SwitchProgram::hold`]
-    /// has a socket for them.
+    /// Attaches to an interface of the calling thread's network namespace. Frames are dropped until
+    /// [`SwitchProgram::hold`] has a socket for them.
     pub fn open_attachment(&mut self, ifindex: u32, attachment: &Attachment) -> Result<AttachMode, ProgramError> {
         self.maps.put("attachments", &ifindex.to_ne_bytes(), pod_bytes(attachment))?;
         self.attach_program(DEPLOYED, ifindex)
@@ -67,7 +67,7 @@ impl SwitchProgram {
         self.attach_program(DEPLOYED, ifindex).map(drop)
     }
 
-    /// Redirects a queue's frames to an AF_XDP socket; `place` is [`Attachment::holder`] plus the queue.
+    /// Redirects a queue's frames to a socket; `place` is [`Attachment::holder`] plus the queue.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when there is no such place, or the socket is of another queue.
@@ -85,7 +85,7 @@ impl SwitchProgram {
         self.maps.copies(&["hosts", "cables", "attachments"]).map(Hosts)
     }
 
-    /// Replaces the routes by those of `spec`'s fabric, of the same shape. Links, queues and counters are unchanged.
+    /// Replaces the routes by those of a fabric of the same shape. All else is unchanged.
     ///
     /// Frames in flight meanwhile may see old and new entries mixed.
     pub fn reroute(&mut self, spec: &ChassisSpec<'_>) -> Result<(), ProgramError> {

@@ -1,4 +1,4 @@
-//! The program at the host end of a link: passes frames of the emulation to the host's AF_XDP socket, others to the kernel.
+//! The host end of a link: redirects emulated frames to the host's AF_XDP socket.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 

@@ -21,7 +21,7 @@ pub const fn socket_frames(hosts: usize) -> u32 {
     if hosts > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES }
 }
 
-/// Sizes the maps of an object before loading, with room for `addresses` further addresses of hosts.
+/// Sizes the maps before loading, with room for `addresses` further addresses of hosts.
 pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> Result<(), ProgramError> {
     let (ports, switches) = (tables.ports.len(), tables.switches.len());
     let hosts = tables.globals.hosts as usize;
@@ -107,7 +107,7 @@ impl Maps {
         tables.hosts.iter().try_for_each(|(address, number)| self.put("hosts", address, &number.to_ne_bytes()))
     }
 
-    /// Writes what depends on routes. Of the switches' memory, which schemes write to, only words appended since `before`.
+    /// Writes what depends on routes; of the words, which schemes change, only new ones.
     pub(super) fn write_routes(&self, tables: &Tables, before: &Tables) -> Result<(), ProgramError> {
         self.fill("members", &tables.members)?;
         self.fill("switches", &tables.switches)?;
@@ -211,7 +211,7 @@ const BATCH: u32 = 4096;
 
 macro_rules! pod {
     ($($type:ty),+) => {
-        // SAFETY: integers, arrays of them, and `repr(C)` structs of integers without padding, as asserted below.
+        // SAFETY: integers, their arrays and `repr(C)` structs without padding, as asserted below.
         $(unsafe impl Pod for $type {})+
     };
 }

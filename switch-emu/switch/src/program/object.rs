@@ -43,7 +43,7 @@ pub(super) fn only(open: &mut OpenObject, programs: &[&str]) {
 pub(super) fn verified_instructions(program: &ProgramMut<'_>) -> io::Result<u32> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut size = size_of_val(&info) as u32;
-    // SAFETY: `info` is a plain struct of `size` bytes that outlives the call; its pointers are null with zero lengths.
+    // SAFETY: `info` is plain and outlives the call; its pointers are null with zero lengths.
     let code =
         unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_fd().as_raw_fd(), (&raw mut info).cast(), &mut size) };
     if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(info.verified_insns) }
@@ -62,7 +62,6 @@ pub(super) fn pod_bytes<T: Pod>(value: &T) -> &[u8] {
 
 /// Returns the value of these bytes; `None` when the length differs.
 pub(super) fn pod_from<T: Pod>(bytes: &[u8]) -> Option<T> {
-    // SAFETY: `Pod` types are integers, so that any bytes are a value; the length is checked, and the read needs no
-    // alignment.
+    // SAFETY: any bytes are a value of a `Pod` type; the read needs no alignment.
     (bytes.len() == size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }

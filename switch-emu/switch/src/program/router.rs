@@ -24,7 +24,7 @@ pub struct Uplink {
     pub rate_bps: u64,
     /// Marking threshold of the virtual queue, in bytes; `None`: never.
     pub mark_bytes: Option<u64>,
-    /// RED threshold of the average virtual queue, in bytes, above which frames are dropped early; `None`: never.
+    /// RED threshold of the average virtual queue, in bytes, for early drops; `None`: never.
     pub red_bytes: Option<u64>,
     /// Probability of dropping a frame, 0 to 1.
     pub loss: f64,
@@ -82,7 +82,7 @@ const BYTES: usize = 14;
 const WORDS: usize = 16;
 
 impl RouterProgram {
-    /// Loads the program and attaches it to the egress of an interface of the calling thread's network namespace.
+    /// Loads the program, and attaches it to an interface's egress in this thread's namespace.
     pub fn attach(ifindex: u32, uplink: &Uplink) -> Result<Self, ProgramError> {
         let object = object::load(object::ROUTER, |_| Ok(()))?;
         let maps = Maps::of(&object)?;

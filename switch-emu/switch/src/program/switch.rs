@@ -25,8 +25,8 @@ pub struct SwitchProgram {
 }
 
 impl SwitchProgram {
-    /// Loads the program, with maps sized and written for the fabric, without attaching it. Frames without a virtual time use
-    /// `clock`.
+    /// Loads the program, with maps sized and written for the fabric, without attaching it. Frames
+    /// without a virtual time use `clock`.
     ///
     /// # Errors
     /// The kernel rejects the program (privileges, features), or the fabric does not fit.
@@ -60,7 +60,7 @@ impl SwitchProgram {
         Ok(Self { object, maps, tables, external, attached: Vec::new(), missed: None })
     }
 
-    /// Replaces the tables and clears queues and counters, for another run over a fabric of the same shape.
+    /// Replaces the tables, and clears queues and counters, for another run of the same shape.
     ///
     /// Interfaces stay attached; frames in flight may see old and new entries mixed.
     ///
@@ -75,10 +75,10 @@ impl SwitchProgram {
         self.reset()
     }
 
-    /// Sets a port's link state from the time of `change` on, and drops scheduled changes. Queue and counters are unchanged.
+    /// Sets a port's link state from `change` on, and drops scheduled changes.
     ///
     /// # Errors
-    /// [`ProgramError::Fabric`] when there is no such port, [`xdp::ProgramError::Map`] when the kernel refuses.
+    /// [`ProgramError::Fabric`] when there is no such port.
     pub fn change_link(&mut self, port: usize, rate_bps: u64, change: &LinkChange) -> Result<(), ProgramError> {
         let config = self.tables.ports.get_mut(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
@@ -86,12 +86,12 @@ impl SwitchProgram {
         self.maps.put("ports", &(port as u32).to_ne_bytes(), pod_bytes(config))
     }
 
-    /// Attaches to an interface of the calling thread's network namespace; its frames enter at switch `ingress`.
+    /// Attaches to an interface of this thread's network namespace; its frames enter at `ingress`.
     ///
     /// [`AttachMode::Generic`] is much slower and worth a warning.
     ///
     /// # Errors
-    /// [`xdp::ProgramError::Attach`], for instance when another program is attached or the MTU is too large for XDP.
+    /// [`xdp::ProgramError::Attach`] when another program is attached, or the MTU is too large.
     pub fn attach(&mut self, ifindex: u32, ingress: usize) -> Result<AttachMode, ProgramError> {
         self.maps.set_ingress(ifindex, ingress)?;
         self.attach_program(SWITCH, ifindex)
@@ -104,7 +104,7 @@ impl SwitchProgram {
         Ok(mode)
     }
 
-    /// Returns why the driver of the interface attached last does not run the program natively; `None` if it does.
+    /// Returns why the driver attached last does not run the program natively; `None` if it does.
     pub fn refusal(&self) -> Option<&str> {
         self.attached.last()?.1.refusal.as_deref()
     }
@@ -115,7 +115,7 @@ impl SwitchProgram {
 
     /// Sets the interface of the calling thread's network namespace that a port sends on.
     ///
-    /// The interface's peer needs an XDP program too: without one veth drops redirected frames silently.
+    /// The interface's peer needs an XDP program too, else veth drops redirected frames silently.
     pub fn egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
         // struct bpf_devmap_val: the interface, then no program to run on it
         let value = [ifindex.to_ne_bytes(), [0; 4]].concat();

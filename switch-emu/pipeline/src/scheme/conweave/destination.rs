@@ -1,5 +1,5 @@
-//! The destination switch: replies, notifies of marks, and holds packets of the new path behind those of the old one
-//! (ConWeave §3.3).
+//! The destination switch: replies, notifies of marks, and holds packets of the new path behind
+//! those of the old one (ConWeave §3.3).
 
 use super::queues::Arrival;
 use super::settings::Settings;
@@ -59,7 +59,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
 }
 
 impl Arrival<'_> {
-    /// Decides whether a packet of the present epoch or of a `new` one passes, is held, or releases others.
+    /// Passes or holds a packet of the present or a `new` epoch, and releases others.
     fn order(&mut self, tag: Tag, new: bool) {
         let is_tail = tag.kind == Kind::Tail;
         self.entry.epoch = tag.epoch;
@@ -94,7 +94,7 @@ impl Arrival<'_> {
         }
     }
 
-    /// When the TAIL is due: as long after the last packet of the old path as it was sent after that.
+    /// When the TAIL is due, by the last packet of the old path and both sending times.
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     fn due_ps(&self) -> u64 {
         let Settings { resume_extra_ps, resume_default_ps, .. } = *self.settings;

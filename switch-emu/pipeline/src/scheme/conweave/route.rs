@@ -30,7 +30,7 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     port
 }
 
-/// Routes a frame at a switch with Reunion, which chose `port` for it or, at the flow's source, the path in its note.
+/// Routes a frame under Reunion, which chose `port` or, at the source, the path in its note.
 //= docs/specs/conweave.md#CWV-19 under Reunion
 pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     tables: &F,
@@ -47,8 +47,8 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, given)
 }
 
-/// Routes a frame to another leaf at its source: returns its port, and notes its path. A flow takes a `given` path (not 0)
-/// as soon as it may.
+/// Routes a frame to another leaf at its source: returns its port, and notes its path. A flow takes
+/// a `given` path (not 0) as soon as it may.
 fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course: &Course, given: u32) -> Option<u32> {
     let trail = tables.trail()?;
     let state = tables.state(frame.switch);
@@ -65,7 +65,7 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
     pinned.or_else(|| hashed::port(tables, switch, frame, course.host))
 }
 
-/// Routes a frame at another switch by the port of its path, if that is known; its destination's switch processes its tag.
+/// Routes a frame by the port of its path, if known; its destination processes its tag.
 fn follow<F: Forwarding>(
     tables: &F,
     switch: &SwitchConfig,

@@ -26,7 +26,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the settings of the paper's published simulation, by tiers and priority flow control; the last two are ours.
+    /// Returns the paper's published settings by tiers and flow control; the last two are ours.
     //= docs/specs/conweave.md#CWV-18 settings
     pub const fn of(many_tiers: bool, lossless: bool) -> Self {
         const US: u64 = 1_000_000;

@@ -18,7 +18,7 @@ pub(super) struct TaggedPath {
 /// Random paths tried by a reroute.
 const LOOKS: u64 = 2;
 
-/// The first epoch of a flow follows from the time, in units of 2^20 ps: epochs known to the destination are older.
+/// First epochs follow from the time, in 2^20 ps: those known to the destination are older.
 const EPOCH_UNIT: u32 = 20;
 
 /// Processes an outgoing packet; `None` if the table has no entry for its flow.

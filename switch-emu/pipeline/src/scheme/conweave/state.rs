@@ -74,7 +74,7 @@ pub(super) struct Incoming {
     pub(super) open: bool,
     pub(super) queue: Option<u32>,
     pub(super) active_ps: u64,
-    /// When the last packet of the old path in this epoch was sent by its source switch, and when it arrived.
+    /// When the last packet of the old path in this epoch was sent, and when it arrived.
     pub(super) old_ps: Option<(u64, u64)>,
     /// When the TAIL was sent by its source switch.
     pub(super) tail_ps: u64,
@@ -92,7 +92,7 @@ impl<T: Clone + Default> Flows<T> {
         self.set(flow).iter_mut().flatten().find(|(known, _)| *known == flow).map(|(_, entry)| entry)
     }
 
-    /// The entry of a flow, and whether it is new, in a free place or that of an entry that may go; `None`: no such place.
+    /// A flow's entry, and whether it is new; `None`: no free or replaceable place.
     //= docs/specs/conweave.md#CWV-17 tables of flows
     pub(super) fn enter(&mut self, flow: u64, is_replaceable: impl Fn(&T) -> bool) -> Option<(&mut T, bool)> {
         self.0.resize(SETS * PLACES, None);
@@ -124,7 +124,7 @@ impl Ways {
 
 const MOST_BUSY: usize = 4_096;
 
-/// Until when paths are busy, in ns, each with a hash of leaf and path; paths may collide in a place.
+/// Until when paths are busy, in ns, with a hash of leaf and path; places may be shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Busy(Vec<(u16, u64)>);
 

@@ -1,4 +1,4 @@
-//! Switches between leaves: follow a frame's note, and note where elephants collide (Reunion §3.1, §3.3).
+//! Switches between leaves: follow notes, and note collisions (Reunion §3.1, §3.3).
 
 use super::here::Here;
 use super::links;

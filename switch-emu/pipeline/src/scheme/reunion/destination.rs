@@ -1,4 +1,4 @@
-//! The destination switch: records where elephants collide, and notifies one source per such link (Reunion §3.3 to §3.5).
+//! The destination switch: records collisions, and notifies sources (Reunion §3.3 to §3.5).
 
 use super::here::Here;
 use super::links::{self, Walk};
@@ -107,7 +107,7 @@ packed! {
     }
 }
 
-/// The words of a place of the Bottleneck Link Table: [`Bottleneck`], and the flow, whose lowest bit is [`UNSENT`].
+/// A place of the Bottleneck Link Table: [`Bottleneck`], and the flow with [`UNSENT`].
 #[inline(always)]
 fn bottleneck<'a, F: Forwarding>(
     memory: &Memory<'a, F>,

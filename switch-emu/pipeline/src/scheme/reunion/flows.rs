@@ -1,4 +1,4 @@
-//! The Flow Path Table of a source switch: its elephants, and the paths of rerouted flows (Reunion §3.6).
+//! The Flow Path Table: a source's elephants, and paths of rerouted flows (Reunion §3.6).
 
 use super::memory::{Memory, before};
 use super::regions::FLOWS;
@@ -146,8 +146,8 @@ impl<W: Word> Known<'_, W> {
         if moved { 0 } else { interval }
     }
 
-    /// Schedules a move for the end of this interval. A notification of the previous interval has priority and is executed at
-    /// the flow's next frame. A flow moved in this interval stays, as the notification predates that.
+    /// Schedules a move after this interval. One of the previous interval has priority, with the
+    /// flow's next frame. A flow moved in this interval stays: the notification predates that.
     //= docs/specs/reunion.md#REU-15 rerouting
     #[inline(always)]
     pub(super) fn notify(&self, interval: u64) {

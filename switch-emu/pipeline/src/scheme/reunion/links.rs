@@ -43,7 +43,7 @@ impl<'a, F: Forwarding> Walk<'a, F> {
         Self { tables, t_ps, at: from, host, target, path, hops: 0 }
     }
 
-    /// The next link's port; `None` at the host's leaf, and where the PathID leaves the choice open.
+    /// The next link's port; `None` at the host's leaf, and where the PathID is open.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Option<u32> {
         let switch = self.tables.switch(self.at)?;
@@ -91,8 +91,8 @@ pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course
     None
 }
 
-/// Tries a path of a search that starts at a random one. If all its links have fewer elephants than the tolerance in the
-/// last interval, counts one more and returns its PathID. Returns [`OPEN`] after the last path.
+/// Tries a path of a search from a random one on. If its links had fewer elephants than the
+/// tolerance, counts one more. Returns its PathID, or [`OPEN`] after the last path.
 #[inline(always)]
 pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> {
     let Here { tables, trail, switch, ref memory, ref course, .. } = *here;

@@ -10,8 +10,8 @@ use crate::scheme::layout::Size;
 use crate::scheme::list::Scheme;
 use crate::word::Word;
 
-/// Intervals are numbered from 1 on, modulo this, so that entries of [`IntervalTable`]s name theirs. Even, since
-/// neighbouring intervals alternate between two tables.
+/// Intervals are numbered from 1 on, modulo this, so that entries of [`IntervalTable`]s name
+/// theirs. Even, since neighbouring intervals alternate between two tables.
 pub(super) const INTERVALS: u64 = 65_534;
 
 /// The index of a switch's memory, behind the base's; `None`: no Reunion.
@@ -99,8 +99,8 @@ pub(super) const fn before(interval: u64) -> u64 {
     if interval <= 1 { INTERVALS } else { interval - 1 }
 }
 
-/// Values by key, of one interval: empty in the next without being cleared. A key with no free one of its four places is
-/// not counted.
+/// Values by key, of one interval: empty in the next without being cleared. A key with no free one
+/// of its four places is not counted.
 pub(super) struct IntervalTable<'a, F> {
     memory: Memory<'a, F>,
     part: Region,
@@ -169,8 +169,8 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
     }
 }
 
-/// Looks up a key in a table of `words` from `first` on; `head` is its entry with the value 0. Returns 1 plus the index of
-/// its entry, with bit 32 set, or of a free one; 0: none is free.
+/// Looks up a key in a table of `words` from `first` on; `head` is its entry with the value 0.
+/// Returns 1 plus the index of its entry, with bit 32 set, or of a free one; 0: none is free.
 #[inline(always)]
 pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {
     let set = EntryWord::unpack(head).key.wrapping_mul(0x9e37_79b1) >> 16;

@@ -11,7 +11,7 @@ pub(super) mod single {
     pub(crate) const HOT: u32 = 3;
     /// Whether notifications are piggybacked.
     pub(crate) const RIDE: u32 = 4;
-    /// The present interval, 1 to [`INTERVALS`](super::super::memory::INTERVALS); 0 before the first.
+    /// 1 to [`INTERVALS`](super::super::memory::INTERVALS); 0 before the first.
     pub(crate) const INTERVAL: u32 = 5;
     /// End of the present interval.
     pub(crate) const END_PS: u32 = 6;

@@ -1,4 +1,4 @@
-//! Detection of elephants: a Count-Min Sketch (Cormode and Muthukrishnan, *J. Algorithms* 55, 2005; Reunion §3.2).
+//! Count-Min Sketch of elephants (Cormode, Muthukrishnan, *J. Algorithms* 55, 2005; Reunion §3.2).
 
 use super::memory::{Memory, before};
 use super::regions::{CLASSES, ENTRIES, HASHES, SKETCH, single};
@@ -47,7 +47,8 @@ fn of_interval(entry: u64, interval: u64) -> u64 {
 /// The number of powers of two that a count has reached.
 #[inline(always)]
 fn class(count: u64) -> u32 {
-    // BPF has no such instruction, and each branch doubles the verifier's paths: set all bits below the highest, and count.
+    // BPF has no such instruction, and each branch doubles the verifier's paths: sets all bits
+    // below the highest, and counts them.
     let mut bits = count.min(u64::from(u32::MAX));
     for shift in [1, 2, 4, 8, 16] {
         bits |= bits >> shift;
@@ -78,8 +79,8 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
     Some(admits)
 }
 
-/// Sets the lowest class of elephants from the last interval: the lowest that at most `hot` flows have reached, or the
-/// highest. Unchanged without any flow.
+/// Sets the lowest class of elephants from the last interval: the lowest that at most `hot` flows
+/// have reached, or the highest. Unchanged without any flow.
 //= docs/specs/reunion.md#REU-6 among the largest
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {

@@ -99,7 +99,7 @@ fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Opt
     Some(known)
 }
 
-/// Counts an elephant on its path's links, once per interval and path; notes a collision at the first.
+/// Counts an elephant on its path's links, once per interval and path; notes a collision.
 //= docs/specs/reunion.md#REU-9 links of the source
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
@@ -119,7 +119,7 @@ fn collides<F: Forwarding>(
     behind(memory, &table, port, note)
 }
 
-/// Processes a notification: excludes its links in this interval, and schedules a move of its flow at the end.
+/// Processes a notification: excludes its links now, and moves its flow after the interval.
 //= docs/specs/reunion.md#REU-14 what a notification does
 #[inline(always)]
 pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
