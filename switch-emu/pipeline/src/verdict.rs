@@ -55,7 +55,7 @@ impl Cause {
             Self::Malformed => "malformed",
             Self::NoRoute => "no route",
             Self::HopLimit => "too many switches",
-            Self::Ttl => "TTL ran out",
+            Self::Ttl => "TTL expired",
             Self::Down => "link down",
             Self::Silent => "link fails silently",
             Self::Random => "random loss",

@@ -282,7 +282,9 @@ impl Deployment {
         links.retain(|link| self.port_of(*link).is_some());
         if links.is_empty() {
             let name = name.unwrap_or("*");
-            return Err(RunError::Port(format!("`{name}` is of switches that other boxes run: ask there")));
+            return Err(RunError::Port(format!(
+                "`{name}` belongs to switches of other machines: use the command there"
+            )));
         }
         Ok(Some(links))
     }
@@ -304,9 +306,7 @@ impl Deployment {
         let outcome = reroute(&mut self.fabric, &self.network, self.failures.events());
         if let Err(error) = outcome {
             self.fabric.routes = old;
-            return Err(RunError::Unsupported(format!(
-                "{error}; wait until routing has learned of the changes before"
-            )));
+            return Err(RunError::Unsupported(format!("{error}; wait until routing has seen the previous changes")));
         }
         if old == self.fabric.routes { Ok(()) } else { self.reroute() }
     }
@@ -382,7 +382,7 @@ fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> R
     })?;
     // Redirected frames bypass checksum offload.
     let checksums = site.namespace.run(|| Ethtool::open(&interface.name)?.set_tx_checksums(false))?;
-    checksums.map_err(|error| RunError::io("having the kernel write checksums", error))?;
+    checksums.map_err(|error| RunError::io("disabling checksum offload", error))?;
     if site.namespace.is_lent() {
         return Ok(());
     }

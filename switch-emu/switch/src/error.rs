@@ -68,14 +68,14 @@ pub enum RunError {
     },
     /// No frame of the calibration burst arrived.
     #[error(
-        "the calibration burst got nothing through the fabric for 30 s; `spray doctor` checks veth and XDP, \
-         `--dilation` goes without the burst"
+        "no frame of the calibration burst arrived for 30 s; `spray doctor` checks veth and XDP, \
+         `--dilation` omits the burst"
     )]
     Calibration,
     /// As [`RunError::Calibration`], while other programs used nearly all processor time.
     #[error(
-        "the calibration burst got nothing through the fabric for 30 s: others use this machine so much that it ran {times} times slower \
-         than alone; wait for them, or run them with `nice -n 19`"
+        "no frame of the calibration burst arrived for 30 s: other programs slowed it down {times} times; \
+         wait for them, or run them with `nice -n 19`"
     )]
     Busy {
         /// The factor by which it ran slower.
@@ -107,7 +107,7 @@ impl RunError {
 
     /// Wraps the failure to start a thread.
     pub fn thread(source: io::Error) -> Self {
-        Self::io("starting a thread (`ulimit -u` and the cgroup's pids.max limit how many there may be)", source)
+        Self::io("starting a thread (limited by `ulimit -u` and the cgroup's pids.max)", source)
     }
 
     /// Creates a [`RunError::Io`].

@@ -51,7 +51,7 @@ impl Namespace {
             Ok(file) => Ok(Self { name, file, is_lent: false }),
             Err(source) => {
                 remove(&path);
-                Err(fail("making it (/proc/sys/user/max_net_namespaces limits how many there may be)")(source))
+                Err(fail("creating it (limited by /proc/sys/user/max_net_namespaces)")(source))
             }
         }
     }
@@ -68,7 +68,7 @@ impl Namespace {
             registry::lock_namespace(file)
         });
         let why = |source: io::Error| match source.kind() {
-            io::ErrorKind::WouldBlock => io::Error::other("a host is there already"),
+            io::ErrorKind::WouldBlock => io::Error::other("it is in use by another host"),
             _ => source,
         };
         let owned =

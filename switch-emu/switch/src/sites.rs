@@ -149,7 +149,7 @@ impl Plan {
             });
         }
         if cables.len() > MAX_CABLES {
-            let message = format!("it needs {} veth pairs; the most is {MAX_CABLES}", cables.len());
+            let message = format!("it needs {} veth pairs; allowed: at most {MAX_CABLES}", cables.len());
             return Err(RunError::Unsupported(message));
         }
         Ok(Self { hosts, names, cables })
@@ -181,7 +181,7 @@ impl Plan {
             let (near, far) = (end(0), end(1));
             if far.namespace.is_lent() && far.namespace.run(|| if_nametoindex(far.name.as_str()))?.is_ok() {
                 return Err(RunError::Port(format!(
-                    "{} has an interface {} already; a container gets none with `--network none`",
+                    "{} already has an interface {}; start the container with `--network none`",
                     far.namespace.name(),
                     far.name
                 )));

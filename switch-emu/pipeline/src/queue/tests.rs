@@ -86,7 +86,7 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
 #[test]
 fn in_order_it_is_lindley() {
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
-    // Within a slot of 1/128 byte roundings, whatever the load.
+    // Within 1/128 byte of rounding per slot, at any load.
     for load in [1, 30, 80, 99, 120] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         let mut worst_ps = 0;
@@ -311,7 +311,7 @@ std::thread_local! {
     static OTHER: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A word of [`SHARED`], before each access of which another CPU may pass a frame.
+/// A word of [`SHARED`]; another CPU may send a frame before each access.
 #[derive(Default)]
 struct Watched(Cell<u64>);
 

@@ -69,11 +69,11 @@ impl Failures {
         let is_again = |at: usize| orders[..at].iter().any(|order| discriminant(order) == discriminant(&orders[at]));
         let after = impairment(orders);
         let why = if (0..orders.len()).any(is_again) {
-            "a change is given twice; a command sets the whole state of a link: each change once"
+            "a change is repeated; a command sets the whole state of a link"
         } else if orders.iter().skip(1).any(|order| *order == Order::Up) {
-            "`up` ends what is in force before other changes begin: give it alone"
+            "`up` resets the link: give it alone"
         } else if after.reorder_ppm > 0 && after.delay_ns == 0 && after.jitter_ns == 0 {
-            "`reorder` has frames overtake those that are delayed, and none are: give the link a delay too, as in `delay=1ms reorder=1%`"
+            "`reorder` needs a delay too, as in `delay=1ms reorder=1%`"
         } else {
             return Ok(());
         };

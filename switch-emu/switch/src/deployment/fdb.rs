@@ -331,7 +331,7 @@ mod tests {
 
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[test]
-    fn askers_are_known_and_unknown_hosts_are_asked_of_all() {
+    fn senders_are_learned_and_unknown_destinations_flooded() {
         let mut fdb = all_here(3);
         let update = |address, mac| Update { address: Some(address), mac: Some(mac), is_full: false, is_claim: false };
         assert_eq!(fdb.receive(0, &arp(MACS[0], v4(1), v4(2)), 0), (update(v4(1), MACS[0]), Forward::Flood));
@@ -406,15 +406,15 @@ mod tests {
         assert!(steps(&mut fdb, 3000, false).is_empty());
         assert_eq!((fdb.disputes().len(), fdb.addresses(0)), (2, &[v4(1)][..]));
         // Reported every 10 s.
-        let heard = (0..20_000).map(|ms| fdb.receive(1, &arp(MACS[1], v4(1), v4(2)), ms * MS).1);
-        assert!(heard.collect::<Vec<_>>().iter().all(|to| *to == Forward::Refused));
+        let forwards = (0..20_000).map(|ms| fdb.receive(1, &arp(MACS[1], v4(1), v4(2)), ms * MS).1);
+        assert!(forwards.collect::<Vec<_>>().iter().all(|to| *to == Forward::Refused));
         assert_eq!(fdb.disputes().len(), 1);
     }
 
     /// The owner's machine advertises the address until its own probes are unanswered.
     #[test]
     //= docs/specs/switch.md#SW-26 that box asks
-    fn an_address_of_another_box_moves_when_that_box_no_longer_says_it_is_there() {
+    fn a_remote_address_moves_when_it_is_no_longer_advertised() {
         for (told_until, moves) in [(5000, false), (900, true), (0, true)] {
             let mut fdb = Fdb::new([true, false].into_iter());
             fdb.learn(1, v4(1), None, 0);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_claims_every_address_has_eight_claims() {
+    fn a_host_has_at_most_eight_claims() {
         let mut fdb = all_here(2);
         (1..=20).for_each(|host| assert!(fdb.learn(0, v4(host), Some(MACS[0]), 0).address.is_some()));
         (1..=20).for_each(|host| assert!(fdb.learn(1, v4(host), Some(MACS[1]), 0).is_claim));
@@ -443,7 +443,7 @@ mod tests {
 
     /// Checksum of RFC 4861, over a solicitation to the solicited-node group.
     #[test]
-    fn a_neighbour_is_asked_by_a_question_with_a_right_checksum() {
+    fn a_neighbour_solicitation_has_a_valid_checksum() {
         let address: Ipv6Addr = "fd00::1:2".parse().unwrap();
         let frame = Claim::new(0, 0).probe(address.into());
         assert_eq!(frame.len(), 78);
@@ -484,14 +484,14 @@ mod tests {
         let mut fdb = all_here(2);
         let [one, two]: [Ipv6Addr; 2] = ["fe80::1".parse().unwrap(), "fd00::2".parse().unwrap()];
         let group = "ff02::1:ff00:2".parse().unwrap();
-        let heard = |(update, to): (Update, Forward)| (update.address, to);
-        assert_eq!(heard(fdb.receive(0, &nd(135, [one, group, two]), 0)), (Some(one.into()), Forward::Flood));
+        let forwards = |(update, to): (Update, Forward)| (update.address, to);
+        assert_eq!(forwards(fdb.receive(0, &nd(135, [one, group, two]), 0)), (Some(one.into()), Forward::Flood));
         let answer = nd(136, ["fe80::9".parse().unwrap(), one, two]);
-        assert_eq!(heard(fdb.receive(1, &answer, 0)), (Some(two.into()), Forward::Host(0)));
-        assert_eq!(heard(fdb.receive(0, &nd(135, [one, group, two]), 0)), (None, Forward::Host(1)));
+        assert_eq!(forwards(fdb.receive(1, &answer, 0)), (Some(two.into()), Forward::Host(0)));
+        assert_eq!(forwards(fdb.receive(0, &nd(135, [one, group, two]), 0)), (None, Forward::Host(1)));
         let tentative = nd(135, [Ipv6Addr::UNSPECIFIED, group, two]);
         assert_eq!(
-            heard(fdb.receive(0, &tentative, 0)),
+            forwards(fdb.receive(0, &tentative, 0)),
             (None, Forward::Host(1)),
             "a host that asks whether an address is free"
         );

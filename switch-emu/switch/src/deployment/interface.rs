@@ -108,7 +108,9 @@ impl ExternalInterface {
             let GivenPort { end: name, .. } = strange;
             return Err(RunError::Port(match own.map(|own| &network.switches[own].name) {
                 None => format!("--port {name}={strange}: the scenario has no host `{name}`; its hosts: {ends}"),
-                Some(own) => format!("--port {name}={strange}: {own} has no cable to `{name}`; it has some to: {ends}"),
+                Some(own) => {
+                    format!("--port {name}={strange}: {own} has no cable to `{name}`; its cables lead to: {ends}")
+                }
             }));
         }
         check_addresses(ports, network)?;
@@ -126,8 +128,8 @@ impl ExternalInterface {
                     format!("{port} is given twice, for {} and {name}", other.end)
                 } else {
                     format!(
-                        "{other} and {port} have the same number ({}) in their network namespaces, and one program could not tell them \
-                         apart: use interfaces of one namespace",
+                        "{other} and {port} have the same index ({}) in their network namespaces, so that one program cannot \
+                         distinguish them: use interfaces of one namespace",
                         interface.index
                     )
                 }));
@@ -184,16 +186,16 @@ impl ExternalInterface {
         let wrong = |why: String| {
             let Self { port, .. } = self;
             Err(RunError::Port(format!(
-                "--port {}={port}: the scenario's links carry more than one thread holds, so that drivers have to send frames on by themselves; {why}",
+                "--port {}={port}: the links carry more than one thread can delay, so that drivers must forward frames; {why}",
                 port.end
             )))
         };
         match (refusal, Declared::of(self.index)) {
-            (Some(why), _) => wrong(format!("this one does not take the program, it says: {why}")),
+            (Some(why), _) => wrong(format!("its driver rejects the program: {why}")),
             (None, Ok(declared)) if !declared.sends() => wrong(if self.is_software {
-                "a veth does so if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()
+                "a veth does if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()
             } else {
-                "this one cannot (it does not declare ndo-xmit)".into()
+                "its driver cannot (it does not declare ndo-xmit)".into()
             }),
             // Drivers do not report it before Linux 6.3.
             _ => Ok(()),
@@ -222,10 +224,10 @@ fn check_addresses(ports: &[GivenPort], network: &Network) -> Result<(), RunErro
     let mut bound = HashSet::new();
     for port in ports {
         if !port.addresses.is_empty() && !network.hosts.contains(&port.end) {
-            return wrong(port, "addresses are those of hosts".into());
+            return wrong(port, "only hosts have addresses".into());
         }
         if port.addresses.len() > Fdb::MAX_ADDRESSES {
-            return wrong(port, format!("{} addresses at most", Fdb::MAX_ADDRESSES));
+            return wrong(port, format!("at most {} addresses", Fdb::MAX_ADDRESSES));
         }
         if let Some(twice) = port.addresses.iter().find(|address| !bound.insert(**address)) {
             return wrong(port, format!("{twice} is bound twice"));

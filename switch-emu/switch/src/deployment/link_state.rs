@@ -32,7 +32,7 @@ pub(super) struct Trunk {
     pub longest: usize,
     /// The MAC at the other end.
     far: Option<[u8; 6]>,
-    heard_ns: Option<u64>,
+    received_ns: Option<u64>,
     /// As of the last message.
     cable_state: CableState<usize>,
 }
@@ -53,7 +53,7 @@ pub enum CableState<Link = String> {
 #[derive(Clone, Debug, Default)]
 struct Peer {
     sequence: u64,
-    heard_ns: u64,
+    received_ns: u64,
     /// Links that it advertises as down.
     down: Vec<u16>,
 }
@@ -71,12 +71,12 @@ pub(super) struct Effects<'a> {
 }
 
 const LIVENESS_TIMEOUT_NS: u64 = 1_000_000_000;
-/// After this silence a machine may have restarted: its sequence number is forgotten.
+/// After this silence a machine may have restarted: its sequence number is is_restarted.
 const RESTART_NS: u64 = 3_000_000_000;
 
 impl Trunk {
     pub fn new(port: usize, link: usize, mac: [u8; 6], longest: usize) -> Self {
-        Self { port, link, mac, longest, far: None, heard_ns: None, cable_state: CableState::Silent }
+        Self { port, link, mac, longest, far: None, received_ns: None, cable_state: CableState::Silent }
     }
 
     /// The frame after its egress port; `None` where it is too long.
@@ -120,8 +120,8 @@ impl Peers {
 
     /// Processes a frame received over a trunk.
     pub fn receive<'a>(&mut self, trunk: usize, frame: &'a [u8], now_ns: u64) -> Effects<'a> {
-        let mut heard = Effects::default();
-        let Some(message) = Message::read(frame) else { return heard };
+        let mut effects = Effects::default();
+        let Some(message) = Message::read(frame) else { return effects };
         let here = &mut self.trunks[trunk];
         // The two directions of a cable differ in the last bit.
         let link = usize::from(message.link) ^ 1;
@@ -131,28 +131,28 @@ impl Peers {
             _ => CableState::Stranger,
         };
         if here.cable_state != CableState::Right {
-            return heard;
+            return effects;
         }
-        here.heard_ns = Some(now_ns);
+        here.received_ns = Some(now_ns);
         let far: Option<[u8; 6]> = frame[6..].first_chunk().copied();
         if here.far != far {
             here.far = far;
-            heard.far = far.map(|far| (here.port, far));
+            effects.far = far.map(|far| (here.port, far));
         }
         if !self.is_new(&message, now_ns) {
-            return heard;
+            return effects;
         }
         let machines = self.trunks.iter().enumerate().filter(|(other, _)| *other != trunk);
         let passed = |(_, other): (usize, &Trunk)| other.fits(relay(frame, other.link as u16, other.mac));
-        heard.onward = machines.filter_map(passed).collect();
+        effects.onward = machines.filter_map(passed).collect();
         match message.body {
             Body::Down(links) => self.machines[usize::from(message.origin)].down = links,
-            Body::Host(host, addresses) => heard.host = Some((host.into(), addresses)),
+            Body::Host(host, addresses) => effects.host = Some((host.into(), addresses)),
             Body::Frame(to, frame) => {
-                heard.frame = Some(((to != ALL_HOSTS).then_some(to.into()), frame));
+                effects.frame = Some(((to != ALL_HOSTS).then_some(to.into()), frame));
             }
         }
-        heard
+        effects
     }
 
     /// Whether a message is another machine's and not a duplicate from another path.
@@ -161,18 +161,18 @@ impl Peers {
         if message.origin == self.own {
             return false;
         }
-        let forgotten = now_ns.saturating_sub(other.heard_ns) >= RESTART_NS;
-        if message.sequence <= other.sequence && !forgotten {
+        let is_restarted = now_ns.saturating_sub(other.received_ns) >= RESTART_NS;
+        if message.sequence <= other.sequence && !is_restarted {
             return false;
         }
-        (other.sequence, other.heard_ns) = (message.sequence, now_ns);
+        (other.sequence, other.received_ns) = (message.sequence, now_ns);
         true
     }
 
     /// Returns what is at the other ends of the trunks, by link.
     pub fn cable_states(&self, now_ns: u64) -> Vec<(usize, CableState<usize>)> {
         let at = |trunk: &Trunk| match trunk.cable_state {
-            CableState::Right if is_expired(trunk.heard_ns, now_ns) => CableState::Silent,
+            CableState::Right if is_expired(trunk.received_ns, now_ns) => CableState::Silent,
             other => other,
         };
         self.trunks.iter().map(|trunk| (trunk.link, at(trunk))).collect()
@@ -180,8 +180,8 @@ impl Peers {
 
     /// The links that live machines advertise as down.
     pub fn down(&self, now_ns: u64) -> Vec<usize> {
-        let speaking = self.machines.iter().filter(|other| now_ns.saturating_sub(other.heard_ns) < RESTART_NS);
-        let mut down: Vec<usize> = speaking.flat_map(|other| &other.down).map(|link| usize::from(*link)).collect();
+        let alive = self.machines.iter().filter(|other| now_ns.saturating_sub(other.received_ns) < RESTART_NS);
+        let mut down: Vec<usize> = alive.flat_map(|other| &other.down).map(|link| usize::from(*link)).collect();
         down.retain(|link| *link < self.links);
         down.sort_unstable();
         down.dedup();
@@ -189,8 +189,8 @@ impl Peers {
     }
 }
 
-fn is_expired(heard_ns: Option<u64>, now_ns: u64) -> bool {
-    heard_ns.is_none_or(|heard_ns| now_ns.saturating_sub(heard_ns) >= LIVENESS_TIMEOUT_NS)
+fn is_expired(received_ns: Option<u64>, now_ns: u64) -> bool {
+    received_ns.is_none_or(|received_ns| now_ns.saturating_sub(received_ns) >= LIVENESS_TIMEOUT_NS)
 }
 
 /// A digest of what all machines must agree on.
@@ -210,13 +210,13 @@ mod tests {
 
     use super::*;
 
-    /// Peers of two leaves and two spines, a ring of cables, so that everything comes by two ways.
+    /// The machines of two leaves and two spines, a ring of cables with two paths between any two.
     struct Ring {
         network: Network,
         peers: Vec<Peers>,
         cut: Vec<usize>,
         now_ns: u64,
-        /// Frames that went over cables, and what each box heard of bodies.
+        /// Frames that crossed cables, and the bodies received by each machine.
         crossed: usize,
         hosts: HashMap<usize, Vec<usize>>,
         frames: HashMap<usize, Vec<Vec<u8>>>,
@@ -229,7 +229,7 @@ mod tests {
             Self { network, peers, cut: vec![], now_ns: 0, crossed: 0, hosts: HashMap::new(), frames: HashMap::new() }
         }
 
-        /// Its ports have the numbers of their links.
+        /// Ports have the numbers of their links.
         fn one(network: &Network, own: usize, first: u64) -> Peers {
             let leaves =
                 |link: &usize| network.links[*link].from == Node::Switch(own) && network.links[*link].is_uplink();
@@ -240,50 +240,50 @@ mod tests {
         fn flood(&mut self, own: usize, body: Body<'_>) {
             let mut under_way: VecDeque<_> = self.peers[own].flood(body).into();
             while let Some((link, frame)) = under_way.pop_front() {
-                assert!(self.crossed < 1_000, "it goes round for ever");
-                let Node::Switch(to) = self.network.links[link].to else { panic!("a box tells no host") };
+                assert!(self.crossed < 1_000, "a forwarding loop");
+                let Node::Switch(to) = self.network.links[link].to else { panic!("no message to a host") };
                 if self.cut.contains(&(link / 2)) {
                     continue;
                 }
                 self.crossed += 1;
                 let trunk = self.peers[to].trunks.iter().position(|trunk| trunk.link == link ^ 1).unwrap();
-                let heard = self.peers[to].receive(trunk, &frame, self.now_ns);
-                under_way.extend(heard.onward);
-                self.hosts.entry(to).or_default().extend(heard.host.map(|(host, _)| host));
-                self.frames.entry(to).or_default().extend(heard.frame.map(|(_, frame)| frame.to_vec()));
+                let effects = self.peers[to].receive(trunk, &frame, self.now_ns);
+                under_way.extend(effects.onward);
+                self.hosts.entry(to).or_default().extend(effects.host.map(|(host, _)| host));
+                self.frames.entry(to).or_default().extend(effects.frame.map(|(_, frame)| frame.to_vec()));
             }
         }
     }
 
     //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[test]
-    fn everybody_hears_everything_once_whatever_is_cut() {
+    fn each_machine_receives_each_message_once_despite_cuts() {
         for cut in [vec![], vec![2], vec![5]] {
             let mut ring = Ring { cut, ..Ring::new() };
             ring.flood(0, Body::Frame(ALL_HOSTS, &[7; 60]));
             ring.flood(0, Body::Host(0, vec!["10.0.0.1".parse().unwrap()]));
             for other in 1..4 {
-                assert_eq!(ring.frames[&other], [vec![7; 60]], "box {other}");
+                assert_eq!(ring.frames[&other], [vec![7; 60]], "machine {other}");
                 assert_eq!(ring.hosts[&other], [0]);
             }
-            assert!(!ring.frames.contains_key(&0), "nobody hears himself");
+            assert!(!ring.frames.contains_key(&0), "not its own message");
         }
     }
 
     //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[test]
-    fn links_are_down_that_anybody_says_are_as_long_as_he_speaks() {
+    fn links_are_down_while_a_live_machine_advertises_it() {
         let mut ring = Ring::new();
         ring.flood(3, Body::Down(vec![4, 9, 60_000]));
         ring.flood(1, Body::Down(vec![9]));
-        assert_eq!(ring.peers[0].down(0), [4, 9], "and none that there is not");
+        assert_eq!(ring.peers[0].down(0), [4, 9], "and no unknown link");
         ring.flood(3, Body::Down(vec![]));
         assert_eq!(ring.peers[0].down(0), [9]);
         assert_eq!(ring.peers[0].down(RESTART_NS), [] as [usize; 0]);
     }
 
     #[test]
-    fn a_box_that_begins_anew_is_heard() {
+    fn a_restarted_machine_is_received() {
         let mut ring = Ring::new();
         ring.peers[2] = Ring::one(&ring.network, 2, 1_000_000);
         ring.flood(2, Body::Down(vec![4]));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_at_the_other_end_is_told() {
+    fn the_machine_at_the_other_end_is_identified() {
         let mut ring = Ring::new();
         let link = ring.peers[0].trunks[0].link;
         let at = |ring: &Ring| ring.peers[0].cable_states(ring.now_ns)[0];
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_at_the_other_end_is_news_once_and_what_is_too_long_is_not_said() {
+    fn a_new_mac_is_reported_once_and_long_frames_are_not_sent() {
         let mut ring = Ring::new();
         let [first, second] = [(); 2].map(|()| ring.peers[2].flood(Body::Down(vec![])).remove(0).1);
         let far = ring.peers[0].receive(0, &first, 0).far;

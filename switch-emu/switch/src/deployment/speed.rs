@@ -37,8 +37,9 @@ impl Needs {
             return Ok(());
         }
         Err(RunError::Port(format!(
-            "all links together bring {:.1} million frames of {} bytes a second, and this machine decides {:.1} million at most: {cpus} CPUs with a \
-             receive queue, {:.0} ns each; rates of {:.0} % are possible (`--set topology.host_gbps`), or longer packets",
+            "the links carry {:.1} million frames of {} bytes per second, and this machine processes at most {:.1} \
+             million: {cpus} CPUs with a receive queue, {:.0} ns per frame; use {:.0} % of the rates \
+             (`--set topology.host_gbps`), or longer packets",
             wanted / 1e6,
             self.frame_bytes,
             possible / 1e6,

@@ -1,4 +1,4 @@
-//! Two leaves under four spines, against what the paper says written down with floats and maps.
+//! Two leaves under four spines, against the paper's rules implemented with floats and maps.
 
 use super::*;
 use crate::routes::Choice;
@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// What leaf 0 knows of its uplinks toward leaf 1 is what frames over them have met, as soon as all of it was returned.
+    /// Leaf 0's feedback of its uplinks toward leaf 1 is the congestion that frames met, once all of it was returned.
     #[test]
     fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
         //= docs/specs/switching.md#SWC-52 what a frame tells
@@ -77,7 +77,7 @@ proptest! {
             prop_assert_eq!(note.tag, spine);
             met.insert(spine, note.load);
         }
-        // Four frames back return four uplinks' news.
+        // Four frames back return the feedback of four uplinks.
         for _ in 0..SPINES {
             send(&net, 100 * US, 1, 5, 64);
         }
@@ -111,7 +111,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     // After a pause: all stay, for the other one is no better.
     let again: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, again);
-    // Within a flowlet nobody moves, after it everybody.
+    // Within a flowlet no flow moves, after it all do.
     [7, 7, 0, 7].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let within: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 250 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, within);

@@ -140,7 +140,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     assert_eq!(moved.kind(), (Kind::Data, true));
     assert_ne!(moved.spine, first.spine);
     assert_eq!(moved.tag().tail_ps, (US + LATE + 1) >> 10 << 10);
-    // Neither time nor the late reply lets it move again.
+    // Neither time nor the late reply moves it again.
     let times = [3 * LATE, 10 * LATE, 30 * LATE, 60 * LATE, 90 * LATE];
     assert!(times.into_iter().all(|t_ps| {
         let packet = net.send(t_ps);
