@@ -211,11 +211,8 @@ impl Deployment {
 
     /// Returns the names of the namespaces that this has created.
     pub fn namespaces(&self) -> Vec<String> {
-        self.sites
-            .iter()
-            .filter(|site| !site.namespace.is_lent())
-            .map(|site| site.namespace.name().to_string())
-            .collect()
+        let own = self.sites.iter().map(|site| &site.namespace).filter(|namespace| !namespace.is_lent());
+        own.map(|namespace| namespace.name().to_string()).collect()
     }
 
     /// Returns the matching links, or all, without other machines'; `None` where none matches.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spray_pipeline::deployment::{Attachment, Cable};
+use spray_pipeline::deployment::{Attachment, Cable, KERNEL};
 
 use super::claim::Dispute;
 use super::fdb::{ClaimStep, Fdb, Forward, Update};
@@ -198,7 +198,7 @@ impl Bridge {
         let [new, gone] = self.shared().fdb.set_local(local);
         gone.into_iter().for_each(|address| self.hosts.remove(address));
         // The map has room for some per interface; others are treated as unknown addresses.
-        new.into_iter().for_each(|address| drop(self.hosts.put_own(address)));
+        new.into_iter().for_each(|address| drop(self.hosts.put(address, KERNEL)));
     }
 
     /// Returns the addresses learned of a host.

@@ -12,7 +12,7 @@ pub(super) struct Claim {
     /// The number of probes sent.
     probes: u64,
     /// When the owner's machine last advertised the address.
-    announced_ns: Option<u64>,
+    pub announced_ns: Option<u64>,
     /// The frame that claimed the address.
     pub frame: Vec<u8>,
 }
@@ -59,10 +59,6 @@ impl Claim {
         if from == self.by && frame.len() <= MAX_FRAME_BYTES {
             self.frame = frame.to_vec();
         }
-    }
-
-    pub fn on_announced(&mut self, now_ns: u64) {
-        self.announced_ns = Some(now_ns);
     }
 
     /// Decides the next step. `is_remote`: another machine has the owner; `is_free`: there is none.

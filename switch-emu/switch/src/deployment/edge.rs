@@ -9,7 +9,7 @@ use super::bridge::Bridge;
 use super::claim::Dispute;
 use super::delay_queue::DelayQueue;
 use super::fdb::Fdb;
-use super::interface::{self, ExternalInterface, GivenPort};
+use super::interface::{ExternalInterface, GivenPort};
 use super::link_state::{CableState, Peers};
 use super::opening::Opening;
 use super::speed::{Needs, hops};
@@ -228,7 +228,8 @@ impl Edge {
     /// Returns the positions of those whose carrier has changed.
     fn poll(&mut self, program: &mut SwitchProgram) -> Result<Vec<usize>, RunError> {
         let now: Vec<Option<Interface>> = self.interfaces.iter().map(|state| state.interface.now()).collect();
-        self.bridge.set_local(interface::addresses(now.iter().flatten()));
+        let local = now.iter().flatten().flat_map(|interface| &interface.station().addresses);
+        self.bridge.set_local(local.copied().collect());
         let mut changed = Vec::new();
         for (place, (found, state)) in now.iter().zip(&mut self.interfaces).enumerate() {
             let InterfaceState { interface, has_carrier, is_up, .. } = state;

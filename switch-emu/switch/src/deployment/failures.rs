@@ -121,14 +121,11 @@ impl Failures {
 
     /// The links that are down by order or carrier.
     pub fn down(&self) -> Vec<usize> {
-        let is_down = |event: &&LinkEvent| matches!(event.action, LinkAction::Down { .. }) && event.name != REMOTE;
-        let mut links: Vec<usize> = self
-            .events
-            .iter()
-            .filter(|event| event.until_ps.is_none())
-            .filter(is_down)
-            .flat_map(|e| e.links.clone())
-            .collect();
+        let is_down = |event: &&LinkEvent| {
+            event.until_ps.is_none() && event.name != REMOTE && matches!(event.action, LinkAction::Down { .. })
+        };
+        let down = self.events.iter().filter(is_down);
+        let mut links: Vec<usize> = down.flat_map(|event| event.links.clone()).collect();
         links.sort_unstable();
         links.dedup();
         links

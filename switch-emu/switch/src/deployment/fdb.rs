@@ -193,7 +193,7 @@ impl Fdb {
         let is_remote = self.hosts[owner].is_remote;
         let Some(claim) = self.claims.get_mut(&address) else { return };
         if is_remote {
-            claim.on_announced(now_ns);
+            claim.announced_ns = Some(now_ns);
         } else {
             let by = claim.by;
             self.claims.remove(&address);

@@ -241,10 +241,6 @@ fn end(link: &str) -> &str {
     link.split_once("->").map_or(link, |(_, end)| end)
 }
 
-pub(super) fn addresses<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> HashSet<IpAddr> {
-    interfaces.flat_map(|interface| &interface.station().addresses).copied().collect()
-}
-
 fn within<T>(namespace: Option<&File>, work: impl FnOnce() -> T) -> Result<T, RunError> {
     match namespace {
         None => Ok(work()),

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use spray_fabric::{ChassisSpec, Port, Tables};
 use spray_nic::xdp::{self, AttachMode};
-use spray_pipeline::deployment::{Attachment, Cable, KERNEL};
+use spray_pipeline::deployment::{Attachment, Cable};
 use spray_pipeline::impairment::Impairment;
 
 use super::maps::Maps;
@@ -63,7 +63,7 @@ impl SwitchProgram {
 
     /// Attaches again after the interface was down, as some drivers detach the program then.
     pub fn open_again(&mut self, ifindex: u32) -> Result<(), ProgramError> {
-        self.detach(ifindex);
+        self.attached.retain(|(other, _)| *other != ifindex);
         self.attach_program(DEPLOYED, ifindex).map(drop)
     }
 
@@ -98,14 +98,9 @@ impl SwitchProgram {
 }
 
 impl Hosts {
-    /// Maps an address to a host, by its number in the fabric.
+    /// Maps an address to a host, by its number in the fabric, or `KERNEL`.
     pub fn put(&self, address: IpAddr, host: u32) -> Result<(), ProgramError> {
         self.0.put("hosts", &xdp::mapped(address), &host.to_ne_bytes())
-    }
-
-    /// Maps an address to this machine's kernel.
-    pub fn put_own(&self, address: IpAddr) -> Result<(), ProgramError> {
-        self.put(address, KERNEL)
     }
 
     /// Removes an address.

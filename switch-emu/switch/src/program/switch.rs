@@ -19,7 +19,7 @@ pub struct SwitchProgram {
     /// Ports of cables that leave the chassis.
     pub(super) external: Vec<usize>,
     /// By interface index.
-    attached: Vec<(u32, Attachment)>,
+    pub(super) attached: Vec<(u32, Attachment)>,
     /// The tracepoint program that counts frames dropped by drivers.
     pub(super) missed: Option<Link>,
 }
@@ -107,10 +107,6 @@ impl SwitchProgram {
     /// Returns why the driver attached last does not run the program natively; `None` if it does.
     pub fn refusal(&self) -> Option<&str> {
         self.attached.last()?.1.refusal.as_deref()
-    }
-
-    pub(super) fn detach(&mut self, ifindex: u32) {
-        self.attached.retain(|(other, _)| *other != ifindex);
     }
 
     /// Sets the interface of the calling thread's network namespace that a port sends on.
