@@ -7,7 +7,7 @@
 //! | `delay_queue` | holds frames until they are due |
 //! | `expired` | ICMP time-exceeded replies |
 //! | `failures` | ordered and detected changes of links |
-//! | `edge`, `interface` | external interfaces and their state |
+//! | `external`, `edge`, `interface` | external interfaces and their state |
 //! | `bridge`, `fdb`, `claim` | forwarding of ARP and ND, MAC learning, and address conflicts |
 //! | `link_state`, `message` | the machines that run the other switches |
 //! | `speed` | whether the machine is fast enough |
@@ -19,8 +19,10 @@ mod claim;
 mod delay_queue;
 mod edge;
 mod expired;
+mod external;
 mod failures;
 mod fdb;
+mod host;
 mod interface;
 mod link_state;
 mod message;
@@ -40,9 +42,10 @@ use spray_pipeline::impairment::Impairment;
 
 use self::delay_queue::DelayQueue;
 use self::edge::Edge;
-pub use self::edge::{Between, Cable};
+pub use self::external::{Between, Cable};
 use self::failures::Failures;
 pub use self::failures::Order;
+pub use self::host::{DeployedHost, HostLocation};
 pub use self::interface::GivenPort;
 pub use self::link_state::CableState;
 use self::opening::Opening;
@@ -119,26 +122,6 @@ pub enum LinkNews {
     Took(IpAddr, String),
     /// The host there used an address that this host keeps.
     Claimed(IpAddr, String),
-}
-
-/// A host of a deployed fabric.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeployedHost {
-    /// The name in the fabric.
-    pub name: String,
-    /// The addresses; behind an external interface those that were learned.
-    pub addresses: Vec<IpAddr>,
-    /// The namespace or the interface.
-    pub place: HostLocation,
-}
-
-/// The location of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostLocation {
-    /// In a namespace of this name, as for `ip netns`, or at this path.
-    Namespace(String),
-    /// Behind an external interface.
-    Behind(GivenPort),
 }
 
 const MAX_EVENTS: usize = 10_000;

@@ -3,7 +3,6 @@
 use super::settings::Settings;
 use super::state::{Counts, Incoming, Order, Queue, Queues, State};
 
-/// Maximum number of reordering queues of a switch.
 pub(super) const MOST_QUEUES: usize = 256;
 
 /// The state of a queue at its timeout.

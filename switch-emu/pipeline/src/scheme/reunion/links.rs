@@ -10,7 +10,6 @@ use crate::scheme::calls::{NO_PORT, OPEN, Step};
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::path::{Course, Paths, has, lot, way};
 
-/// Maximum number of links between switches on a path.
 pub(super) const MOST_LINKS: u32 = 4;
 /// Maximum number of paths tried by a reroute.
 const MOST_PATHS: u32 = 256;

@@ -58,7 +58,6 @@ impl<'a, F: Forwarding> Memory<'a, F> {
         Some(self.word(place)?.load())
     }
 
-    /// The port of a way up.
     #[inline(always)]
     pub(super) fn way(&self, way: u32) -> Option<u32> {
         (self.load(WAYS.place(way))? as u32).checked_sub(1)

@@ -13,11 +13,9 @@ pub(super) mod single {
     pub(crate) const RIDE: u32 = 4;
     /// 1 to [`INTERVALS`](super::super::memory::INTERVALS); 0 before the first.
     pub(crate) const INTERVAL: u32 = 5;
-    /// End of the present interval.
     pub(crate) const END_PS: u32 = 6;
     /// The lowest class of an elephant, at least 1.
     pub(crate) const THRESHOLD: u32 = 7;
-    /// Elephants of the present interval.
     pub(crate) const ELEPHANTS: u32 = 8;
     /// The place of the next notification.
     pub(crate) const CURSOR: u32 = 9;
@@ -27,7 +25,6 @@ pub(super) mod single {
     /// The interval whose notifications are all sent.
     #[cfg(not(target_arch = "bpf"))]
     pub(crate) const SENT: u32 = 13;
-    /// The number of words.
     pub(crate) const COUNT: u32 = 16;
 }
 
@@ -76,7 +73,6 @@ pub(super) const SEEN: Region = Region::after(LINKS, 2_048);
 pub(super) const CLASSES: Region = Region::after(SEEN, 32);
 /// The Flow Path Table, of two words for each flow.
 pub(super) const FLOWS: Region = Region::after(CLASSES, 4_096);
-/// The Count-Min Sketch.
 pub(super) const SKETCH: Region = Region::after(FLOWS, HASHES * ENTRIES);
 /// Elephants that arrive, by link.
 pub(super) const ARRIVED: Region = Region::after(SKETCH, 1_024);
@@ -86,9 +82,7 @@ pub(super) const HIGH: Region = Region::after(ARRIVED, 2 * (1 + MOST_HIGH));
 pub(super) const BOTTLENECKS: Region = Region::after(HIGH, 2 * 2 * MOST_BOTTLENECKS);
 const END: Region = Region::after(BOTTLENECKS, 0);
 
-/// Maximum number of highly utilised links in a notification.
 pub(super) const MOST_HIGH: u32 = 64;
-/// Maximum number of bottlenecks of a switch.
 pub(super) const MOST_BOTTLENECKS: u32 = 128;
 
 /// Words of a switch, without the base's.
