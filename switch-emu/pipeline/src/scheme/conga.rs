@@ -160,7 +160,7 @@ pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) ->
 }
 
 /// The congestion by feedback, halved for each period without renewal.
-//= docs/specs/switching.md#SWC-54 what was feedback fades
+//= docs/specs/switching.md#SWC-54 what was heard fades
 #[inline(always)]
 fn faded(feedback: Feedback, t_ps: u64) -> u64 {
     let age_us = (t_ps / 1_000_000).saturating_sub(feedback.at_us);
