@@ -25,7 +25,7 @@ pub(super) struct Bridge {
 struct Shared {
     fdb: Fdb,
     peers: Peers,
-    /// The links of this machine that are down and whose failure routing may see.
+    /// The links of this machine that are down, visibly to routing.
     down: Vec<u16>,
     /// When everything is next advertised to the other machines.
     advertise_ns: u64,

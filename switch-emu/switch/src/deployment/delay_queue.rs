@@ -311,7 +311,7 @@ impl Worker {
         if sleep.is_zero() {
             return Ok(());
         }
-        // A socket whose interface is gone is always ready.
+        // The socket of a removed interface is always ready.
         let there = self.sockets.iter().filter(|from| !from.socket.is_gone());
         let fds = there.filter_map(|from| from.socket.wake_fd());
         // SAFETY: the sockets are open for as long as `self` lives.

@@ -60,7 +60,7 @@ impl Edge {
     }
 
     /// Reads the state of the interfaces, and attaches again to those that were set down and up.
-    /// Returns the positions of those whose carrier has changed.
+    /// Returns the positions of those with a changed carrier.
     pub fn poll(&mut self, program: &mut SwitchProgram) -> Result<Vec<usize>, RunError> {
         let now: Vec<Option<Interface>> = self.interfaces.iter().map(|state| state.interface.now()).collect();
         let local = now.iter().flatten().flat_map(|interface| &interface.station().addresses);

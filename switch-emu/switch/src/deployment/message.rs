@@ -20,7 +20,7 @@ pub(super) struct Message<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Body<'a> {
-    /// The links at the origin that are down and whose failure routing may see.
+    /// The links at the origin that are down, visibly to routing.
     Down(Vec<u16>),
     Host(u16, Vec<IpAddr>),
     /// A frame of a host at the origin that no switch forwards, to a host or to [`ALL_HOSTS`].
