@@ -1,4 +1,4 @@
-//! The clock that the other programs read. A process in a time namespace of another offset reads another one.
+//! Reads the kernel's clock, for a process whose time namespace may shift its own.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the classifier macro emits an undocumented function")]
@@ -9,7 +9,7 @@ use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 use spray_ebpf as _;
 
-/// Writes the time in nanoseconds over the first eight bytes of a frame: for test runs.
+/// Writes the time in nanoseconds to the first eight bytes of a frame: for test runs.
 #[classifier]
 pub fn clock(context: TcContext) -> i32 {
     // SAFETY: a helper without conditions.

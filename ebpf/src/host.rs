@@ -1,4 +1,4 @@
-//! The host end of a link in an emulated fabric: frames with a shim go to the host's AF_XDP socket, the rest to the kernel.
+//! The host end of an emulated link: redirects frames with a shim to the AF_XDP socket.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]

@@ -1,4 +1,4 @@
-//! What the XDP programs share: bounded packet access, shared words, the panic handler that the language demands.
+//! Shared by the XDP programs: bounded packet access, per-CPU words, and the panic handler.
 #![no_std]
 
 use aya_ebpf::bindings::xdp_md;
@@ -8,11 +8,11 @@ use spray_pipeline::shim::{SHIM_BYTES, Shimmed};
 use spray_pipeline::word::Word;
 use spray_wire::switch_view::Packet;
 
-/// The frame under an XDP program, behind so many bytes of another header.
+/// The frame of an XDP program, without its first `SKIP` bytes.
 pub struct XdpPacket<'a, const SKIP: usize = 0>(pub &'a XdpContext);
 
 impl<const SKIP: usize> XdpPacket<'_, SKIP> {
-    /// The first `N` bytes, if the frame is that long; the verifier repeats the check.
+    /// The first `N` bytes, if the frame has them; the verifier repeats the check.
     #[inline(always)]
     fn start<const N: usize>(&self) -> Option<*mut [u8; N]> {
         let start = self.0.data();
@@ -28,7 +28,7 @@ impl<const SKIP: usize> Packet for XdpPacket<'_, SKIP> {
 
     #[inline(always)]
     fn head<const N: usize>(&self) -> Option<&[u8; N]> {
-        // SAFETY: the bytes lie inside the frame, which is this program run's alone; the borrow of self keeps writers out.
+        // SAFETY: bytes of this run's frame; the borrow of self keeps writers out.
         self.start().map(|start| unsafe { &*start })
     }
 
@@ -48,7 +48,7 @@ impl Shimmed for XdpPacket<'_> {
     #[inline(always)]
     fn split(&mut self) -> Option<(&mut [u8; SHIM_BYTES], impl Packet + '_)> {
         let shim = self.start()?;
-        // SAFETY: the bytes lie inside the frame, which is this program run's alone; what is behind them begins where they end.
+        // SAFETY: bytes of the frame, which is this run's alone; the rest begins behind them.
         Some((unsafe { &mut *shim }, XdpPacket::<SHIM_BYTES>(self.0)))
     }
 }
@@ -57,11 +57,11 @@ impl Shimmed for XdpPacket<'_> {
 #[repr(transparent)]
 pub struct CpuWord(UnsafeCell<u64>);
 
-// Volatile: LLVM 22 cannot select atomic loads and stores for BPF. An aligned 64-bit access is one instruction either way.
+// Volatile: LLVM 22 has no atomic loads and stores for BPF; an aligned access is one instruction.
 impl Word for CpuWord {
     #[inline(always)]
     fn load(&self) -> u64 {
-        // SAFETY: an aligned word of this CPU's map value; XDP programs do not interrupt each other on a CPU.
+        // SAFETY: this CPU's aligned word; XDP programs do not interrupt each other on a CPU.
         unsafe { self.0.get().read_volatile() }
     }
     #[inline(always)]
@@ -71,7 +71,7 @@ impl Word for CpuWord {
     }
 }
 
-/// Index of the interface that the frame came in by.
+/// Returns the index of the ingress interface.
 #[inline(always)]
 pub fn ingress_ifindex(context: &XdpContext) -> u32 {
     let raw: *mut xdp_md = context.ctx;

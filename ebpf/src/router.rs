@@ -1,8 +1,6 @@
-//! An uplink of a plain Linux router: ECN marks, early drops, random loss, silence, and what middle boxes do to frames. Sits on the interface's
-//! egress, before its shaper.
-//!
-//! The kernel routes and queues. This program does what a kernel without RED and netem cannot: it marks or drops early by a virtual
-//! queue that the port's rate drains, and it loses frames.
+//! An uplink of a plain Linux router, on the interface's egress before its shaper: ECN marks, early
+//! drops, random loss, outages, and interference of middleboxes. The kernel routes and queues;
+//! marks and early drops follow a virtual queue that drains at the port's rate.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the classifier macro emits an undocumented function")]
@@ -16,38 +14,38 @@ use aya_ebpf::macros::{btf_map, classifier};
 use aya_ebpf::programs::TcContext;
 use spray_ebpf as _;
 
-/// What user space sets, then what the program counts. The order is that of `spray_testbed::program::router`.
+/// Set by user space, then state of the program. In the order of `RouterProgram` in `spray-switch`.
 #[repr(C)]
 pub struct Uplink {
     /// Time to drain a byte, in picoseconds.
     ps_per_byte: u64,
-    /// It marks when the queue takes so long to drain, in nanoseconds; `u64::MAX`: never.
+    /// Marking threshold, in nanoseconds to drain the queue; `u64::MAX`: never.
     mark_ns: u64,
-    /// It drops early from this average of the queue on, in nanoseconds to drain it; `u64::MAX`: never. See [`red`].
+    /// RED threshold of the average queue, in ns to drain it; `u64::MAX`: never. See [`red`].
     red_ns: u64,
-    /// Share of frames to lose, in parts of 2^32; 2^32 and above lose every frame.
+    /// Share of frames to drop, in parts of 2^32; 2^32 and above: all.
     loss: u64,
-    /// It loses frames for which the queue would take longer than this to drain, in nanoseconds; 0: none.
+    /// Drops frames if the queue takes longer than this to drain, in nanoseconds; 0: none.
     police_ns: u64,
-    /// It loses longer frames; 0: none.
+    /// Drops longer frames, in bytes; 0: none.
     longest: u64,
-    /// It loses UDP datagrams whose source port has this value under `port_mask`, if that is not 0.
+    /// Drops UDP datagrams whose source port has this value under `port_mask`, unless that is 0.
     port: u64,
     port_mask: u64,
-    /// It loses all frames in the first `burst_ns` of every so many nanoseconds; 0: none.
+    /// Drops all frames in the first `burst_ns` of each such period, in nanoseconds; 0: none.
     burst_every_ns: u64,
     burst_ns: u64,
-    /// Share of frames that it sends twice, in parts of 2^32.
+    /// Share of frames to duplicate, in parts of 2^32.
     twice: u64,
-    /// Not 0: it clears DSCP and ECN.
+    /// Not 0: clears DSCP and ECN.
     clears: u64,
     /// When the virtual queue is empty, in nanoseconds of the kernel's clock.
     empty_ns: u64,
     /// The average of the virtual queue, in 2^-[`RED_SHIFT`] nanoseconds.
     average: u64,
-    /// Bytes that passed.
+    /// Bytes forwarded.
     bytes: u64,
-    /// Frames that were lost.
+    /// Frames dropped.
     lost: u64,
 }
 
@@ -58,7 +56,7 @@ static UPLINK: Array<Uplink, 1> = Array::new();
 #[classifier]
 pub fn router(context: TcContext) -> i32 {
     let Some(uplink) = UPLINK.get_ptr_mut(0) else { return TC_ACT_OK as i32 };
-    // SAFETY: a live map value. Two CPUs may work on it at once: a count or a mark may then be missing, nothing else.
+    // SAFETY: a live map value. With two CPUs at once, only a count or a mark may be missing.
     let uplink = unsafe { &mut *uplink };
     // SAFETY: helpers without conditions.
     let (random, now_ns) = unsafe { (u64::from(bpf_get_prandom_u32()), bpf_ktime_get_ns()) };
@@ -80,13 +78,13 @@ pub fn router(context: TcContext) -> i32 {
     if uplink.clears > 0 {
         clear_service(&context);
     }
-    // The copy comes through here too.
+    // The copy passes this program too.
     if random.rotate_left(16) & 0xffff_ffff < uplink.twice {
-        // SAFETY: the frame under this program, to the interface that it is on.
+        // SAFETY: the frame of this program, to the interface that it is on.
         unsafe { bpf_clone_redirect(context.skb.skb, (*context.skb.skb).ifindex, 0) };
     }
     if waits_ns >= uplink.mark_ns {
-        // SAFETY: the frame under this program. It changes nothing where the sender does not take marks.
+        // SAFETY: the frame of this program. No effect where the sender is not ECN-capable.
         unsafe { bpf_skb_ecn_set_ce(context.skb.skb) };
     }
     uplink.empty_ns = waits_until_ns + bytes * uplink.ps_per_byte / 1000;
@@ -96,30 +94,28 @@ pub fn router(context: TcContext) -> i32 {
 /// The weight of RED's average, 2^-9 (Floyd and Jacobson 1993, §7).
 const RED_SHIFT: u32 = 9;
 
-/// Whether RED drops a frame: with a probability that goes from 0 at `least` to a tenth at three times that, and is 1 above. `random` is
-/// drawn from 32 bits.
+/// Whether RED drops a frame: its probability grows from 0 at `least` to a tenth at three times
+/// that, and is 1 above. `random` has 32 bits.
 fn red(average: u64, least: u64, random: u64) -> bool {
     let above = average.saturating_sub(least);
     above > 0 && (above >= 2 * least || random < (above << 32) / (20 * least))
 }
 
-/// Where the header of IPv4 begins; it has no options here.
+/// Offset of the IPv4 header, which has no options here.
 const IP: usize = 14;
 const UDP: u8 = 17;
 
-/// The source port of a UDP datagram.
 fn source_port(context: &TcContext) -> Option<u64> {
     let protocol: u8 = context.load(IP + 9).ok()?;
     let port: [u8; 2] = context.load(IP + 20).ok()?;
     (protocol == UDP).then_some(u64::from(u16::from_be_bytes(port)))
 }
 
-/// Clears DSCP and ECN.
 fn clear_service(context: &TcContext) {
     let Ok(service) = context.load::<u8>(IP + 1) else { return };
     let (from, to) = (u64::from(u16::from_ne_bytes([0, service])), 0);
     if context.store(IP + 1, &0u8, 0).is_ok() {
-        // SAFETY: the frame under this program; the checksum of its IPv4 header.
+        // SAFETY: the frame of this program, and its IPv4 header checksum.
         unsafe { bpf_l3_csum_replace(context.skb.skb, IP as u32 + 10, from, to, 2) };
     }
 }

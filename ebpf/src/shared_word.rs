@@ -1,4 +1,4 @@
-//! The word that all CPUs share, and what works on queues of it.
+//! The word that all CPUs share, and functions on queues of it.
 
 use core::cell::UnsafeCell;
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd};
@@ -34,7 +34,7 @@ impl Word for SharedWord {
     }
     #[inline(always)]
     fn next(&self) -> u64 {
-        // Not relaxed: for that the compiler emits the instruction that does not fetch the value before.
+        // Not relaxed, for which the compiler emits an instruction without the previous value.
         // SAFETY: as above.
         unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(self.0.get(), 1) }
     }
@@ -53,15 +53,12 @@ impl QueueWord for SharedWord {
     }
 }
 
-/// [`Queue::walk`] as a global function: the verifier checks it once by itself instead of at every hop and queue, whose
-/// 128 rounds each would exceed its limits.
-///
-/// # Safety
-/// The pointers are null or valid.
+/// [`Queue::walk`] as a global function, checked once: inlined everywhere, its 128 rounds would
+/// exceed the verifier's limits. The pointers must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn spray_walk(queue: *const Queue<SharedWord>, from: u64, to: u64, drain: *const Drain) -> u32 {
-    // The verifier wants the null checks: it knows the pointers only by their types.
+    // The verifier requires the null checks: it only knows the pointers' types.
     // SAFETY: by this function's contract.
     if let (Some(queue), Some(drain)) = unsafe { (queue.as_ref(), drain.as_ref()) } {
         queue.walk(from, to, drain);
@@ -69,10 +66,7 @@ pub unsafe extern "C" fn spray_walk(queue: *const Queue<SharedWord>, from: u64, 
     0
 }
 
-/// [`Queue::stride`] as a global function, for the same reason.
-///
-/// # Safety
-/// The pointers are null or valid.
+/// [`Queue::stride`] as a global function, for the same reason. The pointers must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn spray_stride(queue: *const Queue<SharedWord>, from: u64, to: u64, drain: *const Drain) -> u32 {

@@ -1,4 +1,5 @@
-//! The host end of a link: frames of the transport to this host go to the AF_XDP socket of their queue, the rest to the kernel.
+//! The host end of a real link: redirects frames of the transport to the AF_XDP socket of their
+//! queue, passes others to the kernel.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the xdp macro emits an undocumented function")]
@@ -14,10 +15,10 @@ use spray_wire::switch_view::{Addressee, addressed_to};
 /// Sockets by receive queue.
 #[btf_map(name = "sockets")]
 static SOCKETS: XskMap<64> = XskMap::new();
-/// Whom the sockets receive for. Empty places are zeros. The number of places is that of `spray_nic::xdp`.
+/// The addresses of the sockets; unused places are zeros. As many as in `spray_nic::xdp`.
 #[btf_map(name = "own")]
 static OWN: Array<[Addressee; 4], 1> = Array::new();
-/// Frames of the transport that came by a queue without a socket.
+/// Frames of the transport on a queue without a socket.
 #[btf_map(name = "strays")]
 static STRAYS: PerCpuArray<CpuWord, 1> = PerCpuArray::new();
 
@@ -28,7 +29,7 @@ pub fn steer(context: XdpContext) -> u32 {
     if to != *a && to != *b && to != *c && to != *d {
         return XDP_PASS;
     }
-    // A queue without a socket leaves its frames to the kernel, which answers that the port is unreachable.
+    // Without a socket the kernel gets the frame, and answers that the port is unreachable.
     SOCKETS.redirect(context.rx_queue_index(), XDP_PASS.into()).unwrap_or_else(|action| {
         if let Some(strays) = STRAYS.get(0) {
             strays.add(1);

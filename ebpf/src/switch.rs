@@ -1,4 +1,4 @@
-//! The switch program: the pipeline over BPF maps, one run per frame through all switches of a chassis.
+//! The switch program: the pipeline over BPF maps, one run per frame and chassis.
 #![no_std]
 #![no_main]
 #![feature(core_intrinsics)]
@@ -33,7 +33,7 @@ use spray_wire::offsets::{self, v4};
 use spray_wire::switch_view::{Address, Packet};
 use spray_wire::{DSCP_DATA, Ports};
 
-// Sizes below are least ones; the loader sets those of the fabric.
+// Sizes are minimums; the loader sets those of the fabric.
 #[btf_map(name = "globals")]
 static GLOBALS: Array<Globals, 1> = Array::new();
 #[btf_map(name = "hosts")]
@@ -54,72 +54,69 @@ static QUEUES: Array<PortQueues<SharedWord>, 1> = Array::new();
 static COUNTERS: PerCpuArray<PortCounters<CpuWord>, 1> = PerCpuArray::new();
 #[btf_map(name = "chassis")]
 static CHASSIS: PerCpuArray<ChassisCounters<CpuWord>, 1> = PerCpuArray::new();
-/// The cells of each port's bins, port by port; in a deployed fabric there are none.
+/// The cells of each port's bins, port by port; none in a deployed fabric.
 #[btf_map(name = "bins")]
 static BINS: Array<Bin<SharedWord>, 1> = Array::new();
-/// Switch behind each interface that frames enter by.
+/// Switch by ingress interface.
 #[btf_map(name = "ingress")]
 static INGRESS: HashMap<u32, u32, 4096> = HashMap::new();
-/// Interface behind each port that leaves the chassis.
+/// Interface by port that leaves the chassis.
 #[btf_map(name = "egress")]
 static EGRESS: DevMap<1> = DevMap::new();
 
-/// What lies behind each interface that frames enter by, in a deployed fabric.
+/// By ingress interface, in a deployed fabric.
 #[btf_map(name = "attachments")]
 static ATTACHMENTS: HashMap<u32, Attachment, 1> = HashMap::new();
-/// The sockets that take frames to hold, by interface and queue.
+/// Sockets of the process that delays frames, by interface and queue.
 #[btf_map(name = "holders")]
 static HOLDERS: XskMap<1> = XskMap::new();
 
-/// The Ethernet addresses of routed frames, by port.
+/// MAC addresses of routed frames, by port.
 #[btf_map(name = "cables")]
 static CABLES: Array<Cable, 1> = Array::new();
 
-/// What links do to frames beside losing them, by port, in a deployed fabric.
+/// By port, in a deployed fabric.
 #[btf_map(name = "impairments")]
 static IMPAIRMENTS: Array<Impairment, 1> = Array::new();
-/// What links have done to the frame that this CPU is at.
+/// Of the present frame of this CPU.
 #[btf_map(name = "impaired")]
 static IMPAIRED: PerCpuArray<Impaired, 1> = PerCpuArray::new();
 
-/// What the switches tell each other about the frame that this CPU is at.
+/// Of the present frame of this CPU.
 #[btf_map(name = "trail")]
 static TRAIL: PerCpuArray<Trail<CpuWord>, 1> = PerCpuArray::new();
 
-/// The trails of frames between two switches, by number.
+/// Of frames between two switches, by number.
 #[btf_map(name = "trails")]
 static TRAILS: HashMap<u32, Trail<CpuWord>, 1> = HashMap::new();
-/// The number of the next one.
 #[btf_map(name = "next_trail")]
 static NEXT_TRAIL: Array<SharedWord, 1> = Array::new();
 
-/// Clocks of the benchmark's streams, one a CPU.
 #[btf_map(name = "bench")]
 static BENCH: PerCpuArray<Bench, 1> = PerCpuArray::new();
 
-/// Next frame's time, the gap to the one after, and by how much frames come out of order.
+/// The virtual clock of a benchmark: the next frame's time, and the gap to the one after.
 #[repr(C)]
 struct Bench {
     now_ps: CpuWord,
     gap_ps: CpuWord,
-    /// Mask of the picoseconds by which a frame's own time is earlier: below 2^24.
+    /// Mask of the picoseconds by which a frame is out of order: below 2^24.
     early_ps: CpuWord,
 }
 
-/// What the kernel's clock read when the time of the switches began; the loader writes it. A variable instead of an array: a look-up in an
-/// array adds a branch, which the verifier follows.
+/// The kernel's clock at the switches' time 0, written by the loader. A variable, since a look-up
+/// in an array adds a branch, which the verifier follows.
 #[unsafe(link_section = ".data.origin")]
 #[unsafe(no_mangle)]
 static mut ORIGIN_NS: u64 = 0;
 
-/// The time of the switches.
 #[inline(always)]
 fn now_ps() -> u64 {
     // SAFETY: a helper without arguments, and an aligned word that only the loader writes.
     unsafe { since_ps((&raw const ORIGIN_NS).read_volatile(), bpf_ktime_get_ns()) }
 }
 
-/// The maps as the pipeline sees them.
+/// The maps as the pipeline's tables.
 //= docs/specs/switching.md#SWC-2 one source
 struct Maps;
 
@@ -134,7 +131,7 @@ impl Tables for Maps {
     }
     #[inline(always)]
     fn host(&self, address: &Address) -> Option<u32> {
-        // SAFETY: the loader changes hosts only between runs; a stale number is a wrong route, not a wrong access.
+        // SAFETY: hosts change only between runs; a stale number is no wrong access.
         unsafe { HOSTS.get(address) }.copied()
     }
     #[inline(always)]
@@ -203,18 +200,12 @@ impl Stages for Maps {
     #[inline(always)]
     fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
-        match Cause::from_code(unsafe { spray_cross(frame, host) }) {
-            None => Ok(()),
-            Some(cause) => Err(cause),
-        }
+        Cause::from_code(unsafe { spray_cross(frame, host) }).map_or(Ok(()), Err)
     }
     #[inline(always)]
     fn enter(&self, frame: &mut Frame) -> Result<(), Cause> {
         // SAFETY: a reference, valid for the call.
-        match Cause::from_code(unsafe { spray_enter(frame) }) {
-            None => Ok(()),
-            Some(cause) => Err(cause),
-        }
+        Cause::from_code(unsafe { spray_enter(frame) }).map_or(Ok(()), Err)
     }
     #[inline(always)]
     fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
@@ -259,41 +250,40 @@ impl Calls for Maps {
     }
 }
 
-/// [`FlowHash::digest`] as a global function: what it needs of the stack counts for it alone.
+/// [`FlowHash::digest`] as a global function, with its own stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
+extern "C" fn spray_digest(hash: u32, addresses: u64, ports: u32, label: u32) -> u64 {
     FlowHash::from_number(hash).digest(&Key { addresses, ports, label })
 }
 
-/// [`spray_pipeline::is_last`] as a global function, for the same reason as [`spray_cross`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_is_last(switch: u32, t_ps: u64, host: u32) -> u32 {
+extern "C" fn spray_is_last(switch: u32, t_ps: u64, host: u32) -> u32 {
     spray_pipeline::is_last(&Maps, switch, t_ps, host).into()
 }
 
-/// Stores the trail of the frame at hand; returns its number, or 0 if there is no room.
+/// Stores the trail of the present frame; returns its number, or 0 if there is no room.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_store_trail() -> u32 {
+extern "C" fn spray_store_trail() -> u32 {
     let (Some(trail), Some(next)) = (TRAIL.get(0), NEXT_TRAIL.get(0)) else { return 0 };
     // Never 0.
     let number = next.next() as u32 | 1 << 31;
     if TRAILS.insert(&number, trail, 0).is_ok() { number } else { 0 }
 }
 
-/// Takes the trail of this number back. Returns 1, or 0 if there is none.
+/// Restores the trail of this number. Returns 1, or 0 if there is none.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_take_trail(number: u32) -> u32 {
-    // SAFETY: one frame has the number, and this CPU is at it.
+extern "C" fn spray_take_trail(number: u32) -> u32 {
+    // SAFETY: one frame has the number, and this CPU processes it.
     let (Some(trail), Some(stored)) = (TRAIL.get(0), unsafe { TRAILS.get(&number) }) else { return 0 };
     trail.resume(stored.words());
     u32::from(TRAILS.remove(&number).is_ok())
 }
 
-/// What goes into one argument of a function: it has five at most.
+/// Packs into one argument, as BPF functions have at most five.
 #[inline(always)]
 fn pack(look: &Look) -> u64 {
     u64::from(look.random) << 32 | u64::from(look.row) << 2 | look.measure as u64
@@ -305,30 +295,24 @@ fn unpack(packed: u64) -> Look {
     Look { measure: Measure::from_number(low & 3), random: (packed >> 32) as u32, row: low >> 2 }
 }
 
-/// [`scheme::recall`] as a global function, for the same reason as [`spray_cross`].
-///
-/// # Safety
-/// The pointer is null or valid.
+/// [`scheme::recall`] as a global function. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
+unsafe extern "C" fn spray_recall(frame: *mut Frame, host: u32) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
     View::of(&Maps).map_or(NO_PORT, |view| scheme::recall(&view, frame, host).unwrap_or(NO_PORT))
 }
 
-/// Makes each [`Step`] of [`scheme::recall`] a global function: what it needs of the stack counts for it alone. The compiler does not
-/// pass arguments that a function does not read, and the verifier wants all of them: only parts that are `given` a port have one.
+/// Makes each [`Step`] a global function, with its own stack. Only those `given` a port have that
+/// parameter: the compiler omits unused ones, but the verifier requires all.
 macro_rules! parts {
     ($($name:ident $part:ident $(given $port:ident)?;)+) => {
         $(
-            /// Runs this part.
-            ///
-            /// # Safety
-            /// The pointer is null or valid.
+            /// Runs this step. The pointer must be null or valid.
             #[unsafe(no_mangle)]
             #[inline(never)]
-            pub unsafe extern "C" fn $name(frame: *mut Frame, host: u32 $(, $port: u32)?) -> u32 {
+            unsafe extern "C" fn $name(frame: *mut Frame, host: u32 $(, $port: u32)?) -> u32 {
                 let [port, ..] = [$($port,)? OPEN];
                 // SAFETY: by this function's contract.
                 let Some(frame) = (unsafe { frame.as_mut() }) else { return NO_PORT };
@@ -349,38 +333,32 @@ parts! {
     spray_path Path given port;
 }
 
-/// [`scheme::least`] as a global function, for the same reason as [`spray_cross`].
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
+extern "C" fn spray_least(first: u32, count: u32, t_ps: u64, look: u64) -> u32 {
     let (group, look) = (Group { count: count as u16, ..Group::one(first) }, unpack(look));
     View::of(&Maps).map_or(0, |view| scheme::least(&view, &group, t_ps, &look, scheme::MOST_IN_KERNEL))
 }
 
-/// [`scheme::score`] as a global function, for the same reason.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
+extern "C" fn spray_score(member: u32, place: u32, t_ps: u64, look: u64) -> u64 {
     View::of(&Maps).map_or(u64::MAX, |view| scheme::score(&view, member, t_ps, &unpack(look), place))
 }
 
-/// [`scheme::reunion::look_up`] as a global function, for the same reason.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
+extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
     View::of(&Maps).map_or(0, |view| scheme::reunion::look_up(&view, first, words, head))
 }
 
-/// One hop as a global function: the verifier checks it once by itself instead of eight times in a row. Returns 0 or a
-/// [`Cause`].
-///
-/// # Safety
-/// The pointer is null or valid.
+/// One hop as a global function, which the verifier checks once instead of eight times in a row.
+/// Returns 0 or a [`Cause`]. The pointer must be null or valid.
 //= docs/specs/switch.md#SW-15 what the verifier sees
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
-    // The verifier wants the null check: it knows the pointer only by its type.
+unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
+    // The verifier requires the null check: it only knows the pointer's type.
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
     match spray_pipeline::cross(&Maps, frame, host) {
@@ -389,7 +367,7 @@ pub unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
     }
 }
 
-/// Notes down what the link behind a frame's port does to it. Returns 0.
+/// Draws the impairments of the link behind a frame's port. Returns 0.
 //= docs/specs/switch.md#SW-29 impairments
 #[inline(always)]
 fn impair(frame: &Frame) -> u32 {
@@ -399,10 +377,10 @@ fn impair(frame: &Frame) -> u32 {
     0
 }
 
-/// [`Impairment::add_to`] as a global function: what it needs of the stack counts for it alone. Returns 0.
+/// [`Impairment::add_to`] as a global function, with its own stack. Returns 0.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_impair(port: u32) -> u32 {
+extern "C" fn spray_impair(port: u32) -> u32 {
     if let (Some(link), Some(frame)) = (IMPAIRMENTS.get(port), IMPAIRED.get_ptr_mut(0)) {
         // SAFETY: this CPU's own, and a helper without conditions.
         unsafe { link.add_to(&mut *frame, || bpf_get_prandom_u32()) };
@@ -410,22 +388,19 @@ pub extern "C" fn spray_impair(port: u32) -> u32 {
     0
 }
 
-/// [`spray_pipeline::note`] as a global function: what it needs of the stack counts for it alone.
+/// [`spray_pipeline::note`] as a global function, with its own stack. Returns 0.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
+extern "C" fn spray_note(port: u32, came_ps: u64, left_ps: u64, sizes: u64, became: u32) -> u32 {
     let (waiting, bytes) = ((sizes >> 32) as u32, sizes as u32);
     spray_pipeline::note(&Maps, port, &Crossing { came_ps, left_ps, waiting, bytes, became });
     0
 }
 
-/// The host's own link as a global function, for the same reason as [`spray_cross`]. Returns 0 or a [`Cause`].
-///
-/// # Safety
-/// The pointer is null or valid.
+/// The host's own link. Returns 0 or a [`Cause`]. The pointer must be null or valid.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
+unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_mut() }) else { return Cause::Malformed as u32 };
     match spray_pipeline::enter(&Maps, frame) {
@@ -434,7 +409,7 @@ pub unsafe extern "C" fn spray_enter(frame: *mut Frame) -> u32 {
     }
 }
 
-/// Entry point on every interface of a chassis that stands for anybody's traffic, in real time.
+/// Entry point on every interface of a deployed fabric, for any traffic in real time.
 #[xdp]
 pub fn deployed(context: XdpContext) -> u32 {
     // SAFETY: the loader writes an interface's entry before it attaches there.
@@ -451,7 +426,7 @@ pub fn deployed(context: XdpContext) -> u32 {
         // SAFETY: this CPU's own.
         unsafe { *impaired = Impaired::default() };
     }
-    // Asked for when it is needed, and once more: what is kept takes room on a small stack.
+    // Looked up at each use: a kept value would take room on the small stack.
     let entry = || attachment().map_or((NO_PORT, NO_PORT), |attachment| (attachment.switch, attachment.own));
     let (verdict, due_ps) = spray_pipeline::process_any(&Maps, &mut packet, routed, entry, now_ps);
     match verdict {
@@ -473,7 +448,7 @@ pub fn deployed(context: XdpContext) -> u32 {
             hand_over(&context, Ticket { due_ps, port, effects: EXPIRED })
         }
         Verdict::Expired { .. } => XDP_DROP,
-        // None is emulated.
+        // No frame is emulated, so that none is returned.
         Verdict::Drop(_) | Verdict::Return { .. } => XDP_DROP,
         Verdict::Pass => match attachment().map(|attachment| attachment.side_of_unknown(&packet)) {
             Some(Side::Bridge) => hand_over(&context, BRIDGED),
@@ -482,10 +457,10 @@ pub fn deployed(context: XdpContext) -> u32 {
     }
 }
 
-/// The ticket of frames that the switches do not take.
+/// The ticket of frames for the bridge.
 const BRIDGED: Ticket = Ticket { due_ps: 0, port: NO_PORT, effects: 0 };
 
-/// Hands a frame to the socket of its interface and queue.
+/// Redirects a frame to the socket of its interface and queue.
 #[inline(always)]
 fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
@@ -502,11 +477,11 @@ fn hand_over(context: &XdpContext, ticket: Ticket) -> u32 {
     HOLDERS.redirect(attachment.holder + queue, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
-/// Frames that drivers did not send although the switches had sent them on.
+/// Redirected frames that drivers dropped.
 #[btf_map(name = "missed_frames")]
 static MISSED_FRAMES: PerCpuArray<u64, 1> = PerCpuArray::new();
 
-/// Counts what drivers do not send of redirected frames, to interfaces of the fabric.
+/// Counts redirected frames to interfaces of the fabric that drivers drop.
 #[tracepoint(category = "xdp", name = "xdp_devmap_xmit")]
 pub fn missed(context: TracePointContext) -> u32 {
     // The offsets of `to_ifindex` and `drops`, as tracefs shows them.
@@ -525,22 +500,20 @@ pub fn missed(context: TracePointContext) -> u32 {
     0
 }
 
-/// Entry point on every interface of the chassis.
+/// Entry point on every interface of an emulated chassis.
 #[xdp]
 pub fn switch(context: XdpContext) -> u32 {
     run(&context)
 }
 
-/// The bare redirect that the switch is measured against; loaded by benchmarks only.
+/// The redirect that benchmarks compare the switch with.
 #[xdp]
 pub fn bench_redirect(context: XdpContext) -> u32 {
     EGRESS.redirect(ingress_ifindex(&context) & 1, XDP_DROP.into()).unwrap_or(XDP_DROP)
 }
 
-/// The switch on a stream of frames; loaded by benchmarks only.
-///
-/// A repeated test run hands the same buffer in again and again: this turns it into the next frame of an IPv4 stream,
-/// one gap later, with another source port and a fresh TTL. That costs a little and counts as the switch's.
+/// The switch on a stream of frames, for benchmarks: turns the repeated buffer into the next frame,
+/// one gap later, with another port and a fresh TTL. That counts as the switch's time.
 #[xdp]
 pub fn bench_switch(context: XdpContext) -> u32 {
     if renew(&mut XdpPacket::<0>(&context)).is_none() {
@@ -556,7 +529,7 @@ fn renew(packet: &mut impl Shimmed) -> Option<()> {
     bench.now_ps.store(now_ps.wrapping_add(bench.gap_ps.load()));
     let early_ps = now_ps.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & bench.early_ps.load();
     let (shim, mut inner) = packet.split()?;
-    // The switch before it has noted how the last frame goes on.
+    // Overwrites the state of the previous frame.
     Shim { virtual_time_ps: now_ps.wrapping_sub(early_ps), ..Shim::default() }.write(shim);
     let head: &mut [u8; offsets::min_len(false)] = inner.head_mut()?;
     // In the widths that the pipeline reads: narrower stores would stall its loads.
@@ -598,10 +571,10 @@ fn redirect(context: &XdpContext, port: u32, trimmed_len: u32) -> u32 {
     })
 }
 
-/// Cuts the frame to `len` bytes.
+/// Trims the frame to `len` bytes.
 #[inline(always)]
 fn cut(context: &XdpContext, len: u32) -> bool {
-    // The verifier subtracts packet pointers only in 64 bits: keep the compiler from folding both subtractions.
+    // The verifier subtracts packet pointers only in 64 bits: prevents folding both subtractions.
     let present = core::hint::black_box(context.data_end() - context.data());
     // SAFETY: the context is the kernel's; no pointer into the frame lives past this call.
     unsafe { bpf_xdp_adjust_tail(context.ctx, len as i32 - present as i32) == 0 }

@@ -130,7 +130,7 @@ fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
     };
     says("spine0", &["--set", "switch.scheme=\"conga\""], "--node with `conga`");
     says("spine0", &["--port", "leaf0=leaf1"], "`leaf0` needs one port");
-    says("spine0", &["--port", "h0=leaf1"], "spine0 has no cable to `h0`; it has some to: leaf0, leaf1");
+    says("spine0", &["--port", "h0=leaf1"], "spine0 has no cable to `h0`; its cables lead to: leaf0, leaf1");
     let name = boxes.place("spine0");
     let file = scenarios().join("pod.toml").display().to_string();
     let (code, _, errors) = run(&["switch", "--name", &name, &file, "--node", "spine7", "--port", "leaf0=leaf0"]);
@@ -144,7 +144,7 @@ fn cables_that_are_plugged_wrong_are_told_and_what_cannot_be_is_refused() {
     wait_until("leaf0 to see it", || state(0).contains("connected to `spine0->leaf1`"));
     assert_eq!(boxes.links("leaf0", "leaf0->spine0", &[])[0]["state"], "down");
     let (code, _, errors) = run(&["link", "--name", &boxes.place("leaf0"), "spine0->leaf1", "down"]);
-    assert!(code == 2 && errors.contains("`spine0->leaf1` is of switches that other boxes run"), "{errors}");
+    assert!(code == 2 && errors.contains("`spine0->leaf1` belongs to switches of other machines"), "{errors}");
     assert_eq!(boxes.play("spine1", &["--set", "topology.host_gbps=0.1"]).0, 0);
     wait_until("leaf0 to see that too", || state(1).contains("another scenario"));
     for switch in ["leaf0", "spine0", "spine1"] {

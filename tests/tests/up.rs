@@ -373,7 +373,7 @@ fn a_host_is_in_a_namespace_of_somebody_elses_which_stays_as_it_was() {
     assert!(code == 0 && said.contains("10.0.0.4/8"), "{said}");
     let pod = scenarios().join("pod.toml");
     for (host, why) in [
-        (&*lent, "a host is there already"),
+        (&*lent, "it is in use by another host"),
         ("h9=nobody", "there is no host h9"),
         ("h0=nobody", "/run/netns/nobody"),
         ("h0=/proc/self/ns/net", "this machine's own network"),

@@ -1,89 +1,89 @@
-//! What happens at a port over virtual time, counted where it happens into bins.
+//! Time series of a port over virtual time.
 //!
-//! There are as many cells as a [`Scale`] says, whatever the run's length: first a cell for everything before time 0, then `2^first_log2`
-//! bins of the width that is asked for, then half as many of twice the width, and so on, [`LEVELS`] times. Nothing is ever moved: a cell's
-//! number follows from the time. A reader adds up shorter bins to the width of the longest: see [`Scale::place`].
+//! The number of cells does not depend on the run: a cell for the time before 0, then
+//! `2^first_log2` bins, then half as many of twice the width, and so on, [`LEVELS`] times. A cell's
+//! number follows from the time. Readers merge shorter bins to the longest width: [`Scale::place`].
 
 use crate::counters::counter_words;
 use crate::word::Word;
 
 /// How often the width doubles: a run may last `2^LEVELS` times as long as the first bins.
 pub const LEVELS: u32 = 10;
-/// Fewest and most bins of the first width, as powers of two. A plot shows no more.
+/// Limits of the number of bins of the first width, as powers of two. A plot shows no more.
 const FEWEST_LOG2: u32 = 4;
 const MOST_LOG2: u32 = 8;
 
 counter_words! {
-    /// What happened at a port during a bin: 56 bytes.
+    /// Counts of a port during a bin: 56 bytes.
     Bin, pub add {
         /// Bytes of frames whose last bit left the port, after trimming.
         sent_bytes: sum,
-        /// Most bytes of both classes at the port when a frame came, with that frame.
+        /// Maximum queue in bytes, of both classes, found by an arriving frame, with that frame.
         queue_max: most,
-        /// These bytes, summed over the frames that came.
+        /// Sum of the queues in bytes found by arriving frames.
         queue_sum: sum,
-        /// Frames that came and found room.
+        /// Frames queued.
         queued: sum,
-        /// Those of them that the port marked.
+        /// Frames marked.
         marks: sum,
-        /// Frames that the port cut to their header.
+        /// Frames trimmed to their header.
         trims: sum,
-        /// Frames that came and went no further, whatever the cause.
+        /// Frames dropped, for any cause.
         drops: sum,
     }
 }
 
 impl Bin {
-    /// Bytes at the port, as the frames that came found it with themselves: the mean over them.
+    /// Returns the mean queue in bytes found by arriving frames, each with itself.
     pub fn queue_mean(&self) -> f64 {
         if self.queued == 0 { 0.0 } else { self.queue_sum as f64 / self.queued as f64 }
     }
 }
 
-/// What a port did with a frame, or a part of that.
+/// What a port did with a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crossing {
-    /// When the frame came.
+    /// Arrival of the frame.
     pub came_ps: u64,
-    /// When its last bit has left, behind both classes: a link does not care which bytes it sends.
+    /// Departure of its last bit, behind both classes.
     pub left_ps: u64,
-    /// Bytes of both classes at the port, its own included; 0 if it was not queued.
+    /// Queued bytes of both classes, its own included; 0 if it was not queued.
     pub waiting: u32,
-    /// Bytes of it that leave; 0 if none do, or if that is counted by [`Cells::left`] later.
+    /// Bytes sent; 0 if none, or if [`Cells::left`] counts them later.
     pub bytes: u32,
-    /// Of [`MARKED`], [`TRIMMED`] and [`LOST`].
+    /// Flags: [`MARKED`], [`TRIMMED`], [`LOST`].
     pub became: u32,
 }
 
-/// The port set the frame's mark.
+/// The port marked the frame.
 pub const MARKED: u32 = 1;
-/// The port cut it.
+/// The port trimmed it.
 pub const TRIMMED: u32 = 2;
-/// It goes no further.
+/// It was dropped.
 pub const LOST: u32 = 4;
 
 impl Crossing {
-    /// Of a frame that came at `t_ps`; nothing has become of it.
+    /// A frame that arrived at `t_ps`, without flags.
     pub const fn at(t_ps: u64) -> Self {
         Self { came_ps: t_ps, left_ps: 0, waiting: 0, bytes: 0, became: 0 }
     }
 }
 
-/// Which bins there are.
+/// The bins' start, width and number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scale {
-    /// When the first bin begins.
+    /// Start of the first bin.
     pub begin_ps: u64,
-    /// How long bins are at first; 0: nothing is counted.
+    /// Width of the first bins; 0: the series is off.
     pub bin_ps: u64,
-    /// How many there are of that width, as a power of two.
+    /// Number of bins of that width, as a power of two.
     pub first_log2: u64,
 }
 
 impl Scale {
-    /// Bins of `asked_ps`, or of a power of two times that, such that `span_ps` from `begin_ps` on has a place; the cells of `series` take
-    /// at most `bytes`, unless the least number of them takes more: 5,432 bytes each. The most are 86,072 each.
+    /// Creates bins of `asked_ps`, or a power of two times that, that cover `span_ps`. All `series`
+    /// take at most `bytes`, but at least 5,432 and at most 86,072 bytes each.
     pub fn new(begin_ps: u64, asked_ps: u64, span_ps: u64, series: usize, bytes: usize) -> Self {
         if asked_ps == 0 {
             return Self::default();
@@ -97,18 +97,18 @@ impl Scale {
         Self { begin_ps, bin_ps, first_log2: first_log2.into() }
     }
 
-    /// The bins of something of which there is one.
+    /// Creates the bins of one series, without a limit of memory.
     pub fn single(begin_ps: u64, asked_ps: u64, span_ps: u64) -> Self {
         Self::new(begin_ps, asked_ps, span_ps, 1, usize::MAX)
     }
 
-    /// Whether anything is counted.
+    /// Returns whether the series is on.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.bin_ps != 0
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     #[inline(always)]
     pub fn cells(&self) -> usize {
         if self.is_on() { Self::cells_of(self.first_log2) } else { 0 }
@@ -119,7 +119,7 @@ impl Scale {
         1 + (1 << first_log2) + ((LEVELS as usize) << first_log2) / 2
     }
 
-    /// The cell of `t_ps`; what is later than all of them belongs to the last.
+    /// Returns the cell of `t_ps`; later times than all cells belong to the last.
     #[inline(always)]
     pub fn cell(&self, t_ps: u64) -> u32 {
         if t_ps < self.begin_ps {
@@ -132,8 +132,8 @@ impl Scale {
         (if level > u64::from(LEVELS) { last } else { cell }) as u32
     }
 
-    /// How often the width has doubled at a cell, and its bin's number among all bins of that width from `begin_ps` on; `None` for the cell
-    /// before these.
+    /// Returns how often the width has doubled at a cell, and its number among bins of that width
+    /// since `begin_ps`; `None` for the cell before these.
     pub fn place(&self, cell: u32) -> Option<(u32, u64)> {
         let bin = u64::from(cell.checked_sub(1)?);
         let half = (1 << self.first_log2) / 2;
@@ -144,14 +144,14 @@ impl Scale {
 
 /// The cells of a port.
 pub trait Cells {
-    /// What they are made of.
+    /// The counters' type.
     type Word: Word;
-    /// Which there are.
+    /// The bins.
     fn scale(&self) -> &Scale;
-    /// One of them.
+    /// Returns a cell.
     fn bin(&self, cell: u32) -> Option<&Bin<Self::Word>>;
 
-    /// Counts what the port did with a frame: what it found in the bin in which it came, and its bytes in that in which it left.
+    /// Counts a frame: its queue in the bin of its arrival, its bytes in that of its departure.
     #[inline(always)]
     fn crossed(&self, crossing: &Crossing) {
         if let Some(bin) = self.bin(self.scale().cell(crossing.came_ps)) {
@@ -162,7 +162,7 @@ pub trait Cells {
         }
     }
 
-    /// Counts bytes that have left at `t_ps`.
+    /// Counts bytes that left at `t_ps`.
     #[inline(always)]
     fn left(&self, t_ps: u64, bytes: u32) {
         if let Some(bin) = self.bin(self.scale().cell(t_ps)) {

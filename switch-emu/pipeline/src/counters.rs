@@ -1,8 +1,8 @@
-//! What a chassis counts. Every counter is one word, so that kernel and memory share the layout.
+//! Counters of a chassis. Each is one word, so that the kernel and user space share the layout.
 
 use crate::word::Word;
 
-/// Declares counters once: a struct of words, what they say (`read`), and how two CPUs' figures add up word by word (`$adds`).
+/// Declares a struct of counters, with `read`, and a sum over CPUs (`$adds`).
 macro_rules! counter_words {
     ($(#[$about:meta])* $name:ident, $adds:vis $add_words:ident { $($(#[$doc:meta])* $field:ident: $add:ident,)* }) => {
         $(#[$about])*
@@ -13,14 +13,14 @@ macro_rules! counter_words {
         }
 
         impl<W: Word> $name<W> {
-            /// The present figures.
+            /// Reads all counters.
             pub fn read(&self) -> $name {
                 $name { $($field: self.$field.load(),)* }
             }
         }
 
         impl $name {
-            /// Adds the figures of another CPU.
+            /// Adds the counters of another CPU.
             $adds fn $add_words(&mut self, other: &Self) {
                 $(self.$field = $crate::counters::$add(self.$field, other.$field);)*
             }
@@ -35,32 +35,31 @@ counter_words! {
         frames: sum,
         /// Bytes of these frames, after trimming.
         bytes: sum,
-        /// Those of the frames that went in the control class (acknowledgements, trimmed headers).
+        /// Frames of the control class (acknowledgements, trimmed headers) among these.
         control_frames: sum,
-        /// Most bytes of both classes at the port at a time, the frame that is being sent included.
+        /// Maximum queue in bytes, of both classes, the frame in transmission included.
         queue_max: most,
-        /// The area under these bytes over time in halves of a byte and picosecond: its low 32 bits, see
-        /// [`PortCounters::queue_area`].
+        /// Low 32 bits of [`PortCounters::queue_area`], in half byte-picoseconds.
         queue_area_low: sum,
-        /// Its bits from the 33rd on.
+        /// The upper bits.
         queue_area_high: sum,
-        /// Frames on which this port set congestion experienced.
+        /// Frames that this port marked.
         marks: sum,
-        /// Frames that this port cut to their header.
+        /// Frames that this port trimmed to their header.
         trims: sum,
-        /// Frames for which the queue had no room.
+        /// Frames dropped because the queue was full.
         drops_queue: sum,
-        /// Frames lost because the link was administratively down.
+        /// Frames dropped because the link was administratively down.
         drops_down: sum,
-        /// Frames lost to silent dropping and to the outages of a flapping link.
+        /// Frames dropped silently, or in an outage of a flapping link.
         drops_silent: sum,
-        /// Frames lost at random.
+        /// Frames dropped at random.
         drops_random: sum,
-        /// Frames whose hop limit ran out at this port.
+        /// Frames whose TTL expired at this port.
         drops_ttl: sum,
-        /// Frames that came more than a ring of slots behind the newest; their queueing delay is approximate.
+        /// Frames more than a ring of slots behind the newest; their queueing delay is approximate.
         stale: sum,
-        /// Virtual time of the last drop of a data frame with payload by a down, silent, flapping or lossy link; 0 = none.
+        /// Virtual time of the last drop of a data frame by the link; 0 = none.
         last_link_drop_ps: most,
     }
 }
@@ -68,19 +67,19 @@ counter_words! {
 counter_words! {
     /// Counters of the chassis as a whole.
     ChassisCounters, pub add {
-        /// Frames seen.
+        /// Frames received.
         frames: sum,
-        /// Frames that are not ours, left to the kernel.
+        /// Frames of other protocols, passed to the kernel.
         passed: sum,
         /// Frames redirected out of a port.
         forwarded: sum,
-        /// Frames of ours whose lengths do not fit.
+        /// Frames of ours with inconsistent lengths.
         malformed: sum,
-        /// Frames to an address that no port leads to.
+        /// Frames without a route.
         no_route: sum,
-        /// Frames that crossed more switches than one chassis may have on a path.
+        /// Frames that exceeded the number of switches of one chassis.
         hop_limit: sum,
-        /// Frames whose egress port has no interface; counted by the host of the pipeline.
+        /// Frames whose egress port has no interface; counted by the caller.
         no_interface: sum,
     }
 }
@@ -96,7 +95,7 @@ pub(crate) fn most(a: u64, b: u64) -> u64 {
 }
 
 impl<W: Word> PortCounters<W> {
-    /// Counts a loss on the link itself; `data` says whether the frame carried data.
+    /// Counts a loss on the link; `data`: the frame carried data.
     #[inline(always)]
     pub fn link_drop(&self, counter: &W, t_ps: u64, data: bool) {
         counter.add(1);
@@ -105,9 +104,8 @@ impl<W: Word> PortCounters<W> {
         }
     }
 
-    /// Counts a frame of `len` bytes that finds `ahead` bytes, and takes `own_ps` of the `delay_ps` until it has left.
-    ///
-    /// It waits whole, then leaves bit by bit: so much is its share of the area under the queue.
+    /// Counts a frame of `len` bytes behind `ahead` bytes, which leaves after `delay_ps`, `own_ps`
+    /// of it its own transmission. Its integral is its length while it waits, then half of that.
     //= docs/specs/switch.md#SW-18 length of the queue over time
     #[inline(always)]
     pub fn queued(&self, ahead: u64, len: u32, delay_ps: u64, own_ps: u64) {
@@ -120,12 +118,12 @@ impl<W: Word> PortCounters<W> {
         self.queue_area_high.add(len * (dwell >> 32) + (low >> 32));
     }
 
-    /// The area under the queue over time, in halves of a byte and picosecond.
+    /// Returns the integral of the queue over time, in half byte-picoseconds.
     pub fn queue_area(&self) -> u128 {
         (u128::from(self.queue_area_high.load()) << 32) + u128::from(self.queue_area_low.load())
     }
 
-    /// Sets the area under the queue over time.
+    /// Sets the integral of the queue over time.
     pub fn set_queue_area(&self, area: u128) {
         self.queue_area_low.store(area as u64 & LOW);
         self.queue_area_high.store((area >> 32) as u64);
@@ -135,32 +133,32 @@ impl<W: Word> PortCounters<W> {
 const LOW: u64 = 0xffff_ffff;
 
 impl PortCounters {
-    /// Adds the figures of another CPU.
+    /// Adds the counters of another CPU.
     pub fn add(&mut self, other: &Self) {
         self.add_words(other);
         self.queue_area_high += self.queue_area_low >> 32;
         self.queue_area_low &= LOW;
     }
 
-    /// The figures without so much of the area under the queue.
+    /// Returns the counters with `less` subtracted from the integral of the queue.
     pub fn less_queue_area(mut self, less: u128) -> Self {
         let area = ((u128::from(self.queue_area_high) << 32) + u128::from(self.queue_area_low)).saturating_sub(less);
         (self.queue_area_low, self.queue_area_high) = (area as u64 & LOW, (area >> 32) as u64);
         self
     }
 
-    /// Bytes at the port on average over `span_ps`.
+    /// Returns the mean queue in bytes over `span_ps`.
     pub fn queue_mean_bytes(&self, span_ps: u64) -> f64 {
         let area = (u128::from(self.queue_area_high) << 32) + u128::from(self.queue_area_low);
         area as f64 / 2.0 / span_ps.max(1) as f64
     }
 
-    /// Frames lost at the port, whatever the cause.
+    /// Returns the frames dropped, for any cause.
     pub fn drops(&self) -> u64 {
         self.drops_queue + self.drops_link() + self.drops_random + self.drops_ttl
     }
 
-    /// Frames lost to a link that was down, silently dropping or in an outage.
+    /// Returns the frames dropped by a link that was down, silently dropping or in an outage.
     pub fn drops_link(&self) -> u64 {
         self.drops_down + self.drops_silent
     }

@@ -1,76 +1,74 @@
-//! What a deployed fabric keeps beside the tables of switches: plain data, the same bytes in the kernel's maps and
-//! in memory.
+//! Data of a deployed fabric, with the same layout in the kernel's maps and in memory.
 //!
-//! An XDP program cannot hold a frame. It hands each to a process that can, behind a ticket that says until when, and by which port; or it
-//! sends each on at once, where no process could hold as many.
+//! An XDP program cannot delay frames. It redirects each to a process, behind a [`Ticket`] with the
+//! time and the egress port; or forwards it at once, at rates that a process cannot handle.
 
 use spray_wire::switch_view::{Packet, neighbour_of, source_of};
 
 use crate::scheme::NO_PORT;
 use crate::tables::Tables;
 
-/// The time of switches in ps, at `now_ns` of the kernel's monotonic clock, which read `origin_ns` when that time began. The program and the
-/// process that loads it both go by it. The kernel's clock itself, in ps, exceeds 64 bits after 213 days.
+/// Returns the switches' time in ps: the kernel's monotonic clock since `origin_ns`, shared with
+/// the loader. The kernel's clock itself would exceed 64 bits of ps after 213 days.
 //= docs/specs/switch.md#SW-31 one clock
 #[inline(always)]
 pub const fn since_ps(origin_ns: u64, now_ns: u64) -> u64 {
     now_ns.wrapping_sub(origin_ns).wrapping_mul(1000)
 }
 
-/// What lies behind an interface that frames enter by.
+/// What is behind an ingress interface.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// The switch that frames come to.
+    /// The switch that frames enter.
     pub switch: u32,
-    /// The link of the host that they come from, as a port; [`NO_PORT`] of those from another switch: by an interface that is given, from
-    /// another box.
+    /// The port of the host's own link; [`NO_PORT`] for frames from another switch, or, on an
+    /// external interface, from another machine.
     pub own: u32,
-    /// The number of the socket that takes frames which came by this interface's queue 0; those of further queues come behind it.
+    /// The index of the socket of queue 0; those of the further queues follow.
     pub holder: u32,
-    /// 1: the interface is the user's, whose kernel keeps what is not the fabric's. 0: the fabric has made it.
+    /// 1: external, other frames are the kernel's. 0: created by the fabric.
     pub given: u32,
-    /// 1: frames that the switches take are sent on at once. 0: they are held.
+    /// 1: frames are forwarded at once. 0: they are delayed.
     pub at_once: u32,
-    /// 1: packets of hosts that are not known yet go to the [`Side::Bridge`], which makes them known. 0: as many are known as there may be.
+    /// 1: packets from unknown sources go to [`Side::Bridge`], to be learned. 0: the table is full.
     pub learns: u32,
-    /// The interface's Ethernet address, and two zeros.
+    /// The interface's MAC address, and two zeros.
     pub mac: [u8; 8],
 }
 
-/// Whom boxes that run one switch each tell each other things: a group of local numbers, so that NICs take them for anybody's.
+/// The destination of messages between machines: a locally administered group, which NICs receive.
 pub const TOLD_TO: [u8; 6] = [0x03, 0x53, 0x57, 0, 0, 0];
 
-/// The EtherType of that: one for local experiments (IEEE 802, 88-B5).
+/// The EtherType of these messages: for local experiments (IEEE 802, 88-B5).
 pub const TOLD_ETHERTYPE: [u8; 2] = 0x88b5u16.to_be_bytes();
 
-/// Whether a frame is what a box tells another.
 #[inline(always)]
-fn is_told(packet: &(impl Packet + ?Sized)) -> bool {
-    // As long as the shortest frame with an address: less would be compared in a way that the verifier does not follow.
+fn is_peer_message(packet: &(impl Packet + ?Sized)) -> bool {
+    // As long as the shortest frame with an address, which the verifier can follow.
     packet.head::<42>().is_some_and(|head| head[12] == TOLD_ETHERTYPE[0] && head[13] == TOLD_ETHERTYPE[1])
 }
 
-/// The number of no host.
+/// In place of a host's number: none.
 pub const NOBODY: u32 = u32::MAX;
 
-/// In place of a host's number: the address is one of the kernel's own, on an interface that is given.
+/// In place of a host's number: an address of the kernel, on an external interface.
 pub const KERNEL: u32 = u32::MAX - 1;
 
-/// Who has to do with a frame.
+/// Where a frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The switches, if it is a packet to a host.
+    /// To the switches, if it is a packet to a host.
     Fabric,
-    /// The machine's kernel, as if there were no fabric.
+    /// To the machine's kernel, as without a fabric.
     Kernel,
-    /// The process that holds frames, which passes it on as a bridge would, and learns from it which host is where.
+    /// To the process that delays frames, which bridges it, and learns addresses from it.
     Bridge,
 }
 
 impl Attachment {
-    /// Who has to do with a frame that comes by this interface. What neighbours ask each other does not go through the switches: it
-    /// is of the one network that hosts believe they share. Neither do the first packets of a host that was silent before.
+    /// Returns where a frame goes. ARP and neighbour discovery bypass the switches, as hosts appear
+    /// to share a layer-2 segment, and so do first packets of unlearned hosts.
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[inline(always)]
     pub fn side<T: Tables>(&self, tables: &T, packet: &(impl Packet + ?Sized)) -> Side {
@@ -81,19 +79,18 @@ impl Attachment {
             return Self::side_of_cable(packet);
         }
         let Some(neighbour) = neighbour_of(packet) else {
-            let is_news = self.learns != 0
+            let is_unknown = self.learns != 0
                 && self.side_of_unknown(packet) == Side::Bridge
                 && source_of(packet).is_some_and(|source| tables.host(&source).is_none());
-            return if is_news { Side::Bridge } else { Side::Fabric };
+            return if is_unknown { Side::Bridge } else { Side::Fabric };
         };
         if self.is_for_kernel(packet) || tables.host(&neighbour) == Some(KERNEL) { Side::Kernel } else { Side::Bridge }
     }
 
-    /// Who has to do with a frame that comes from another box.
     //= docs/specs/switch.md#SW-27 boxes that run one switch each
     #[inline(always)]
     fn side_of_cable(packet: &(impl Packet + ?Sized)) -> Side {
-        if is_told(packet) {
+        if is_peer_message(packet) {
             Side::Bridge
         } else if neighbour_of(packet).is_some() {
             Side::Kernel
@@ -102,11 +99,11 @@ impl Attachment {
         }
     }
 
-    /// Who has to do with a frame to no host that is known.
+    /// Returns where a frame to an unknown address goes.
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[inline(always)]
     pub fn side_of_unknown(&self, packet: &(impl Packet + ?Sized)) -> Side {
-        // Both addresses: the verifier does not follow a check for one byte.
+        // Both addresses: the verifier does not follow a check of one byte.
         let is_for_all = packet.head::<12>().is_none_or(|head| head[0] & 1 != 0);
         let is_cable = self.own == NO_PORT;
         if self.given == 0 || is_cable || is_for_all || self.is_for_kernel(packet) {
@@ -116,14 +113,14 @@ impl Attachment {
         }
     }
 
-    /// Whether the switches route a frame, rather than switch it: they count its TTL.
+    /// Returns whether the switches route a frame instead of bridging it, and decrement its TTL.
     //= docs/specs/switch.md#SW-26 interfaces that are given
     #[inline(always)]
     pub fn routes(&self, packet: &(impl Packet + ?Sized)) -> bool {
         self.given == 0 || self.is_for_kernel(packet)
     }
 
-    /// Whether a frame is for this machine's own Ethernet address: of a host whose router it is, or that wants the machine itself.
+    /// Whether a frame is for this machine's MAC: to be routed, or to the machine itself.
     #[inline(always)]
     fn is_for_kernel(&self, packet: &(impl Packet + ?Sized)) -> bool {
         let [a, b, c, d, e, f, ..] = self.mac;
@@ -131,18 +128,18 @@ impl Attachment {
     }
 }
 
-/// The Ethernet addresses of a frame that switches have routed, as it leaves by a port.
+/// The MAC addresses of routed frames that leave by a port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cable {
-    /// Whom it goes to.
+    /// The destination.
     pub to: [u8; 6],
-    /// Whom it comes from.
+    /// The source.
     pub from: [u8; 6],
 }
 
 impl Cable {
-    /// Writes them; `None` where the frame is too short, which none is that switches have taken.
+    /// Writes the addresses; `None` where the frame is too short, which forwarded frames never are.
     #[inline(always)]
     pub fn write(&self, packet: &mut (impl Packet + ?Sized)) -> Option<()> {
         let head = packet.head_mut::<12>()?;
@@ -153,24 +150,24 @@ impl Cable {
     }
 }
 
-/// What stands before a frame while it is held.
+/// The header before a frame that is delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// When the frame is at the far end of its last cable, in ps by [`since_ps`].
+    /// Arrival at the far end of its last cable, in ps by [`since_ps`].
     pub due_ps: u64,
-    /// The port that it leaves by; [`NO_PORT`]: it is for the [`Side::Bridge`].
+    /// The egress port; [`NO_PORT`]: the frame is for the [`Side::Bridge`].
     pub port: u32,
-    /// What else is to happen to it: [`EXPIRED`], [`CORRUPTED`], [`TWICE`].
+    /// Further effects: [`EXPIRED`], [`CORRUPTED`], [`TWICE`], [`DELAYED`].
     pub effects: u32,
 }
 
-/// [`Ticket::effects`]: its TTL ran out at this port, and its sender is to be told.
+/// [`Ticket::effects`]: its TTL expired at this port; an ICMP error is due.
 pub const EXPIRED: u32 = 1;
 /// [`Ticket::effects`]: one bit of it is flipped.
 pub const CORRUPTED: u32 = 2;
 /// [`Ticket::effects`]: it is sent twice.
 pub const TWICE: u32 = 4;
-/// [`Ticket::effects`]: it went over a link that delays frames or the like, and is held in any case.
+/// [`Ticket::effects`]: it crossed an impaired link, and is never forwarded at once.
 pub const DELAYED: u32 = 8;
 
 /// Bytes of a [`Ticket`].
@@ -185,7 +182,7 @@ impl Ticket {
         head[12..].copy_from_slice(&self.effects.to_le_bytes());
     }
 
-    /// Takes it from before a frame; `None` where there is none.
+    /// Splits a ticket from its frame; `None` where the bytes are too short.
     pub fn read(frame: &[u8]) -> Option<(Self, &[u8])> {
         let (due, rest) = frame.split_first_chunk()?;
         let (port, rest) = rest.split_first_chunk()?;

@@ -1,10 +1,10 @@
-//! The exact queue, for callers whose frames come to a port in order of their times.
+//! The exact queue, for callers whose frames arrive at a port in order of their times.
 //!
-//! All frames that came before and have not left are then ahead of a frame. One time is enough to keep of them: when the last
-//! bit leaves. See `docs/specs/virtual-queue.md` for the queue that takes frames in any order.
+//! All frames still there are ahead of a new one, so that one time is enough: the departure of the
+//! last bit. See `docs/specs/virtual-queue.md` for the queue of frames in any order.
 
 use crate::counters::PortCounters;
-use crate::queue::{Backlog, Drain, Queues};
+use crate::queue::{Backlog, ClassQueues, Drain};
 use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 use core::cell::Cell;
@@ -12,35 +12,26 @@ use core::cell::Cell;
 /// One traffic class of a port, or both together.
 #[derive(Clone, Debug, Default)]
 pub struct Fifo<W = Cell<u64>> {
-    /// When everything accepted so far has left.
     busy_until_ps: W,
 }
 
-/// The two queues of a port.
-#[derive(Clone, Debug, Default)]
-pub struct PortFifos<W = Cell<u64>> {
-    /// Both classes: what a data frame waits for.
-    pub total: Fifo<W>,
-    /// The control class alone: what a control frame waits for.
-    pub control: Fifo<W>,
-}
+/// Exact queues of a port, for frames in order.
+pub type PortFifos<W = Cell<u64>> = ClassQueues<Fifo<W>>;
 
-/// Where a frame stands in a [`Fifo`].
+/// The position of a frame in a [`Fifo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// When the frame came.
     at_ps: u64,
-    /// How long what is ahead of it takes.
     wait_ps: u64,
 }
 
 impl<W: Word> Fifo<W> {
-    /// When the queue is empty if nothing more is admitted, in picoseconds.
+    /// Returns when the queue is empty if nothing more is admitted, in picoseconds.
     pub fn busy_until_ps(&self) -> u64 {
         self.busy_until_ps.load()
     }
 
-    /// From `at_ps` on the link drains at another rate: what waits takes `after` in place of `before` ps per unit.
+    /// Changes the drain rate at `at_ps`, from `before` to `after` ps per unit.
     //= docs/specs/virtual-queue.md#VQ-10a the exact queue
     pub fn rescale(&self, at_ps: u64, before: u64, after: u64) {
         let rest = u128::from(self.busy_until_ps.load().saturating_sub(at_ps));
@@ -52,8 +43,7 @@ impl<W: Word> Fifo<W> {
 }
 
 impl<W: Word> PortFifos<W> {
-    /// From `at_ps` on the link drains at another rate: as [`Fifo::rescale`] for both queues. What waits stays another time than was
-    /// counted.
+    /// Changes both drain rates, as [`Fifo::rescale`], and corrects the queue's integral.
     //= docs/specs/virtual-queue.md#VQ-10a the exact queue
     pub fn change_rate<C: Word>(&self, at_ps: u64, before: u64, after: u64, counters: &PortCounters<C>) {
         let counted = self.area_after(at_ps, before);
@@ -64,18 +54,18 @@ impl<W: Word> PortFifos<W> {
         counters.set_queue_area(area.saturating_sub(counted));
     }
 
-    /// From `at_ps` on no data leaves for `by_ps`: what waits leaves so much later, the control frames among it not. `ps_per_unit` as in
-    /// the port's state.
+    /// Pauses data for `by_ps` from `at_ps` on: what is queued leaves later by that, except control
+    /// frames. `ps_per_unit` as in the port's state.
     pub fn postpone<C: Word>(&self, at_ps: u64, by_ps: u64, ps_per_unit: u64, counters: &PortCounters<C>) {
         let wait_ps = u128::from(self.total.busy_until_ps().saturating_sub(at_ps));
-        // What waits, in halves of a byte as in `area_after`, stays for as long.
+        // The queue, in half bytes as in `area_after`, stays for as long.
         let area =
             ((2 * wait_ps * u128::from(by_ps)) << (PS_FRACTION_BITS - UNIT_BITS)) / u128::from(ps_per_unit.max(1));
         counters.set_queue_area(counters.queue_area() + area);
         self.total.busy_until_ps.store(self.total.busy_until_ps() + by_ps);
     }
 
-    /// The control class as if there were no data: what its frames meet while no data leaves.
+    /// Returns the control class as if without data: what its frames find while data is paused.
     pub fn control_alone(&self) -> Self
     where
         W: Clone,
@@ -83,16 +73,15 @@ impl<W: Word> PortFifos<W> {
         Self { total: self.control.clone(), control: self.control.clone() }
     }
 
-    /// Takes the control class over from [`PortFifos::control_alone`].
+    /// Takes the control class from [`PortFifos::control_alone`].
     pub fn set_control(&self, alone: &Self) {
         self.control.busy_until_ps.store(alone.control.busy_until_ps());
     }
 
-    /// The part of the area under the queue that lies after `t_ps`, in halves of a byte and picosecond; `ps_per_unit` as in the port's
-    /// state.
+    /// Returns the integral of the queue after `t_ps`, as [`PortCounters::queue_area`].
     pub fn area_after(&self, t_ps: u64, ps_per_unit: u64) -> u128 {
         let wait_ps = u128::from(self.total.busy_until_ps().saturating_sub(t_ps));
-        // The bytes are the time over the picoseconds per byte, and they last for that time.
+        // Bytes are the time divided by the picoseconds per byte, and last for that time.
         ((wait_ps * wait_ps) << (PS_FRACTION_BITS - UNIT_BITS)) / u128::from(ps_per_unit.max(1))
     }
 }
@@ -112,7 +101,7 @@ impl<W: Word> Backlog for Fifo<W> {
 
     #[inline(always)]
     fn bytes(&self, wait: &Wait, drain: &Drain) -> u64 {
-        // Rounded to nearest: full frames of a full rate give whole bytes again.
+        // Rounded to nearest, which gives whole bytes for full frames at full rate.
         let units = (u128::from(wait.wait_ps) * u128::from(drain.units)) >> drain.shift;
         (units as u64 + (1 << (UNIT_BITS - 1))) >> UNIT_BITS
     }
@@ -130,20 +119,6 @@ impl<W: Word> Backlog for Fifo<W> {
     #[inline(always)]
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64 {
         self.bytes(&self.locate(t_ps, drain), drain)
-    }
-}
-
-impl<W: Word> Queues for PortFifos<W> {
-    type Class = Fifo<W>;
-
-    #[inline(always)]
-    fn total(&self) -> &Fifo<W> {
-        &self.total
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Fifo<W> {
-        &self.control
     }
 }
 

@@ -1,16 +1,17 @@
-//! What a switch hashes of a frame, and by which function.
+//! The fields that a switch hashes, and the hash function.
 //!
-//! A frame's digest is computed once, where it enters a chassis. Each switch then adds its seed and takes a place in its group:
-//! [`place`]. CRCs and the XOR fold are linear: a seed adds the same bits to every digest.
+//! A digest is computed where a frame enters a chassis. Each switch adds its seed, and takes a
+//! place in its group: [`place`]. CRCs and XOR are linear: a seed adds the same bits to each
+//! digest.
 
 use crate::hash::{self, mix, pick};
 
-/// What of a frame is hashed, and how.
+/// The hash of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowHash {
-    /// How.
+    /// The function.
     pub function: HashFunction,
-    /// What.
+    /// The fields.
     pub fields: HashFields,
 }
 
@@ -48,24 +49,24 @@ pub enum HashFields {
     FlowLabel,
 }
 
-/// Which switches have the same seed.
+/// Which switches share a seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "settings", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "settings", serde(rename_all = "kebab-case"), schemars(inline))]
 pub enum HashSeed {
-    /// None: each draws its own.
+    /// None: each switch has its own.
     #[default]
     Switch,
-    /// Those of a tier.
+    /// The switches of a tier.
     Tier,
-    /// All of them.
+    /// All switches.
     Same,
 }
 
-/// Fields of a frame that a switch may hash.
+/// The hashed fields of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
-    /// Source and destination address as one little-endian number. IPv6 addresses are folded to 32 bits.
+    /// Source and destination as a little-endian number. IPv6 addresses are folded to 32 bits.
     pub addresses: u64,
     /// UDP source port in the high half, destination port in the low half.
     pub ports: u32,
@@ -74,7 +75,7 @@ pub struct Key {
 }
 
 impl FlowHash {
-    /// The digest of a frame with these fields.
+    /// Returns the digest of a frame with these fields.
     //= docs/specs/switching.md#SWC-23 what is hashed
     #[inline(always)]
     pub fn digest(self, key: &Key) -> u64 {
@@ -87,12 +88,12 @@ impl FlowHash {
         self.function.digest(0, addresses, entropy)
     }
 
-    /// Both choices as one number.
+    /// Encodes both choices as a number.
     pub const fn number(self) -> u32 {
         self.function as u32 | (self.fields as u32) << FIELDS_SHIFT
     }
 
-    /// The choices with this number.
+    /// Decodes the choices.
     #[inline(always)]
     pub const fn from_number(number: u32) -> Self {
         let fields = match number >> FIELDS_SHIFT {
@@ -118,7 +119,7 @@ impl HashFunction {
         }
     }
 
-    /// The hash of 12 bytes from this initial value; the ideal one takes none.
+    /// The hash of 12 bytes from this initial value, which the ideal function ignores.
     //= docs/specs/switching.md#SWC-24 functions
     #[inline(always)]
     fn digest(self, initial: u32, addresses: u64, entropy: u32) -> u64 {
@@ -133,7 +134,7 @@ impl HashFunction {
         }
     }
 
-    /// What a seed adds to every digest.
+    /// Returns what a seed adds to every digest.
     //= docs/specs/switching.md#SWC-25 seeds
     pub fn seed(self, seed: u32) -> u64 {
         match self {
@@ -143,7 +144,7 @@ impl HashFunction {
     }
 }
 
-/// The place among `count` of a digest to which a switch's seed is added. `offset` is how far the switch rotates a hash to the right.
+/// Returns a seeded digest's place among `count`. `offset`: bits of rotation to the right.
 //= docs/specs/switching.md#SWC-25 seeds
 #[inline(always)]
 pub fn place(function: HashFunction, seeded: u64, offset: u32, count: u32) -> u32 {
@@ -155,7 +156,7 @@ pub fn place(function: HashFunction, seeded: u64, offset: u32, count: u32) -> u3
     bits.checked_rem(count).unwrap_or(0)
 }
 
-/// Goes through the bytes of the addresses, then those of the entropy, in the order of the wire.
+/// Folds the bytes of the addresses, then of the entropy, in wire order.
 #[inline(always)]
 fn bytes<T>(addresses: u64, entropy: u32, initial: T, step: impl Fn(T, u8) -> T) -> T {
     let mut state = initial;
@@ -168,7 +169,7 @@ fn bytes<T>(addresses: u64, entropy: u32, initial: T, step: impl Fn(T, u8) -> T)
     state
 }
 
-/// A byte of CRC-16, highest bit first. Without a table: the polynomial has few terms.
+/// CRC-16 of a byte, highest bit first. Without a table, as the polynomial has few terms.
 #[inline(always)]
 const fn crc16(crc: u16, byte: u8) -> u16 {
     let high = (crc >> 8) ^ byte as u16;
@@ -176,14 +177,14 @@ const fn crc16(crc: u16, byte: u8) -> u16 {
     crc << 8 ^ high << 12 ^ high << 5 ^ high
 }
 
-/// A byte of CRC-32, lowest bit first.
+/// CRC-32 of a byte, lowest bit first.
 #[inline(always)]
 fn crc32(crc: u32, byte: u8) -> u32 {
-    // Through memory, as a byte: the verifier of 6.1 loses the bounds of what stays in a register.
+    // Through memory, as a byte: the verifier of Linux 6.1 loses the bounds of a register.
     crc >> 8 ^ CRC32[usize::from(core::hint::black_box(crc as u8 ^ byte))]
 }
 
-/// The CRC-32 of each byte. A table, since most of the 32 bits of the polynomial would need a shift.
+/// The CRC-32 of each byte. A table, as the polynomial has many terms.
 static CRC32: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -10,7 +10,7 @@ use crate::verdict::Cause;
 use crate::view::View;
 use crate::word::Word;
 
-/// Whether `switch` is that of this host.
+/// Returns whether `switch` is the last one toward this host.
 #[inline(always)]
 pub fn is_last<T: Tables>(tables: &T, switch: u32, t_ps: u64, host: u32) -> bool {
     let group = View::of(tables).and_then(|view| view.group(t_ps, switch, host));
@@ -18,7 +18,7 @@ pub fn is_last<T: Tables>(tables: &T, switch: u32, t_ps: u64, host: u32) -> bool
     switch < HOST && port.is_some_and(|port| port.next == HOST)
 }
 
-/// Takes a frame through its present switch: sets the port that it leaves by and the switch that it comes to.
+/// Moves a frame through its present switch: sets its egress port and next switch.
 #[inline(always)]
 pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let globals = tables.globals().ok_or(Cause::NoRoute)?;
@@ -37,7 +37,7 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     })
 }
 
-/// Takes a frame over the link of the host that it comes from, its port, to the switch at the end.
+/// Moves a frame over its host's own link, `frame.port`, to the switch.
 #[inline(always)]
 pub fn enter<T: Tables>(tables: &T, frame: &mut Frame) -> Result<(), Cause> {
     let globals = tables.globals().ok_or(Cause::NoRoute)?;
@@ -54,7 +54,7 @@ pub fn enter<T: Tables>(tables: &T, frame: &mut Frame) -> Result<(), Cause> {
     port.pass(frame, random, port.limit, queues, counters, |_, _| {})
 }
 
-/// The port by which a frame leaves its switch, and its note of a detour.
+/// The egress port of a frame at its present switch, and its detour.
 #[inline(always)]
 fn next<T: Tables>(tables: &T, globals: &Globals, frame: &Frame, host: u32) -> Option<(u32, u8)> {
     let switch = tables.switch(frame.switch)?;

@@ -1,51 +1,51 @@
-//! What a link of a deployed fabric does to frames beside losing them, as Linux's `netem` does: delay, jitter, reordering, corruption,
-//! duplication. The program that decides only notes it down; the process that holds frames does it.
+//! Impairments of a link in a deployed fabric, as Linux's `netem` has: delay, jitter, reordering,
+//! corruption, duplication. The XDP program draws, and the delaying process applies them.
 
 use crate::deployment::{CORRUPTED, DELAYED, TWICE};
 
-/// A link's impairment. 32 bytes; all 0: none.
+/// The impairments of a link. All 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairment {
-    /// How much later frames arrive, in ns.
+    /// Additional delay of frames, in ns.
     pub delay_ns: u64,
-    /// The delay varies evenly by so much to either side, in ns, below 2^31; it is never below 0.
+    /// Uniform jitter to either side of the delay, in ns, below 2^31; the total is never negative.
     pub jitter_ns: u32,
-    /// Share of frames that are not delayed, and so overtake others, in millionths.
+    /// Share of frames that are not delayed, and thus overtake others, in millionths.
     pub reorder_ppm: u32,
-    /// Share of frames of which one bit is flipped, in millionths.
+    /// Share of frames with one flipped bit, in millionths.
     pub corrupt_ppm: u32,
-    /// Share of frames that arrive twice, in millionths.
+    /// Share of duplicated frames, in millionths.
     pub duplicate_ppm: u32,
-    /// Not 0: any of these is not 0.
+    /// Not 0 if any other field is not 0.
     pub is_any: u64,
 }
 
-/// What a frame's links have done to it so far.
+/// The accumulated impairments of a frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impaired {
-    /// How much later it arrives, in ns.
+    /// Additional delay, in ns.
     pub late_ns: u64,
     /// As [`Ticket::effects`](crate::deployment::Ticket::effects).
     pub effects: u32,
-    /// 0.
+    /// Padding, 0.
     pub unused: u32,
 }
 
 impl Impairment {
-    /// As it is, with [`Impairment::is_any`] set as it should be.
+    /// Sets [`Impairment::is_any`].
     #[must_use]
     pub fn complete(mut self) -> Self {
         self.is_any = (Self { is_any: 0, ..self } != Self::default()).into();
         self
     }
 
-    /// Adds what this link does to a frame; `random` is asked for 32 random bits at a time.
+    /// Draws and adds this link's impairments; `random` returns 32 random bits.
     #[inline(always)]
     pub fn add_to(&self, frame: &mut Impaired, random: impl Fn() -> u32) {
         let hits = |ppm: u32| random() % 1_000_000 < ppm;
-        // Frames that overtake are held too, for no time: all leave by the same process.
+        // Overtaking frames pass the delay queue too, without delay: one process sends all.
         frame.effects |= DELAYED;
         if !hits(self.reorder_ppm) {
             let jitter_ns = u64::from(self.jitter_ns);

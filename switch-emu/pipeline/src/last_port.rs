@@ -1,4 +1,4 @@
-//! The last port of a path, which the host behind it plays: it sees every frame for that port, and knows when it has them in order.
+//! The last port of a path, run by the host behind it, which has all its frames in order.
 
 use crate::bins::Crossing;
 use crate::config::{NEVER, PortConfig};
@@ -6,7 +6,7 @@ use crate::counters::PortCounters;
 use crate::fifo::PortFifos;
 use crate::frame::Frame;
 use crate::port;
-use crate::queue::{Backlog, Queues};
+use crate::queue::Backlog;
 use crate::shim::{Shim, Shimmed, with_shim};
 use crate::verdict::Cause;
 use crate::word::Word;
@@ -14,7 +14,7 @@ use core::cell::Cell;
 use spray_wire::switch_view::{self, Parsed};
 use spray_wire::{Ports, Time};
 
-/// A port that leads to a host, with exact queues. Another thread may look at one of atomic words meanwhile.
+/// A port to a host, with exact queues. With atomic words, other threads may read it.
 #[derive(Debug)]
 pub struct LastPort<W = Cell<u64>> {
     number: u32,
@@ -22,35 +22,34 @@ pub struct LastPort<W = Cell<u64>> {
     config: PortConfig,
     queues: PortFifos<W>,
     counters: PortCounters<W>,
-    /// The latest time at which a frame came.
     newest_ps: W,
 }
 
-/// A frame that went through.
+/// A frame that passed the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it is at the host.
+    /// Arrival at the host.
     pub due_ps: u64,
-    /// Its bytes: fewer than before when the port has trimmed it.
+    /// Its length in bytes, after trimming.
     pub len: u32,
 }
 
 impl<W: Word + Default> LastPort<W> {
-    /// The idle port of this number, in a fabric with this seed.
+    /// Creates an idle port of this number, in a fabric with this seed.
     pub fn new(number: u32, seed: u64, config: PortConfig) -> Self {
         let (queues, counters) = (PortFifos::default(), PortCounters::default());
         Self { number, seed, config, queues, counters, newest_ps: W::default() }
     }
 
-    /// How long a frame takes at least: the cable's latency.
+    /// Returns the cable's latency, the minimum delay of a frame.
     pub fn latency_ps(&self) -> u64 {
         self.config.latency_ps
     }
 
-    /// Takes a frame through the port and writes into it what changed; `note` is told what the port does with it. Frames must come in the
-    /// order of their virtual times.
+    /// Moves a frame through the port and writes its changes; `note` receives each crossing. Frames
+    /// must arrive in the order of their virtual times.
     ///
-    /// What no switch would take is left as it is, and due at once: the host finds out what is wrong with it.
+    /// A frame that no switch would forward is unchanged and due at once: the host handles it.
     //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
     pub fn deliver(&self, packet: &mut (impl Shimmed + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
         let unknown = Ok(Delivery { due_ps: 0, len: packet.bytes() });
@@ -67,7 +66,7 @@ impl<W: Word + Default> LastPort<W> {
         Ok(Delivery { due_ps: frame.time_ps, len: with_shim(len) })
     }
 
-    /// Goes on to the frame's time.
+    /// Advances the port to the frame's time.
     //= docs/specs/virtual-queue.md#VQ-14 late at the last port
     fn arrive(&self, frame: &mut Frame) {
         let newest_ps = self.newest_ps.load();
@@ -89,24 +88,23 @@ impl<W: Word + Default> LastPort<W> {
         }
     }
 
-    /// What the port has counted.
+    /// Returns the port's counters.
     pub fn counters(&self) -> PortCounters {
         self.counters.read()
     }
 
-    /// What it has counted at the end of a run, with the area under the queue up to then.
+    /// Returns the counters at the end of a run, with the integral of the queue up to then.
     pub fn counters_until(&self, end_ps: u64) -> PortCounters {
         let ps_per_unit = self.config.drain(end_ps).ps_per_unit;
         self.counters().less_queue_area(self.queues.area_after(end_ps, ps_per_unit))
     }
 
-    /// Bytes that wait when the host is at `now_ps`: of both classes, and of the control class. Changes nothing.
-    ///
-    /// The port is a cable's latency behind its host.
+    /// Returns the queued bytes of both classes, and of the control class, when the host is at
+    /// `now_ps`, a cable's latency ahead of the port.
     pub fn queue_bytes(&self, now_ps: u64) -> [u64; 2] {
         let at_ps = now_ps.saturating_sub(self.config.latency_ps).max(self.newest_ps.load());
         let drain = self.config.drain(at_ps);
-        [self.queues.total(), self.queues.control()].map(|queue| queue.peek(at_ps, &drain))
+        [&self.queues.total, &self.queues.control].map(|queue| queue.peek(at_ps, &drain))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The emulated switch: parse, route, queue, mark, trim, fail. no_std, shared by the XDP program and the simulator.
+//! The emulated switch: parse, route, queue, mark, trim, fail; no_std, for kernel and simulator.
 //!
-//! [`process()`] takes one frame through all switches of a chassis. It reads no clock, allocates nothing, and has no
-//! panics, floats or unbounded loops, so that the kernel's verifier accepts it. `docs/specs/switch.md` states its rules
+//! [`process()`] moves a frame through a chassis. No clock, allocation, panic, float or unbounded
+//! loop, so that the kernel's verifier accepts it. `docs/specs/switch.md` states its rules
 //! (`SW-n`), `docs/specs/virtual-queue.md` those of the queue (`VQ-n`).
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,12 +1,10 @@
-//! Words whose bits are declared as a type's fields.
+//! Bit fields in 64-bit words.
 
-/// What a field of a packed word may be.
+/// A type of a bit field.
 pub(crate) trait Bits: Copy {
-    /// How many bits it has by itself.
     const WIDTH: u32;
-    /// From these bits; those above its own are cut off.
+    /// Ignores excess bits.
     fn from_bits(bits: u64) -> Self;
-    /// Its bits.
     fn bits(self) -> u64;
 }
 
@@ -42,14 +40,14 @@ impl Bits for bool {
     }
 }
 
-/// The low `bits` of a value that has no more than `width`.
+/// The low `bits` of a value of at most `width` bits.
 #[inline(always)]
 pub(crate) const fn low(value: u64, bits: u32, width: u32) -> u64 {
     if bits < width { value & ((1 << bits) - 1) } else { value }
 }
 
-/// Makes a type that is kept in one 64-bit word: its fields from the lowest bits up, each with how many of them it has. `unpack` and `pack`
-/// turn it from and into the word; a value that is too large for its bits loses the upper ones.
+/// Declares a type stored in one 64-bit word: its fields from the lowest bits up, each with its
+/// number of bits. `pack` truncates values that are too large.
 macro_rules! packed {
     ($(#[$about:meta])* $vis:vis struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ident in $bits:literal,)+ }) => {
         $(#[$about])*
@@ -64,7 +62,7 @@ macro_rules! packed {
         };
 
         impl $name {
-            /// What a word holds.
+            /// Decodes a word.
             #[inline(always)]
             $vis fn unpack(word: u64) -> Self {
                 use $crate::packed::{Bits, low};
@@ -77,7 +75,7 @@ macro_rules! packed {
                 Self { $($field,)+ }
             }
 
-            /// The word that holds it.
+            /// Encodes the word.
             #[inline(always)]
             $vis fn pack(self) -> u64 {
                 use $crate::packed::{Bits, low};

@@ -6,39 +6,35 @@ use crate::counters::PortCounters;
 use crate::frame::{self, Frame};
 use crate::hash;
 use crate::link::{FLAG_OUT, FLAG_UP, PortState, Share};
-use crate::queue::{Backlog, Drain, Queues};
+use crate::queue::{Backlog, ClassQueues, Drain};
 use crate::scheme::Waiting;
 use crate::verdict::Cause;
 use crate::word::Word;
 
-type Position<Q> = <<Q as Queues>::Class as Backlog>::Position;
-
-/// What a port goes by at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Present {
     drain: Drain,
     state: PortState,
 }
 
-/// What decides on a frame that joins the queue.
 struct Arrival {
     random: u32,
-    /// Bytes of data that may wait.
+    /// In bytes of data.
     limit: u32,
-    /// What has become of it already.
+    /// Flags of a [`Crossing`] so far.
     became: u32,
 }
 
 impl<const STATES: usize> PortSettings<STATES> {
-    /// How the queue drains around `t_ps`, for sampling.
+    /// Returns the drain rate around `t_ps`, for sampling.
     pub fn drain(&self, t_ps: u64) -> Drain {
         self.present(t_ps).drain
     }
 
-    /// The state of the link at `t_ps`: by the last change before or at that time.
+    /// The state of the link at `t_ps`: of the last change at or before that time.
     ///
-    /// The loop keeps loaded values only, no pointer into the table and no constants: otherwise the kernel's verifier
-    /// could tell its exits apart and would follow each through the rest of the program.
+    /// The loop keeps loaded values only, no pointer into the table and no constants: the verifier
+    /// could tell its exits apart, and would follow each through the rest of the program.
     //= docs/specs/switch.md#SW-6 states of a link
     #[inline(always)]
     fn present(&self, t_ps: u64) -> Present {
@@ -57,70 +53,68 @@ impl<const STATES: usize> PortSettings<STATES> {
         Present { drain: Drain { shift, units, before, since: state.at_ps >> shift, ps_per_unit }, state }
     }
 
-    /// What a frame that comes at `t_ps` would find waiting.
+    /// Returns the queue that a frame arriving at `t_ps` finds.
     #[inline(always)]
-    pub fn waiting<Q: Queues>(&self, t_ps: u64, queues: &Q) -> Waiting {
+    pub fn waiting<Q: Backlog>(&self, t_ps: u64, queues: &ClassQueues<Q>) -> Waiting {
         let Present { drain, state: _ } = self.present(t_ps);
-        Waiting { bytes: queues.total().peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
+        Waiting { bytes: queues.total.peek(t_ps, &drain), limit: self.limit, ps_per_unit: drain.ps_per_unit }
     }
 
-    /// Takes a frame through the port: on success its time is that of its arrival at the far end. `note` is told what the port does
-    /// with it.
+    /// Moves a frame to the far end of the port's link. `note` receives the crossing.
     #[inline(always)]
-    pub fn cross<Q: Queues, C: Word>(
+    pub fn cross<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
         self.cross_within(frame, random, self.limit, queues, counters, note)
     }
 
-    /// As [`PortSettings::cross`], where at most `limit` bytes of data may wait.
+    /// Moves a frame as [`PortSettings::cross`], with a data limit of `limit` bytes.
     #[inline(always)]
-    pub fn cross_within<Q: Queues, C: Word>(
+    pub fn cross_within<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         limit: u32,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
         //= docs/specs/switch.md#SW-3 ttl at every port
         if frame.ttl <= 1 {
             counters.drops_ttl.add(1);
-            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(Cause::Ttl);
         }
         frame.ttl -= 1;
         self.pass(frame, random, limit, queues, counters, note)
     }
 
-    /// As [`PortSettings::cross_within`], without the hop that takes a TTL: over a host's own link.
+    /// Moves a frame as [`PortSettings::cross_within`], without its TTL: over a host's own link.
     #[inline(always)]
-    pub fn pass<Q: Queues, C: Word>(
+    pub fn pass<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         random: u64,
         limit: u32,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(), Cause> {
-        // Taken apart: functions get the address of `drain`, and what lay beside it would keep its place on the kernel's
-        // small stack.
+        // Destructured: fields beside `drain`, passed by address, would occupy the small stack.
         let Present { drain, state } = self.present(frame.time_ps);
         if let Err(cause) = state.check(frame.time_ps, frame.is_trimmable(), counters) {
-            self.tell(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Crossing { became: LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(cause);
         }
         let became = if ((random >> 32) as u32) < Share::unpack(state.share).loss { LOST } else { 0 };
         let (delay_ps, became) =
             self.enqueue(frame, Arrival { random: random as u32, limit, became }, &drain, queues, counters, note)?;
-        // A lost frame has used the link all the same: hence after the queue.
+        // After the queue, as a lost frame has used the link too.
         if became & LOST != 0 {
             counters.link_drop(&counters.drops_random, frame.time_ps, frame.is_trimmable());
             return Err(Cause::Random);
@@ -131,8 +125,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Takes a frame of `len` bytes, with data or not, over the link alone, which the sender has queued by other rules: a
-    /// host's own.
+    /// Moves a frame over the link alone, queued by other rules: a host's own link.
     #[inline(always)]
     pub fn carry<C: Word>(
         &self,
@@ -153,26 +146,26 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Finds the frame's place, marks, trims or refuses it; returns the time until it has left. Tells `note` what it
-    /// `became`, with what that is already.
+    /// Queues, marks, trims or drops the frame; returns the time until it has left, and the flags
+    /// of its crossing, which `note` receives.
     #[inline(always)]
-    fn enqueue<Q: Queues, C: Word>(
+    fn enqueue<Q: Backlog, C: Word>(
         &self,
         frame: &mut Frame,
         Arrival { random, limit, mut became }: Arrival,
         drain: &Drain,
-        queues: &Q,
+        queues: &ClassQueues<Q>,
         counters: &PortCounters<C>,
         note: impl Fn(&Frame, &Crossing),
     ) -> Result<(u64, u32), Cause> {
-        let control = queues.control().locate(frame.time_ps, drain);
-        let total = queues.total().locate(frame.time_ps, drain);
-        if queues.total().is_stale(&total) {
+        let control = queues.control.locate(frame.time_ps, drain);
+        let total = queues.total.locate(frame.time_ps, drain);
+        if queues.total.is_stale(&total) {
             counters.stale.add(1);
         }
         let mut room = Ok(());
         if !frame.control {
-            let waiting = queues.total().bytes(&total, drain).saturating_sub(queues.control().bytes(&control, drain));
+            let waiting = queues.total.bytes(&total, drain).saturating_sub(queues.control.bytes(&control, drain));
             if waiting + u64::from(frame.len) > u64::from(limit) {
                 room = self.trim(frame, counters);
                 became |= if room.is_ok() { TRIMMED } else { 0 };
@@ -184,12 +177,12 @@ impl<const STATES: usize> PortSettings<STATES> {
             room = self.admit_control(frame, drain, queues, &control, counters);
         }
         if let Err(cause) = room {
-            self.tell(frame, &Crossing { became: became | LOST, ..Crossing::at(frame.time_ps) }, &note);
+            self.report(frame, &Crossing { became: became | LOST, ..Crossing::at(frame.time_ps) }, &note);
             return Err(cause);
         }
-        queues.total().push(&total, frame.len, drain);
-        let (delay_ps, own_ps) = (queues.total().delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
-        let ahead = queues.total().bytes(&total, drain);
+        queues.total.push(&total, frame.len, drain);
+        let (delay_ps, own_ps) = (queues.total.delay_ps(&total, frame.len, drain), drain.delay_ps(0, frame.len));
+        let ahead = queues.total.bytes(&total, drain);
         counters.queued(ahead, frame.len, delay_ps, own_ps);
         let crossing = Crossing {
             left_ps: frame.time_ps.wrapping_add(delay_ps),
@@ -198,34 +191,34 @@ impl<const STATES: usize> PortSettings<STATES> {
             became,
             came_ps: frame.time_ps,
         };
-        let own_class_ps = if frame.control { queues.control().delay_ps(&control, frame.len, drain) } else { delay_ps };
-        self.tell(frame, &crossing, &note);
+        let own_class_ps = if frame.control { queues.control.delay_ps(&control, frame.len, drain) } else { delay_ps };
+        self.report(frame, &crossing, &note);
         Ok((own_class_ps, became))
     }
 
     #[inline(always)]
-    fn tell(&self, frame: &Frame, crossing: &Crossing, note: impl Fn(&Frame, &Crossing)) {
+    fn report(&self, frame: &Frame, crossing: &Crossing, note: impl Fn(&Frame, &Crossing)) {
         if self.counts != 0 {
             note(frame, crossing);
         }
     }
 
-    /// Finds room among the control class for a frame of it, a freshly trimmed one included.
+    /// Queues a frame in the control class, also a freshly trimmed one.
     //= docs/specs/switch.md#SW-12 limit of control frames
     #[inline(always)]
-    fn admit_control<Q: Queues, C: Word>(
+    fn admit_control<Q: Backlog, C: Word>(
         &self,
         frame: &Frame,
         drain: &Drain,
-        queues: &Q,
-        control: &Position<Q>,
+        queues: &ClassQueues<Q>,
+        control: &Q::Position,
         counters: &PortCounters<C>,
     ) -> Result<(), Cause> {
-        if queues.control().bytes(control, drain) + u64::from(frame.len) > u64::from(self.control_limit) {
+        if queues.control.bytes(control, drain) + u64::from(frame.len) > u64::from(self.control_limit) {
             counters.drops_queue.add(1);
             return Err(Cause::Queue);
         }
-        queues.control().push(control, frame.len, drain);
+        queues.control.push(control, frame.len, drain);
         counters.control_frames.add(1);
         Ok(())
     }
@@ -242,7 +235,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         Ok(())
     }
 
-    /// Marks a frame for `waiting` bytes of data: those that it finds, or those that it leaves behind. Returns whether it did.
+    /// Marks a frame for `waiting` bytes of data, at arrival or departure. Returns whether it did.
     #[inline(always)]
     pub fn mark<C: Word>(&self, ecn: &mut u8, waiting: u64, random: u32, counters: &PortCounters<C>) -> bool {
         let marks = self.marks(waiting, random) && frame::mark(ecn);
@@ -252,7 +245,7 @@ impl<const STATES: usize> PortSettings<STATES> {
         marks
     }
 
-    /// RED: linear between the thresholds, all from the upper one on.
+    /// RED: linear between the thresholds, always from the upper one on.
     //= docs/specs/switch.md#SW-10 marking
     #[inline(always)]
     fn marks(&self, waiting: u64, random: u32) -> bool {
@@ -265,7 +258,7 @@ impl<const STATES: usize> PortSettings<STATES> {
 }
 
 impl PortState {
-    /// Whether a frame gets onto the link.
+    /// Whether the link is up and in no outage.
     //= docs/specs/switch.md#SW-7 losses of a link
     #[inline(always)]
     fn check<C: Word>(&self, t_ps: u64, data: bool, counters: &PortCounters<C>) -> Result<(), Cause> {
@@ -280,21 +273,20 @@ impl PortState {
         Ok(())
     }
 
-    /// Whether a link with outages is in one.
     #[inline(always)]
     fn is_out(&self, t_ps: u64) -> bool {
         (t_ps - self.at_ps) % self.flap_period_ps.max(1) < self.flap_down_ps
     }
 }
 
-/// Random bits for a frame at a port.
+/// Returns random bits for a frame at a port.
 //= docs/specs/switch.md#SW-8 random decisions
 #[inline(always)]
 pub fn random(frame: &Frame, port: u32, seed: u64) -> u64 {
     share(frame.checksum, frame.time_ps, port, seed)
 }
 
-/// As [`random`], of a frame that is not at hand as one.
+/// Returns the bits of [`random`] from a frame's fields.
 #[inline(always)]
 pub fn share(checksum: u32, time_ps: u64, port: u32, seed: u64) -> u64 {
     let frame_and_port = u64::from(checksum) | u64::from(port) << 32;

@@ -1,4 +1,4 @@
-//! Processes a frame: parses it, takes it through all switches of a chassis, and returns a verdict.
+//! Processes a frame: parses it, moves it through all switches of a chassis, and returns a verdict.
 
 use spray_wire::switch_view::{self, Headers, Packet, PacketFields, Parsed};
 use spray_wire::{DSCP_CONTROL, DSCP_PAUSE, Ports};
@@ -13,10 +13,10 @@ use crate::stages::Stages;
 use crate::verdict::{Cause, Verdict};
 use crate::word::Word;
 
-/// Takes a frame that enters the chassis at switch `ingress` with its [`Shim`] as far as it goes. Without a shim it is not of the emulation.
+/// Moves a frame with a [`Shim`] through the chassis from `ingress` on. Others are not emulated.
 ///
-/// `now_ps` is asked for the arrival time of a frame whose virtual time is 0. The frame is written to only when it is
-/// redirected.
+/// `now_ps` is called for the arrival time of a frame whose virtual time is 0. The frame is only
+/// written when it is redirected.
 //= docs/specs/switch.md#SW-1 frames that are ours
 #[inline(always)]
 pub fn process<T: Stages>(
@@ -63,27 +63,24 @@ pub fn process<T: Stages>(
     verdict
 }
 
-/// Leaves a frame to the kernel that has not been counted.
 #[inline(always)]
 fn pass_new<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
     chassis.frames.add(1);
     pass(chassis)
 }
 
-/// Leaves a frame to the kernel.
 #[inline(always)]
 fn pass<C: Word>(chassis: &ChassisCounters<C>) -> Verdict {
     chassis.passed.add(1);
     Verdict::Pass
 }
 
-/// As [`process`], in a deployed fabric, in real time: all IP packets go as ours do. Hosts emulate nothing, so
-/// that a frame from a host goes over the host's own link first. `entry` is asked for the switch that the frame comes to, and for that
-/// link as a port; [`NO_PORT`] for a frame from another switch. Of a frame that is not `routed` no TTL is taken. [`Verdict::Pass`]: it is no
-/// packet to a host.
+/// Moves any IP packet through a deployed fabric, in real time, first over the host's own link.
+/// `entry` returns the ingress switch and that link's port; [`NO_PORT`] from another switch. The
+/// TTL counts only if `routed`. [`Verdict::Pass`]: not a packet to a host.
 ///
-/// Also returns the time, in ps of the same clock, at which the frame is at the far end of the last cable, or at the switch where its TTL ran
-/// out: the sender on holds it until then.
+/// Also returns when the frame arrives at the far end of its last cable, or at the switch where its
+/// TTL expired, in ps of the same clock: it is delayed until then.
 //= docs/specs/switch.md#SW-25 deployed fabrics
 #[inline(always)]
 pub fn process_any<T: Stages>(
@@ -113,19 +110,17 @@ pub fn process_any<T: Stages>(
     (verdict, after.virtual_time_ps)
 }
 
-/// How a frame goes through a chassis.
 #[derive(Clone, Copy)]
 struct How {
-    /// There are no headers of ours to write to.
+    /// Without headers of ours.
     foreign: bool,
-    /// Its TTL counts.
     routed: bool,
 }
 
 const OURS: How = How { foreign: false, routed: true };
 
-/// Takes a frame whose headers are read through the chassis. Also returns what holds of the frame where it comes out; the virtual time is
-/// the real one of a frame without any.
+/// Moves a parsed frame through the chassis. Also returns its new shim, with the real time of a
+/// frame without a virtual time.
 #[inline(always)]
 fn carry<T: Stages>(
     tables: &T,
@@ -137,14 +132,14 @@ fn carry<T: Stages>(
     now_ps: impl FnOnce() -> u64,
 ) -> (Verdict, Shim) {
     let Some(chassis) = tables.chassis() else { return (Verdict::Pass, shim) };
-    // Before the frame: the kernel's small stack has room for either.
-    // A number in any case: an option's, where there is none, may be anything, and the verifier wants nothing kept that nobody wrote.
+    // Before the frame, as the kernel's stack has no room for both. A number, not an `Option`,
+    // whose unwritten payload the verifier would reject.
     let host = tables.host(&headers.destination).unwrap_or(NOBODY);
     let mut frame = Frame::new(headers, shim, now_ps);
     if !how.routed {
         frame.ttl = u8::MAX;
     }
-    // Where it comes from: the kernel's small stack has no room for more.
+    // The origin, in the frame itself: the kernel's small stack has no room for more.
     (frame.switch, frame.port) = entry();
     //= docs/specs/switching.md#SWC-23 what is hashed
     let mut remembers = false;
@@ -199,7 +194,7 @@ fn carry<T: Stages>(
     }
 }
 
-/// Goes from switch to switch until a port leaves the chassis, or to the next switch where frames go hop by hop.
+/// Forwards until a port leaves the chassis, or by one switch where frames go hop by hop.
 //= docs/specs/switch.md#SW-2 a chassis of switches
 //= docs/specs/switch.md#SW-32 hop by hop
 #[inline(always)]
@@ -209,8 +204,11 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool)
     }
     let hop_by_hop = frame.emulated && tables.globals().is_some_and(|globals| globals.hop_by_hop != 0);
     for _ in 0..MAX_HOPS {
-        hop(tables, host, frame, remembers)?;
-        // [`OUTSIDE`](crate::config::OUTSIDE) is above it. At its host's switch the frame only finds the port that the host plays.
+        if remembers {
+            find(tables, frame, host)?;
+        }
+        tables.cross(frame, host)?;
+        // `OUTSIDE` is above `HOST`. The last switch only finds the port, which the host runs.
         if frame.switch >= HOST || (hop_by_hop && !tables.is_last(frame.switch, frame.time_ps, host)) {
             return Ok(frame.port);
         }
@@ -218,16 +216,7 @@ fn forward<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool)
     Err(Cause::HopLimit)
 }
 
-/// Crosses one switch.
-#[inline(always)]
-fn hop<T: Stages>(tables: &T, host: u32, frame: &mut Frame, remembers: bool) -> Result<(), Cause> {
-    if remembers {
-        find(tables, frame, host)?;
-    }
-    tables.cross(frame, host)
-}
-
-/// Sets the port that a frame leaves its present switch by, if the scheme there remembers.
+/// Sets a frame's egress port, if the scheme of its present switch remembers.
 #[inline(always)]
 pub(crate) fn find<T: Stages>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;

@@ -1,4 +1,4 @@
-//! The virtual queue: how many bytes are ahead of a frame that arrives at virtual time `t`.
+//! The virtual queue: the bytes ahead of a frame that arrives at virtual time `t`.
 //!
 //! See `docs/specs/virtual-queue.md`; the clause that a line implements is cited as `VQ-n`.
 
@@ -7,27 +7,27 @@ use core::cell::Cell;
 use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 
-/// Slots of the ring. 128 slots of about three packets reach back 1.2 MB at line rate: frames on one machine are less out of order.
+/// Slots of the ring: 1.2 MB at line rate, more than the reordering on a machine.
 pub const SLOTS: usize = 128;
 const SPAN: u64 = SLOTS as u64;
-/// Steps in which a walk looks for the end of the queue. A frame alone in a queue reaches into the next slot, rarely further.
+/// Steps to look for the queue's end: a lone frame rarely reaches beyond the next slot.
 const DRAINS_WITHIN: usize = 3;
-/// Steps of a long walk in one call, a divisor of [`SLOTS`]: one costs 10 % more for frames out of order, four 5 %.
+/// Steps per call, a divisor of [`SLOTS`]: 1 costs 10 % more for frames out of order, 4 costs 5 %.
 const STRIDE: u64 = 2;
-/// Slots behind the newest from which a frame restarts the queue: tens of milliseconds.
+/// A frame this many slots behind the newest restarts the queue: tens of milliseconds.
 //= docs/specs/virtual-queue.md#VQ-9 restart of a queue
 const RESTART: u64 = 1 << 16;
 const LOW: u64 = 0xffff_ffff;
 
-/// A word that queues are made of.
+/// A word of a queue.
 pub trait QueueWord: Word {
-    /// Runs [`Queue::walk`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
+    /// Runs [`Queue::walk`]; in the kernel a separate function, which the verifier follows once.
     #[inline(always)]
     fn walk(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
         queue.walk(from, to, drain);
     }
 
-    /// Runs [`Queue::stride`]; a function of its own in the kernel for the same reason.
+    /// Runs [`Queue::stride`]; a separate function in the kernel for the same reason.
     #[inline(always)]
     fn stride(queue: &Queue<Self>, from: u64, to: u64, drain: &Drain) {
         queue.stride(from, to, drain);
@@ -43,79 +43,56 @@ impl QueueWord for core::sync::atomic::AtomicU64 {}
 #[repr(C)]
 #[derive(Debug)]
 pub struct Queue<W> {
-    /// Number of the last slot whose backlog is valid.
+    /// The last slot with a valid backlog.
     //= docs/specs/virtual-queue.md#VQ-5 the cursor
     cursor: W,
-    /// Highest slot number seen; slots more than a ring behind it are gone.
+    /// The highest slot seen; slots more than a ring behind it are overwritten.
     //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     newest: W,
     slots: [Slot<W>; SLOTS],
 }
 
-/// What happened during one slot of time.
 //= docs/specs/virtual-queue.md#VQ-2 what a slot keeps
 #[repr(C)]
 #[derive(Debug)]
 struct Slot<W> {
-    /// Slot number's low half << 32 | bytes that arrived.
+    /// Low half of the slot number << 32 | bytes that arrived.
     arrived: W,
-    /// Units of capacity wasted by idling << 32 | units of backlog at the slot's start.
+    /// Units of unused capacity << 32 | units of backlog at the start.
     state: W,
 }
 
-/// The two queues of a port.
+/// The queues of a port.
 //= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
 #[repr(C)]
-#[derive(Debug)]
-pub struct PortQueues<W> {
-    /// Both classes: what a data frame waits for.
-    pub total: Queue<W>,
-    /// The control class alone: what a control frame waits for.
-    pub control: Queue<W>,
+#[derive(Clone, Debug, Default)]
+pub struct ClassQueues<Q> {
+    /// Both classes, which are ahead of a data frame.
+    pub total: Q,
+    /// The control class, which is ahead of a control frame.
+    pub control: Q,
 }
 
-/// A queue of one class, as a port uses it: what is ahead of a frame, and how long that takes.
+/// Virtual queues of a port, for frames in any order.
+pub type PortQueues<W> = ClassQueues<Queue<W>>;
+
+/// A queue of one class, as a port uses it.
 pub trait Backlog {
-    /// Where a frame stands.
+    /// The position of a frame.
     type Position: Copy;
-    /// What is ahead of a frame that arrives at `t_ps`.
+    /// Returns the position of a frame that arrives at `t_ps`.
     fn locate(&self, t_ps: u64, drain: &Drain) -> Self::Position;
     /// Adds an accepted frame of `bytes` at its position.
     fn push(&self, position: &Self::Position, bytes: u32, drain: &Drain);
-    /// Whole bytes ahead of the position.
+    /// Returns the whole bytes ahead of the position.
     fn bytes(&self, position: &Self::Position, drain: &Drain) -> u64;
-    /// Picoseconds from the frame's arrival until `bytes` of it, behind what is ahead, have left.
+    /// Returns the picoseconds from the frame's arrival until `bytes` of it have left.
     fn delay_ps(&self, position: &Self::Position, bytes: u32, drain: &Drain) -> u64;
-    /// Whether the position is only a guess, since the frame came too late.
+    /// Returns whether the frame arrived too late for an exact position.
     //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     fn is_stale(&self, position: &Self::Position) -> bool;
-    /// Whole bytes that a frame at `t_ps` would find, as far as can be told without moving the queue on.
+    /// Returns the whole bytes that a frame at `t_ps` would find, without moving the queue.
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64;
-}
-
-/// The two queues of a port.
-//= docs/specs/virtual-queue.md#VQ-10 the two queues of a port
-pub trait Queues {
-    /// What either is.
-    type Class: Backlog;
-    /// Both classes: what a data frame waits for.
-    fn total(&self) -> &Self::Class;
-    /// The control class alone: what a control frame waits for.
-    fn control(&self) -> &Self::Class;
-}
-
-impl<W: QueueWord> Queues for PortQueues<W> {
-    type Class = Queue<W>;
-
-    #[inline(always)]
-    fn total(&self) -> &Queue<W> {
-        &self.total
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Queue<W> {
-        &self.control
-    }
 }
 
 impl<W: QueueWord> Backlog for Queue<W> {
@@ -143,11 +120,11 @@ impl<W: QueueWord> Backlog for Queue<W> {
 
     #[inline(always)]
     fn is_stale(&self, position: &Position) -> bool {
-        position.is_stale()
+        position.stale
     }
 
-    /// By the frame's own slot, or by the newest one where that is earlier: only time passes between the two. What came late
-    /// for slots before it is left out until the next frame walks there.
+    /// Reads the frame's slot, or the newest one if that is earlier: only time passes between the
+    /// two. Late arrivals in earlier slots are ignored until the next frame walks there.
     //= docs/specs/switching.md#SWC-15 a queue is read at the frame's own time
     #[inline(always)]
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64 {
@@ -166,11 +143,11 @@ impl<W: QueueWord> Backlog for Queue<W> {
     }
 }
 
-/// How fast a queue drains around the time of a frame.
+/// The drain rate of a queue around the time of a frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain {
-    /// A slot lasts `1 << shift` picoseconds. It has 64 bits, so that nothing is padding: see [`Frame`](crate::frame::Frame).
+    /// A slot lasts `1 << shift` ps. 64 bits, to avoid padding: see [`Frame`](crate::frame::Frame).
     pub shift: u64,
     /// Units per slot now.
     pub units: u32,
@@ -184,14 +161,14 @@ pub struct Drain {
 
 const _: () = assert!(size_of::<Drain>() == 3 * 8 + 2 * 4);
 
-/// Where a frame stands in a queue.
+/// The position of a frame in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Units ahead of the frame.
     pub backlog: u64,
-    /// Ring index of the frame's slot.
     index: u32,
-    /// The frame came too late for its own slot and was put in the oldest one.
+    /// The frame arrived too late for its slot and is in the oldest one.
+    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
     stale: bool,
 }
 
@@ -201,14 +178,7 @@ impl Position {
         Self { backlog, index: (slot % SPAN) as u32, stale }
     }
 
-    /// Whether the frame came too late for its own slot and was put in the oldest one.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
-    #[inline(always)]
-    pub fn is_stale(&self) -> bool {
-        self.stale
-    }
-
-    /// Whole bytes ahead of the frame.
+    /// Returns the whole bytes ahead of the frame.
     #[inline(always)]
     pub fn bytes(&self) -> u64 {
         self.backlog >> UNIT_BITS
@@ -216,13 +186,13 @@ impl Position {
 }
 
 impl Drain {
-    /// Picoseconds until a frame of `bytes` behind `backlog` units has left.
+    /// Returns the picoseconds until a frame of `bytes` behind `backlog` units has left.
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
     //= docs/specs/virtual-queue.md#VQ-3 rates without a division
     #[inline(always)]
     pub fn delay_ps(&self, backlog: u64, bytes: u32) -> u64 {
         let units = backlog.saturating_add(u64::from(bytes) << UNIT_BITS).min(LOW);
-        // The whole picoseconds of a unit and their fraction apart: the product of a full queue at the lowest rate has more than 64 bits.
+        // Separately: the product of a full queue at the lowest rate exceeds 64 bits.
         let (whole, rest) = (self.ps_per_unit >> PS_FRACTION_BITS, self.ps_per_unit & ((1 << PS_FRACTION_BITS) - 1));
         units.wrapping_mul(whole).wrapping_add(units.wrapping_mul(rest) >> PS_FRACTION_BITS)
     }
@@ -235,7 +205,7 @@ impl Drain {
 }
 
 impl<W: QueueWord> Queue<W> {
-    /// What is ahead of a frame that arrives at `t_ps`; also moves the queue's bookkeeping to `t_ps`.
+    /// Returns the position of a frame that arrives at `t_ps`; advances the queue to `t_ps`.
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
     #[inline(always)]
     pub fn locate(&self, t_ps: u64, drain: &Drain) -> Position {
@@ -254,7 +224,7 @@ impl<W: QueueWord> Queue<W> {
         } else if slot < cursor {
             self.cursor.store(slot);
         }
-        // After the walk, which wants to know where arrivals ended before this one.
+        // After the walk, which needs the previous newest slot.
         if slot > newest {
             self.newest.store(slot);
         }
@@ -262,7 +232,7 @@ impl<W: QueueWord> Queue<W> {
         Position::new(slot, backlog, stale)
     }
 
-    /// Empties the queue and begins at `slot`.
+    /// Empties the queue and restarts at `slot`.
     #[inline(always)]
     fn restart(&self, slot: u64, offset: u64, drain: &Drain) -> Position {
         self.newest.store(slot);
@@ -279,7 +249,7 @@ impl<W: QueueWord> Queue<W> {
     pub fn push(&self, position: &Position, bytes: u32) {
         let slot = &self.slots[position.index as usize % SLOTS];
         slot.arrived.add(u64::from(bytes));
-        // Whoever has moved the cursor on meanwhile may not have counted these bytes.
+        // Another CPU that has advanced the cursor meanwhile may not have counted these bytes.
         let cursor = self.cursor.load();
         let number = cursor.wrapping_sub(cursor.wrapping_sub(u64::from(position.index)) % SPAN);
         if number != cursor && slot.arrived.load() >> 32 == number & LOW {
@@ -287,7 +257,7 @@ impl<W: QueueWord> Queue<W> {
         }
     }
 
-    /// Backlog inside a slot after `drained` units of its capacity; records idling.
+    /// Backlog inside a slot after `drained` units of its capacity; records unused capacity.
     //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
     #[inline(always)]
     fn ahead(&self, number: u64, drained: u64) -> u64 {
@@ -307,14 +277,14 @@ impl<W: QueueWord> Queue<W> {
         supply - drained
     }
 
-    /// Carries the backlog from slot `from` to the later slot `to`, and the cursor with it.
+    /// Carries the backlog, and the cursor, from slot `from` to the later slot `to`.
     //= docs/specs/virtual-queue.md#VQ-6 the walk to a later slot
     #[inline(always)]
     pub fn walk(&self, from: u64, to: u64, drain: &Drain) {
         self.carry(from, to, drain);
         //= docs/specs/virtual-queue.md#VQ-12 several CPUs
         self.cursor.compare_set(from, to);
-        // Counts what another CPU added meanwhile. For what it adds from now on, it sets the cursor back.
+        // Counts what another CPU has added meanwhile. What it adds later sets the cursor back.
         if to.wrapping_sub(from) < SPAN {
             self.step(to.wrapping_sub(1), drain);
         }
@@ -326,13 +296,13 @@ impl<W: QueueWord> Queue<W> {
         let newest = self.newest.load();
         let seen = self.slot(to).arrived.load();
         let mut from = from;
-        // Leaving the long loop early would multiply what the kernel's verifier follows: look for the end here.
+        // An early exit of the long loop would multiply the verifier's paths: find the end here.
         for _ in 0..DRAINS_WITHIN {
             if from < newest {
                 break;
             }
             if self.slot(from).end(from, drain.during(from)) == 0 {
-                // Drained, and nothing arrived since: the slots between stay as they are, and a stale slot reads as idle.
+                // Drained: slots in between are unchanged, and a stale slot reads as idle.
                 return self.slot(to).reset(seen, to, 0);
             }
             self.step(from, drain);
@@ -359,7 +329,7 @@ impl<W: QueueWord> Queue<W> {
         self.slot(to).begin(to, backlog.saturating_sub(idle.wrapping_mul(drain.during(to))));
     }
 
-    /// Carries the backlog `STRIDE` slots on, at most to the slot `to`, which is later.
+    /// Carries the backlog by `STRIDE` slots, at most to the later slot `to`.
     #[inline(always)]
     pub fn stride(&self, from: u64, to: u64, drain: &Drain) {
         let mut slot = from;
@@ -372,7 +342,6 @@ impl<W: QueueWord> Queue<W> {
         }
     }
 
-    /// Carries the backlog one slot on.
     #[inline(always)]
     fn step(&self, slot: u64, drain: &Drain) {
         let next = slot.wrapping_add(1);
@@ -386,7 +355,7 @@ impl<W: QueueWord> Queue<W> {
 }
 
 impl<W: Word> Slot<W> {
-    /// Backlog at this slot's end, the start of the next.
+    /// Backlog at the slot's end, the start of the next.
     #[inline(always)]
     fn end(&self, number: u64, capacity: u64) -> u64 {
         let arrived = self.arrived.load();
@@ -397,13 +366,12 @@ impl<W: Word> Slot<W> {
         ((state & LOW) + (state >> 32) + units(arrived)).saturating_sub(capacity).min(LOW)
     }
 
-    /// Backlog at this slot's start.
     #[inline(always)]
     fn start(&self) -> u64 {
         self.state.load() & LOW
     }
 
-    /// Sets the backlog at this slot's start. Where it rises, the wasted capacity falls by as much.
+    /// Sets the backlog at the slot's start. A rise reduces the unused capacity.
     //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
     #[inline(always)]
     fn begin(&self, number: u64, backlog: u64) {
@@ -417,7 +385,7 @@ impl<W: Word> Slot<W> {
         self.state.store(wasted << 32 | backlog);
     }
 
-    /// Begins the slot anew. Bytes stay if another CPU has begun it since `arrived` was read.
+    /// Resets the slot, but keeps bytes if another CPU has reset it since `arrived` was read.
     #[inline(always)]
     fn reset(&self, arrived: u64, number: u64, backlog: u64) {
         self.state.store(backlog);
@@ -444,15 +412,8 @@ impl<W: Default> Default for Queue<W> {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-impl<W: Default> Default for PortQueues<W> {
-    fn default() -> Self {
-        Self { total: Queue::default(), control: Queue::default() }
-    }
-}
-
-#[cfg(not(target_arch = "bpf"))]
 impl Queue<Cell<u64>> {
-    /// A copy of a queue from its words, to be sampled without touching the original.
+    /// Copies a queue from its words, to be sampled without changing the original.
     pub fn from_words(words: &[u64; QUEUE_WORDS]) -> Self {
         let slot = |i: usize| Slot { arrived: Cell::new(words[2 + 2 * i]), state: Cell::new(words[3 + 2 * i]) };
         Self { cursor: Cell::new(words[0]), newest: Cell::new(words[1]), slots: core::array::from_fn(slot) }

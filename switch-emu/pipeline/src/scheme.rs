@@ -1,6 +1,6 @@
-//! How a switch chooses among the equal-cost ports of a group: a file for each rule, a line in `list.rs` for each scheme.
+//! The choice among equal-cost ports: a file for each rule, a line in `list.rs` for each scheme.
 //!
-//! A scheme sees the frame, its group, the switch's own words of memory ([`Forwarding::word`]) and the queues behind its ports
+//! A scheme reads the frame, its group, words of memory ([`Forwarding::word`]) and ports' queues
 //! ([`Forwarding::waiting`]). `docs/specs/switching.md` states the rules (`SWC-n`).
 
 mod calls;
@@ -19,7 +19,6 @@ mod hashed;
 mod layout;
 mod least;
 mod list;
-mod look;
 mod note;
 #[cfg(not(target_arch = "bpf"))]
 mod notice;
@@ -27,10 +26,8 @@ mod ofan;
 mod path;
 pub mod reunion;
 mod rotation;
-mod step;
-mod waiting;
 
-// What names all schemes.
+// Files that name all schemes.
 mod choose;
 #[cfg(not(target_arch = "bpf"))]
 mod counted;
@@ -38,7 +35,7 @@ mod in_memory;
 mod recall;
 mod words;
 
-pub use calls::Calls;
+pub use calls::{Calls, Look, Measure, NO_PORT, OPEN, Step};
 pub use choose::choose;
 #[cfg(not(target_arch = "bpf"))]
 pub use conweave::{Expiry, Order, State};
@@ -47,22 +44,19 @@ pub use counted::Counted;
 #[cfg(not(target_arch = "bpf"))]
 pub use counter::Counter;
 pub use flowlet::FLOWLETS;
-pub use forwarding::{Arrival, Forwarding, PortWord, port_words};
+pub use forwarding::{Arrival, Forwarding, PortWord, Waiting, port_words};
 pub use groups::{Groups, MOST_GROUPS};
 pub use hashed::hashed;
 pub use in_memory::InMemory;
 pub use layout::{Layout, Pointers, Size};
 pub use least::{MOST_IN_KERNEL, least, score};
 pub use list::Scheme;
-pub use look::{Look, Measure};
 #[cfg(not(target_arch = "bpf"))]
 pub use notice::Notice;
 #[cfg(not(target_arch = "bpf"))]
 pub use recall::poll;
 pub use recall::{part, recall};
 pub use spray_wire::flowcut::Rule as FlowcutRule;
-pub use step::{NO_PORT, OPEN, Step};
-pub use waiting::Waiting;
 
 #[cfg(test)]
 pub(crate) mod tests;

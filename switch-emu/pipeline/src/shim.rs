@@ -1,13 +1,13 @@
-//! The header before each frame in an emulated fabric: what hosts and switches tell each other of the emulation.
+//! The header before each frame in an emulated fabric, with the state of the emulation.
 //!
-//! It looks like an Ethernet header of an EtherType for local experiments (IEEE 802, 88-B5), and the frame behind it is whole: hosts put it on
-//! and take it off, and what they send on real networks has none of it.
+//! It has the form of an Ethernet header with an EtherType for local experiments (IEEE 802, 88-B5),
+//! before the whole frame. Hosts add and remove it; frames on real networks have none.
 
 use spray_wire::switch_view::Packet;
 
-/// Its bytes.
+/// Length of a shim in bytes.
 pub const SHIM_BYTES: usize = 24;
-/// Offsets of its fields: behind both Ethernet addresses, but for the two that are in place of these between two switches.
+/// Offsets of the fields: behind both MAC addresses, which hold two fields between switches.
 const SWITCH: usize = 2;
 const TRAIL: usize = 8;
 const ETHERTYPE: usize = 12;
@@ -16,29 +16,29 @@ const BETWEEN: usize = 15;
 const VIRTUAL_TIME: usize = 16;
 const EXPERIMENTAL: [u8; 2] = 0x88b5u16.to_be_bytes();
 
-/// What it says.
+/// The fields of a shim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shim {
-    /// Scenario time at which the frame is where it is, in picoseconds; 0: real time.
+    /// Scenario time of the frame at its present place, in picoseconds; 0: real time.
     pub virtual_time_ps: u64,
-    /// How the frame goes through a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
+    /// Its detour in a dragonfly, see [`Arrival::detour`](crate::scheme::Arrival::detour).
     pub detour: u8,
-    /// Whether the frame is between two switches, in place of between a host and a switch.
+    /// Whether the frame is between two switches, not between a host and a switch.
     pub between: bool,
-    /// Between two switches, the one that it comes to: the low four bytes of the Ethernet destination.
+    /// Between two switches, the next one: the low four bytes of the destination MAC.
     pub switch: u32,
-    /// Between two switches, the number of its [`Trail`](crate::trail::Trail): the low four bytes of the Ethernet source; 0 if it has none.
+    /// Between two switches, the number of its [`Trail`](crate::trail::Trail), in the source MAC.
     pub trail: u32,
 }
 
-/// The high bytes of both Ethernet addresses of a frame between two switches: locally administered.
+/// The high bytes of both MACs between two switches: locally administered.
 const LOCAL: [u8; SWITCH] = [0x02, 0x5f];
 
-/// A frame with a shim before it.
+/// A frame behind a shim.
 pub trait Shimmed {
-    /// Bytes of both.
+    /// Returns the length of both in bytes.
     fn bytes(&self) -> u32;
-    /// Returns the shim and the frame; `None` if it ends before that.
+    /// Splits the shim from the frame; `None` if the bytes are too short.
     fn split(&mut self) -> Option<(&mut [u8; SHIM_BYTES], impl Packet + '_)>;
 }
 
@@ -54,7 +54,7 @@ impl Shimmed for [u8] {
 }
 
 impl Shim {
-    /// Reads it; `None` if it is none.
+    /// Decodes a shim; `None` for another EtherType.
     //= docs/specs/emulation.md#EMU-8 the shim
     #[inline(always)]
     pub fn read(bytes: &[u8; SHIM_BYTES]) -> Option<Self> {
@@ -68,7 +68,7 @@ impl Shim {
         is_shim.then_some(Self { virtual_time_ps, detour: bytes[DETOUR], between, switch, trail })
     }
 
-    /// Writes it where one is; the Ethernet addresses only between two switches.
+    /// Overwrites an existing shim; its MAC addresses only between two switches.
     #[inline(always)]
     pub fn write(&self, bytes: &mut [u8; SHIM_BYTES]) {
         bytes[DETOUR] = self.detour;
@@ -84,13 +84,13 @@ impl Shim {
         }
     }
 
-    /// Sets the Ethernet addresses of a shim to those of its frame.
+    /// Sets the MAC addresses of a shim to those of its frame.
     #[inline(always)]
     pub fn readdress(bytes: &mut [u8; SHIM_BYTES], addresses: &[u8; ETHERTYPE]) {
         bytes[..ETHERTYPE].copy_from_slice(addresses);
     }
 
-    /// Returns one for `frame`, with its Ethernet addresses.
+    /// Encodes a shim for `frame`, with its MAC addresses.
     pub fn before(&self, frame: &[u8]) -> [u8; SHIM_BYTES] {
         let mut bytes = [0; SHIM_BYTES];
         if let Some(addresses) = frame.get(..ETHERTYPE) {
@@ -102,7 +102,7 @@ impl Shim {
     }
 }
 
-/// A length to cut a frame to, with its shim's; 0: none.
+/// Adds the shim to a trimmed length; 0: untrimmed.
 #[inline(always)]
 pub(crate) const fn with_shim(len: u32) -> u32 {
     if len == 0 { 0 } else { len + SHIM_BYTES as u32 }

@@ -1,4 +1,4 @@
-//! The stages of a frame's way through a chassis: in the kernel each is a function of its own.
+//! The stages of a frame's processing: in the kernel separate functions.
 
 use crate::flow_hash::{FlowHash, Key};
 use crate::frame::Frame;
@@ -8,47 +8,35 @@ use crate::tables::Tables;
 use crate::verdict::Cause;
 use crate::view::View;
 
-/// What a chassis does with a frame. Tables in memory keep the bodies given here.
+/// The stages of a frame's processing. Tables in memory use the default bodies.
 pub trait Stages: Tables {
-    /// The digest by the [`FlowHash`] of this number; a function of its own in the kernel, with its own stack.
+    /// Returns the digest by the [`FlowHash`] of this number.
     #[inline(always)]
     fn digest(&self, hash: u32, key: &Key) -> u64 {
         FlowHash::from_number(hash).digest(key)
     }
 
-    /// Runs [`cross`]; the kernel's host makes it a function of its own, so that the verifier follows it once.
+    /// Runs [`cross`].
     #[inline(always)]
-    fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause>
-    where
-        Self: Sized,
-    {
+    fn cross(&self, frame: &mut Frame, host: u32) -> Result<(), Cause> {
         cross(self, frame, host)
     }
 
-    /// Runs [`enter`]; a function of its own in the kernel for the same reason.
+    /// Runs [`enter`].
     #[inline(always)]
-    fn enter(&self, frame: &mut Frame) -> Result<(), Cause>
-    where
-        Self: Sized,
-    {
+    fn enter(&self, frame: &mut Frame) -> Result<(), Cause> {
         enter(self, frame)
     }
 
-    /// Runs [`recall`]; a function of its own in the kernel for the same reason.
+    /// Runs [`recall`].
     #[inline(always)]
-    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause>
-    where
-        Self: Sized,
-    {
+    fn recall(&self, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
         recall(&View::of(self).ok_or(Cause::NoRoute)?, frame, host)
     }
 
-    /// Runs [`is_last`]; a function of its own in the kernel for the same reason.
+    /// Runs [`is_last`].
     #[inline(always)]
-    fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool
-    where
-        Self: Sized,
-    {
+    fn is_last(&self, switch: u32, t_ps: u64, host: u32) -> bool {
         is_last(self, switch, t_ps, host)
     }
 }

@@ -1,4 +1,4 @@
-//! What the switches of a chassis tell each other about a frame. It goes with the frame from switch to switch, and ends with the chassis.
+//! Data that switches attach to a frame inside a chassis.
 
 use core::cell::Cell;
 
@@ -8,35 +8,35 @@ use crate::flow_hash::Key;
 use crate::hash::mix;
 use crate::word::Word;
 
-/// What is known of a frame since it entered the chassis; 64 bytes. Only schemes that remember have it.
+/// The trail of a frame; 64 bytes. Only for schemes that remember.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub struct Trail<W = Cell<u64>> {
-    /// What the switches note, each scheme in its own way; 0 where the frame enters.
+    /// The note of the scheme; 0 where the frame enters.
     pub note: W,
-    /// The switch by which it entered, [`REPLY`], [`ACK`], and the switches that an acknowledged packet passed.
+    /// The ingress switch, [`REPLY`], [`ACK`], and the hops of an acknowledged packet.
     entry: W,
-    /// Names the flow, with its data and against it.
+    /// A digest of the flow, the same in both directions.
     flow: W,
     /// See [`PacketFields::number`] and [`PacketFields::stamp_ps`].
     number: W,
     stamp: W,
-    /// The port that it last left by plus 1.
+    /// The last egress port plus 1.
     port: W,
-    /// More that the switches note: [`Trail::more`].
+    /// See [`Trail::more`].
     more: [W; 2],
 }
 
 /// Words of a trail.
 pub const WORDS: usize = 8;
 
-/// The frame goes against the data of its flow: an acknowledgement, or other control.
+/// The frame is against the data of its flow: an acknowledgement, or other control.
 const REPLY: u64 = 1 << 32;
 const ACK: u64 = 1 << 33;
 const HOPS_SHIFT: u32 = 40;
 
 impl<W: Word> Trail<W> {
-    /// A frame with these fields enters at `switch`; a `reply` goes against the data.
+    /// Begins the trail of a frame with these fields at `switch`; a `reply` is against the data.
     #[inline(always)]
     pub fn begin(&self, switch: u32, reply: bool, key: &Key, packet: &PacketFields) {
         let kind = if reply { REPLY } else { 0 } | if packet.is_ack { ACK } else { 0 };
@@ -49,7 +49,7 @@ impl<W: Word> Trail<W> {
         self.set_more([0; 2]);
     }
 
-    /// A frame of its own that `switch` sends to another one, about this flow.
+    /// Begins the trail of a control frame that `switch` sends to another one, about this flow.
     #[cfg(not(target_arch = "bpf"))]
     pub fn begin_notice(&self, switch: u32, note: u64, flow: u64, more: [u64; 2]) {
         self.begin(switch, true, &Key::default(), &PacketFields::default());
@@ -58,68 +58,68 @@ impl<W: Word> Trail<W> {
         self.set_more(more);
     }
 
-    /// What does not fit the note, such as times; 0 where the frame enters.
+    /// Returns further notes, such as times; 0 where the frame enters.
     #[inline(always)]
     pub fn more(&self) -> [u64; 2] {
         [self.more[0].load(), self.more[1].load()]
     }
 
-    /// Notes more.
+    /// Sets the further notes.
     #[inline(always)]
     pub fn set_more(&self, [first, second]: [u64; 2]) {
         self.more[0].store(first);
         self.more[1].store(second);
     }
 
-    /// The switch by which the frame entered: that of the host that sent it.
+    /// Returns the ingress switch: that of the sending host.
     #[inline(always)]
     pub fn source(&self) -> u32 {
         self.entry.load() as u32
     }
 
-    /// Whether it goes against the data of its flow.
+    /// Returns whether the frame is against the data of its flow.
     #[inline(always)]
     pub fn is_reply(&self) -> bool {
         self.entry.load() & REPLY != 0
     }
 
-    /// Whether it is an acknowledgement.
+    /// Returns whether the frame is an acknowledgement.
     #[inline(always)]
     pub fn acknowledges(&self) -> bool {
         self.entry.load() & ACK != 0
     }
 
-    /// Switches that the acknowledged packet has passed.
+    /// Returns the number of switches that the acknowledged packet passed.
     #[inline(always)]
     pub fn hops(&self) -> u8 {
         (self.entry.load() >> HOPS_SHIFT) as u8
     }
 
-    /// See [`PacketFields::number`].
+    /// Returns [`PacketFields::number`].
     #[inline(always)]
     pub fn number(&self) -> u64 {
         self.number.load()
     }
 
-    /// See [`PacketFields::stamp_ps`].
+    /// Returns [`PacketFields::stamp_ps`].
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.stamp.load()
     }
 
-    /// A digest of the flow's addresses and entropy value, the same both ways; never 0.
+    /// Returns a digest of the flow, the same in both directions; never 0.
     #[inline(always)]
     pub fn flow(&self) -> u64 {
         self.flow.load()
     }
 
-    /// The frame leaves its switch by this port.
+    /// Sets the egress port.
     #[inline(always)]
     pub fn leaves_by(&self, port: u32) {
         self.port.store(u64::from(port) + 1);
     }
 
-    /// The port by which it left the switch before.
+    /// Returns the egress port of the previous switch.
     #[inline(always)]
     pub fn came_by(&self) -> Option<u32> {
         match self.port.load() {
@@ -128,14 +128,14 @@ impl<W: Word> Trail<W> {
         }
     }
 
-    /// All of it, for a frame that waits for its next switch.
+    /// Returns all words, to store them until the next switch.
     #[inline(always)]
     pub fn words(&self) -> [u64; WORDS] {
         let Self { note, entry, flow, number, stamp, port, more: [first, second] } = self;
         [note, entry, flow, number, stamp, port, first, second].map(Word::load)
     }
 
-    /// Goes on with the frame of these words.
+    /// Restores all words.
     #[inline(always)]
     pub fn resume(&self, words: [u64; WORDS]) {
         let Self { note, entry, flow, number, stamp, port, more: [first, second] } = self;
@@ -145,7 +145,7 @@ impl<W: Word> Trail<W> {
     }
 }
 
-/// Replies come from the port that they echo, so that turning the addresses round gives the flow of the data.
+/// Replies come from the port that they echo: swapped addresses give the data's flow.
 #[inline(always)]
 fn flow(reply: bool, key: &Key) -> u64 {
     let addresses = if reply { key.addresses.rotate_left(32) } else { key.addresses };

@@ -1,61 +1,61 @@
-//! What happens to a frame, and why one was dropped.
+//! The outcome of a frame, and causes of drops.
 
-/// What happens to a frame.
+/// The outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Not ours: left to the kernel.
+    /// Passed to the kernel.
     Pass,
-    /// Gone, and counted.
+    /// Dropped and counted.
     Drop(Cause),
-    /// Sent on.
+    /// Forwarded.
     Redirect {
         /// Egress port of the fabric.
         port: u32,
-        /// Length that the frame must be cut to, 0 = none: the caller owns the buffer and cuts it.
+        /// Length to which the caller must trim the frame, 0 = untrimmed.
         trimmed_len: u32,
     },
-    /// Sent back to the host that it came from, which sends it again at its virtual time, to its next switch.
+    /// Returned to its host, which sends it at its virtual time to its next switch.
     Return {
         /// As [`Redirect::trimmed_len`](Self::Redirect::trimmed_len).
         trimmed_len: u32,
     },
-    /// Gone, and counted: its TTL ran out in a deployed fabric, whose switches tell its sender.
+    /// Dropped and counted: its TTL expired in a deployed fabric, which sends an ICMP error.
     Expired {
-        /// Egress port at which it did.
+        /// The egress port where it expired.
         port: u32,
     },
 }
 
-/// Why a frame was dropped.
+/// The cause of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Cause {
-    /// Its lengths do not fit.
+    /// Inconsistent lengths.
     Malformed = 1,
-    /// No port leads to its destination.
+    /// No route to its destination.
     NoRoute,
-    /// It crossed [`MAX_HOPS`](crate::config::MAX_HOPS) switches and was still inside.
+    /// It crossed [`MAX_HOPS`](crate::config::MAX_HOPS) switches of the chassis without leaving.
     HopLimit,
-    /// Its TTL ran out.
+    /// Its TTL expired.
     Ttl,
     /// The link is administratively down.
     Down,
     /// The link drops silently.
     Silent,
-    /// The link lost it at random.
+    /// The link dropped it at random.
     Random,
-    /// The queue had no room.
+    /// The queue was full.
     Queue,
 }
 
 impl Cause {
-    /// What it is, for captures.
+    /// Returns its name, for captures.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
             Self::NoRoute => "no route",
             Self::HopLimit => "too many switches",
-            Self::Ttl => "TTL ran out",
+            Self::Ttl => "TTL expired",
             Self::Down => "link down",
             Self::Silent => "link fails silently",
             Self::Random => "random loss",
@@ -63,7 +63,7 @@ impl Cause {
         }
     }
 
-    /// The cause with this number, if there is one: for hosts that can return only numbers from functions.
+    /// Returns the cause with this number, for callers whose functions can only return numbers.
     #[inline(always)]
     pub fn from_code(code: u32) -> Option<Self> {
         const ALL: [Cause; 8] = [
@@ -77,6 +77,7 @@ impl Cause {
             Cause::Queue,
         ];
         let mut found = None;
+        // Without an early exit, which would multiply the verifier's paths.
         for cause in ALL {
             if cause as u32 == code {
                 found = Some(cause);

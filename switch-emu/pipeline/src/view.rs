@@ -12,14 +12,14 @@ use crate::scheme::{Calls, Forwarding, Look, Step, Waiting};
 use crate::tables::Tables;
 use crate::trail::Trail;
 
-/// The tables of a chassis as schemes see them: a group for every epoch, switch and host.
+/// The tables of a chassis as schemes read them, with the group of the frame's epoch.
 pub struct View<'a, T> {
     pub(crate) tables: &'a T,
     pub(crate) globals: &'a Globals,
 }
 
 impl<'a, T: Tables> View<'a, T> {
-    /// Those of `tables`; `None` while it has no constants.
+    /// Wraps `tables`; `None` while they have no constants.
     #[inline(always)]
     pub fn of(tables: &'a T) -> Option<Self> {
         Some(Self { tables, globals: tables.globals()? })

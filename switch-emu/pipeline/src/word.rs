@@ -1,28 +1,28 @@
-//! A shared 64-bit word: an atomic in userspace, a map cell in the kernel, a `Cell` in a simulator.
+//! A shared 64-bit word: an atomic in user space, a map cell in the kernel, or a `Cell`.
 
 use core::cell::Cell;
 
 /// A 64-bit word that several CPUs may use at once.
 ///
-/// It orders no other memory. A lost update costs accuracy in one slot of a queue. The steps that have a body here are those of a word that no
-/// other CPU writes: a shared one overrides all three.
+/// It orders no other memory. A lost update costs accuracy in one slot of a queue. The default
+/// bodies are those of a word that one CPU writes: a shared one overrides all three.
 //= docs/specs/virtual-queue.md#VQ-12 several cpus
 pub trait Word: Sized {
-    /// The present value.
+    /// Returns the value.
     fn load(&self) -> u64;
     /// Replaces the value.
     fn store(&self, value: u64);
-    /// Adds, wrapping, in one step.
+    /// Adds atomically, wrapping.
     #[inline(always)]
     fn add(&self, value: u64) {
         self.store(self.load().wrapping_add(value));
     }
-    /// Replaces `seen` by `value` in one step. Does nothing if another CPU has replaced it meanwhile.
+    /// Replaces `seen` by `value` atomically, unless another CPU has replaced it.
     #[inline(always)]
     fn compare_set(&self, _seen: u64, value: u64) {
         self.store(value);
     }
-    /// The present value; the next caller gets the one above, whichever CPU it runs on.
+    /// Returns the value and increments it atomically.
     #[inline(always)]
     fn next(&self) -> u64 {
         let value = self.load();

@@ -1,4 +1,4 @@
-//! Removes what killed processes left behind: namespaces with their links, and control sockets.
+//! Removes leftovers of killed processes: namespaces with their links, and control sockets.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -6,49 +6,47 @@ use std::path::PathBuf;
 use nix::fcntl::Flock;
 
 use crate::netns;
-use crate::registry::{is_held_elsewhere, is_silent, making, names, path, sockets, unheld};
+use crate::registry::{self, creation_lock, is_locked_elsewhere, is_stale, names, path, try_lock};
 
-/// The names of namespaces that belong to runs which no longer live, and of sockets of fabrics that are no longer up.
+/// Returns the names of namespaces of dead runs, and of sockets of fabrics that are no longer up.
 pub fn leftovers() -> Vec<String> {
-    Dead::find().names()
+    Leftovers::find().names()
 }
 
-/// Removes what belongs to runs that no longer live, namespaces with every link in them, and returns the names. Live runs and foreign
-/// namespaces stay.
+/// Removes the namespaces of dead runs, with all links in them, and stale sockets; returns the
+/// names. Live runs and foreign namespaces stay.
 pub fn clean() -> Vec<String> {
-    let dead = Dead::find();
-    dead.held.iter().for_each(|(name, _)| netns::remove(&path(name)));
-    dead.silent.iter().for_each(|path| drop(fs::remove_file(path)));
-    dead.names()
+    let found = Leftovers::find();
+    found.namespaces.iter().for_each(|(name, _)| netns::remove(&path(name)));
+    found.sockets.iter().for_each(|path| drop(fs::remove_file(path)));
+    found.names()
 }
 
-/// The namespaces of ours that nobody else holds, and their locks.
 #[derive(Default)]
-struct Dead {
-    held: Vec<(String, Flock<File>)>,
-    /// Sockets at which nobody answers.
-    silent: Vec<PathBuf>,
-    /// Nobody makes others while this lives.
-    _quiet: Option<Flock<File>>,
+struct Leftovers {
+    namespaces: Vec<(String, Flock<File>)>,
+    sockets: Vec<PathBuf>,
+    /// Blocks the creation of further namespaces.
+    _creation: Option<Flock<File>>,
 }
 
-impl Dead {
+impl Leftovers {
     fn find() -> Self {
-        // Without it a namespace that is being made looks like one that nobody holds.
-        let Ok(quiet) = making() else {
+        // A namespace has no lock yet while it is being created.
+        let Ok(creation) = creation_lock() else {
             return Self::default();
         };
-        let here = names().into_iter().filter(|name| !is_held_elsewhere(name));
-        let held = here.filter_map(|name| unheld(&path(&name)).map(|lock| (name, lock)));
-        let mut held: Vec<_> = held.collect();
-        held.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let silent = sockets().into_iter().filter(|path| is_silent(path)).collect();
-        Self { held, silent, _quiet: Some(quiet) }
+        let here = names().into_iter().filter(|name| !is_locked_elsewhere(name));
+        let namespaces = here.filter_map(|name| try_lock(&path(&name)).map(|lock| (name, lock)));
+        let mut namespaces: Vec<_> = namespaces.collect();
+        namespaces.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let sockets = registry::sockets().into_iter().filter(|path| is_stale(path)).collect();
+        Self { namespaces, sockets, _creation: Some(creation) }
     }
 
     fn names(self) -> Vec<String> {
-        let sockets = self.silent.into_iter().map(|path| path.display().to_string());
-        self.held.into_iter().map(|(name, _)| name).chain(sockets).collect()
+        let sockets = self.sockets.into_iter().map(|path| path.display().to_string());
+        self.namespaces.into_iter().map(|(name, _)| name).chain(sockets).collect()
     }
 }
 
@@ -71,7 +69,7 @@ mod tests {
         }
     }
 
-    /// A name says nothing of the process that holds the namespace: this one's is of none that lives.
+    /// The process id in the name is of no live process.
     #[test]
     fn a_namespace_is_dead_when_nobody_holds_it() {
         if !spray_test_support::has_root() {
@@ -79,18 +77,18 @@ mod tests {
         }
         let name = format!("spray-{}-held", u32::MAX);
         let held = Namespace::create(name.clone()).unwrap();
-        assert!(!leftovers().contains(&name), "it is held");
-        assert!(unheld(&path(&name)).is_none());
+        assert!(!leftovers().contains(&name), "locked");
+        assert!(try_lock(&path(&name)).is_none());
         drop(held);
-        // As a process leaves it that is killed.
+        // As a killed process leaves it.
         fs::write(path(&name), "").unwrap();
         netns::bind_new(&path(&name)).unwrap();
-        assert!(leftovers().contains(&name), "nobody holds it");
+        assert!(leftovers().contains(&name), "not locked");
         netns::remove(&path(&name));
         assert!(!leftovers().contains(&name));
     }
 
-    /// In a mount namespace of its own, whose folder of namespaces is no mount yet.
+    /// In a new mount namespace, whose folder of namespaces is no mount yet.
     #[test]
     fn a_namespace_is_removed_after_ip_netns_has_added_one() {
         if !spray_test_support::has_root() {
@@ -110,7 +108,7 @@ mod tests {
         assert_eq!(all.join().unwrap(), ["foreign"]);
     }
 
-    /// What `clean` sees between a namespace's name and its lock: nothing, as it waits until both are there.
+    /// `clean` waits while a namespace has a name but no lock.
     #[test]
     fn a_namespace_in_the_making_is_not_dead() {
         if !spray_test_support::has_root() {
@@ -118,7 +116,7 @@ mod tests {
         }
         let name = format!("spray-{}-made", u32::MAX);
         fs::create_dir_all(FOLDER).unwrap();
-        let making = making().unwrap();
+        let making = creation_lock().unwrap();
         fs::write(path(&name), "").unwrap();
         let looks = std::thread::spawn(leftovers);
         std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,33 +1,33 @@
-//! A deployed fabric, in real time. Its hosts are namespaces of this machine, whose interfaces are the kernel's, or
-//! whatever is behind interfaces that the user gives.
+//! A fabric that forwards in real time. Its hosts are network namespaces of this machine, or
+//! whatever is behind external interfaces.
 //!
 //! | file | content |
 //! |---|---|
 //! | `opening` | attaches to interfaces, and opens sockets on them |
-//! | `hold` | holds frames until they are due |
-//! | `expired` | what switches tell senders of packets whose TTL ran out |
-//! | `failures` | what happens to links, when somebody says so |
-//! | `between`, `edge`, `given` | interfaces of the user's, and how they are |
-//! | `bridge`, `stations`, `claim` | what hosts behind these ask each other, which host is where, and who keeps an address that two use |
-//! | `boxes`, `message` | other machines that run the other switches |
+//! | `delay_queue` | holds frames until they are due |
+//! | `expired` | ICMP time-exceeded replies |
+//! | `failures` | ordered and detected changes of links |
+//! | `external`, `edge`, `interface` | external interfaces and their state |
+//! | `bridge`, `fdb`, `claim` | forwarding of ARP and ND, MAC learning, and address conflicts |
+//! | `link_state`, `message` | the machines that run the other switches |
 //! | `speed` | whether the machine is fast enough |
-//! | `checksum` | checksums that veth leaves out |
+//! | `checksum` | completion of partial checksums |
 
-mod between;
-mod boxes;
 mod bridge;
 mod checksum;
 mod claim;
+mod delay_queue;
 mod edge;
 mod expired;
+mod external;
 mod failures;
-mod given;
-mod hold;
+mod fdb;
 mod host;
+mod interface;
+mod link_state;
 mod message;
 mod opening;
 mod speed;
-mod stations;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -40,101 +40,98 @@ use spray_nic::net::ethtool::Ethtool;
 use spray_pipeline::config::NEVER;
 use spray_pipeline::impairment::Impairment;
 
-pub use self::between::{Between, Cable};
-pub use self::boxes::CableState;
+use self::delay_queue::DelayQueue;
 use self::edge::Edge;
+pub use self::external::{Between, Cable};
 use self::failures::Failures;
 pub use self::failures::Order;
-pub use self::given::GivenPort;
-use self::hold::Holder;
 pub use self::host::{DeployedHost, HostLocation};
+pub use self::interface::GivenPort;
+pub use self::link_state::CableState;
 use self::opening::Opening;
 use crate::program::{KernelClock, SwitchProgram};
 use crate::sites::{self, Chassis, Lent, Site};
 use crate::{FabricSpec, RunError, links};
 
-/// Hosts, links and switches that are there until this is dropped, which removes them. Fields drop in order: sockets, programs, namespaces.
+/// A running fabric; dropping it removes it. Fields drop in order: sockets, programs, namespaces.
 #[derive(Debug)]
 pub struct Deployment {
-    holder: Holder,
+    delay_queue: DelayQueue,
     chassis: Vec<Chassis>,
     sites: Vec<Site>,
-    /// Interfaces that are given, where the fabric has made none.
+    /// `None` where the fabric has made its own interfaces.
     edge: Option<Edge>,
     network: Network,
     fabric: Fabric,
     /// The hosts' own links, behind the fabric's ports.
     own: Vec<Port>,
-    /// The network's links by port.
+    /// The number of the link behind each port.
     links: Vec<usize>,
     failures: Failures,
     clock: KernelClock,
-    /// Since when it is up.
     since_ps: u64,
     history: Vec<Event>,
     frame_bytes: u32,
 }
 
-/// What a deployment is made of.
 struct Parts {
     fabric: Fabric,
     clock: KernelClock,
     own: Vec<Port>,
     chassis: Vec<Chassis>,
-    holder: Holder,
+    delay_queue: DelayQueue,
     sites: Vec<Site>,
 }
 
-/// A link, and what it has carried.
+/// A link, its state and its counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeployedLink {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its full rate.
+    /// The full rate, in bits per second.
     pub rate_bps: u64,
-    /// What it does with frames.
+    /// Up, down, silently dropping, slow or lossy.
     pub state: LinkState,
-    /// What it does to those that get over it.
+    /// Delay, reordering, corruption and duplication.
     pub impairment: Impairment,
-    /// What its port has counted.
+    /// The counters of its port.
     pub counters: PortCounters,
 }
 
-/// What happened to links while the fabric was up.
+/// A change of links while the fabric was up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in ps since it is up.
+    /// Time since the fabric is up, in ps.
     pub at_ps: u64,
-    /// The links, by a name that means them.
+    /// A name that matches the links, such as `leaf0->spine*`.
     pub links: String,
-    /// What.
+    /// The change.
     pub what: LinkNews,
 }
 
-/// What happens to links.
+/// A change of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkNews {
-    /// Somebody ordered it.
+    /// By [`Deployment::order`].
     Ordered(Vec<Order>),
-    /// The interface has no carrier, or nobody is heard at the cable's other end.
+    /// The carrier is lost, or the machine at the other end is silent or not the right one.
     Lost,
-    /// The carrier, or the box at the other end, is back.
+    /// The carrier, or the machine at the other end, is back.
     Found,
-    /// The host there has taken an address of a host that no longer answered.
+    /// The host there took over an address of this host, which no longer answered probes.
     Took(IpAddr, String),
-    /// The host there has used an address of a host that keeps it.
+    /// The host there used an address that this host keeps.
     Claimed(IpAddr, String),
 }
 
-/// Most events that are kept; those after are forgotten.
-const MOST_EVENTS: usize = 10_000;
+const MAX_EVENTS: usize = 10_000;
 
 impl Deployment {
-    /// Sets up the hosts, links and switches of `spec`, all of them healthy; hosts in the namespaces that are lent for them. Routing learns of links
-    /// that go down `convergence_ps` late. Needs root.
+    /// Sets up the hosts, links and switches of `spec`, all links up; hosts of `lent` in the
+    /// existing namespaces. Routing sees link failures `convergence_ps` late. Needs root.
     ///
     /// # Errors
-    /// [`RunError`]; what had been made by then is removed.
+    /// [`RunError`]; everything made until then is removed.
     pub fn new(spec: &FabricSpec<'_>, convergence_ps: u64, lent: &[Lent]) -> Result<Self, RunError> {
         let fabric = FabricSpec { events: &[], ..*spec }.compile(0)?;
         if let Some(strange) = lent.iter().find(|lent| fabric.hosts.iter().all(|host| host.name != lent.host)) {
@@ -155,18 +152,18 @@ impl Deployment {
             let switch = spec.per_switch.then_some(number);
             let spec = ChassisSpec { switch, frame_bytes: spec.packet_bytes, ..ChassisSpec::whole(&fabric) };
             let mut program = SwitchProgram::load_standing(&spec, &clock, &own, None)?;
-            site.namespace.run(|| opening.open_made(&mut program, site))??;
+            site.namespace.run(|| opening.open_veths(&mut program, site))??;
             chassis.push(Chassis { program, switch });
         }
         let switches = fabric.ports.iter().map(|port| port.switch).collect();
-        let holder = Holder::new(clock, opening.entries, opening.exits, None, switches)?;
-        Ok(Self::of(spec, Parts { fabric, clock, own, chassis, holder, sites }, convergence_ps))
+        let delay_queue = DelayQueue::new(clock, opening.sockets, opening.exits, None, switches)?;
+        Ok(Self::of(spec, Parts { fabric, clock, own, chassis, delay_queue, sites }, convergence_ps))
     }
 
     fn of(spec: &FabricSpec<'_>, parts: Parts, convergence_ps: u64) -> Self {
-        let Parts { fabric, clock, own, chassis, holder, sites } = parts;
+        let Parts { fabric, clock, own, chassis, delay_queue, sites } = parts;
         Self {
-            holder,
+            delay_queue,
             chassis,
             sites,
             edge: None,
@@ -182,7 +179,7 @@ impl Deployment {
         }
     }
 
-    /// The hosts, in the fabric's order.
+    /// Returns the hosts, in the fabric's order.
     pub fn hosts(&self) -> Vec<DeployedHost> {
         let made = |(host, site): (&spray_fabric::FabricHost, &Site)| DeployedHost {
             name: host.name.clone(),
@@ -195,19 +192,16 @@ impl Deployment {
         }
     }
 
-    /// The names of all namespaces that it has made.
+    /// Returns the names of the namespaces that this has created.
     pub fn namespaces(&self) -> Vec<String> {
-        self.sites
-            .iter()
-            .filter(|site| !site.namespace.is_lent())
-            .map(|site| site.namespace.name().to_string())
-            .collect()
+        let own = self.sites.iter().map(|site| &site.namespace).filter(|namespace| !namespace.is_lent());
+        own.map(|namespace| namespace.name().to_string()).collect()
     }
 
-    /// The links that `name` means, or all of them, as far as they are run here; `None` where it means none.
+    /// Returns the matching links, or all, without other machines'; `None` where none matches.
     ///
     /// # Errors
-    /// [`RunError::Port`] when others run all of them, and when a counter cannot be read.
+    /// [`RunError::Port`] when all matching links are of other machines.
     pub fn links(&self, name: Option<&str>) -> Result<Option<Vec<DeployedLink>>, RunError> {
         let Some(named) = self.local(name)? else { return Ok(None) };
         let now_ps = self.clock.now_ps();
@@ -227,11 +221,13 @@ impl Deployment {
         Ok(Some(rows))
     }
 
-    /// Has `orders` be the whole state of the links that `name` means; false where it means none. Routing learns of it as in a scenario.
+    /// Replaces the state of the links that `name` matches by `orders`; returns false where it
+    /// matches none. Routing sees failures with the delay of a scenario.
     ///
     /// # Errors
-    /// [`RunError::Unsupported`] when links go up and down too often for the switches' tables, [`RunError::Port`] when others run all of them;
-    /// others when the kernel refuses.
+    /// [`RunError::Unsupported`] when links change too often for the switches' tables,
+    /// [`RunError::Port`] when all matching links are of other machines; others when the kernel
+    /// refuses.
     pub fn order(&mut self, name: &str, orders: &[Order]) -> Result<bool, RunError> {
         let Some(named) = self.local(Some(name))? else { return Ok(false) };
         Failures::check(orders)?;
@@ -245,39 +241,40 @@ impl Deployment {
     }
 
     fn note(&mut self, links: String, what: LinkNews) {
-        if self.history.len() < MOST_EVENTS {
+        if self.history.len() < MAX_EVENTS {
             self.history.push(Event { at_ps: self.up_ps(), links, what });
         }
     }
 
-    /// How long it has been up, in ps.
+    /// Returns the time since the fabric is up, in ps.
     pub fn up_ps(&self) -> u64 {
         self.clock.now_ps() - self.since_ps
     }
 
-    /// What happened to links since it is up, the first 10,000 times.
+    /// Returns the first 10,000 changes of links since the fabric is up.
     pub fn history(&self) -> &[Event] {
         &self.history
     }
 
-    /// The links that `name` means, or all, without those that others run.
     fn local(&self, name: Option<&str>) -> Result<Option<Vec<usize>>, RunError> {
         let all = || Some((0..self.network.links.len()).collect());
         let Some(mut links) = name.map_or_else(all, |name| self.network.links_named(name)) else { return Ok(None) };
         links.retain(|link| self.port_of(*link).is_some());
         if links.is_empty() {
             let name = name.unwrap_or("*");
-            return Err(RunError::Port(format!("`{name}` is of switches that other boxes run: ask there")));
+            return Err(RunError::Port(format!(
+                "`{name}` belongs to switches of other machines: use the command there"
+            )));
         }
         Ok(Some(links))
     }
 
-    /// Has the links be as they are after `happens`, which gets what happened to them until now.
-    fn change(&mut self, happens: impl FnOnce(&mut Failures, u64)) -> Result<(), RunError> {
+    /// Applies `update` now, and writes the changed link states and routes to the switches.
+    fn change(&mut self, update: impl FnOnce(&mut Failures, u64)) -> Result<(), RunError> {
         let now_ps = self.clock.now_ps();
         let all = self.network.links.len();
         let before = self.failures.states(all, now_ps);
-        happens(&mut self.failures, now_ps);
+        update(&mut self.failures, now_ps);
         let after = self.failures.states(all, now_ps);
         for link in (0..all).filter(|link| before[*link] != after[*link]) {
             let Some((port, chassis)) = self.port_of(link) else { continue };
@@ -289,9 +286,7 @@ impl Deployment {
         let outcome = reroute(&mut self.fabric, &self.network, self.failures.events());
         if let Err(error) = outcome {
             self.fabric.routes = old;
-            return Err(RunError::Unsupported(format!(
-                "{error}; wait until routing has learned of the changes before"
-            )));
+            return Err(RunError::Unsupported(format!("{error}; wait until routing has seen the previous changes")));
         }
         if old == self.fabric.routes { Ok(()) } else { self.reroute() }
     }
@@ -308,10 +303,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// What the switches have counted of all frames.
-    ///
-    /// # Errors
-    /// When a counter cannot be read.
+    /// Returns the sum of all switches' counters.
     pub fn counters(&self) -> Result<ChassisCounters, RunError> {
         let mut sum = ChassisCounters::default();
         for chassis in &self.chassis {
@@ -320,30 +312,27 @@ impl Deployment {
         Ok(sum)
     }
 
-    /// Frames that this machine did not send on, or not in time.
-    ///
-    /// # Errors
-    /// When a counter cannot be read.
+    /// Returns the number of frames that this machine dropped for lack of capacity.
     pub fn lost(&self) -> Result<u64, RunError> {
-        let mut lost = self.holder.lost();
+        let mut lost = self.delay_queue.lost();
         for chassis in &self.chassis {
             lost += chassis.program.missed()?.unwrap_or(0);
         }
         Ok(lost)
     }
 
-    /// Whether it has been up for 105 days, the most that its switches count.
+    /// Returns whether the fabric's clock is at its limit, after 105 days.
     //= docs/specs/switch.md#SW-31 one clock
     pub fn is_too_old(&self) -> bool {
         is_too_old(self.clock.now_ps())
     }
 
-    /// Whether nobody passes frames on any more.
+    /// Returns whether the forwarding thread has ended.
     pub fn is_broken(&self) -> bool {
-        self.holder.is_gone()
+        self.delay_queue.is_gone()
     }
 
-    /// The port of a link, and the number of the chassis that runs it; `None` where others do.
+    /// The port of a link, and the index of its chassis; `None` where another machine runs it.
     fn port_of(&self, link: usize) -> Option<(usize, usize)> {
         let port = self.links.iter().position(|other| *other == link)?;
         let switch = self.fabric.ports.get(port).unwrap_or_else(|| &self.own[port - self.fabric.ports.len()]).switch;
@@ -351,13 +340,13 @@ impl Deployment {
     }
 }
 
-/// Switches decide ahead, for when a frame leaves them: a day remains until the largest time of their tables.
+/// Switches compute departures ahead: a day remains until the largest time of their tables.
 fn is_too_old(now_ps: u64) -> bool {
     const DAY_PS: u64 = 86_400_000_000_000_000;
     now_ps >= NEVER - DAY_PS
 }
 
-/// Has the kernel use a host's interface as any other.
+/// Configures a host's interface for programs that use the kernel's network stack.
 fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> Result<(), RunError> {
     let interface = &site.interfaces[0];
     links::in_namespace(&site.namespace, async |handle| {
@@ -366,14 +355,14 @@ fn give_to_kernel(site: &Site, fabric: &Fabric, switches: &[NetworkSwitch]) -> R
             links::up(&handle, "lo", loopback).await?;
         }
         if fabric.hosts.len() > sites::MAX_NEIGHBOURS {
-            // A neighbour's address is no matter: frames get it as they leave the last switch.
+            // The last switch overwrites the destination MAC.
             links::without_neighbours(&handle, &interface.name, interface.index).await?;
         }
         Ok(())
     })?;
-    // A program that redirects a frame knows nothing of a checksum that is yet to be written.
+    // Redirected frames bypass checksum offload.
     let checksums = site.namespace.run(|| Ethtool::open(&interface.name)?.set_tx_checksums(false))?;
-    checksums.map_err(|error| RunError::io("having the kernel write checksums", error))?;
+    checksums.map_err(|error| RunError::io("disabling checksum offload", error))?;
     if site.namespace.is_lent() {
         return Ok(());
     }

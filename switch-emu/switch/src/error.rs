@@ -1,4 +1,4 @@
-//! Why a run on this machine failed.
+//! Errors of runs on this machine.
 
 use std::error::Error;
 use std::io;
@@ -8,40 +8,40 @@ use spray_nic::endpoint::SendError;
 
 use crate::program::ProgramError;
 
-/// Why a run on this machine failed, or did not start.
+/// An error that ended a run, or kept it from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The stop flag was set; everything was removed.
     #[error("stopped")]
     Stopped,
-    /// Missing rights.
+    /// Missing privileges.
     #[error("namespaces and XDP need root; run as root (sudo)")]
     NotRoot,
-    /// The scenario asks for what this engine cannot do.
+    /// The scenario needs a feature that this engine lacks.
     #[error("the xdp engine cannot run this scenario: {0}")]
     Unsupported(String),
-    /// An interface that was given for a host cannot be had, or one is missing.
+    /// An external interface is missing or cannot be used.
     #[error("{0}")]
     Port(String),
-    /// A network namespace could not be made or entered.
+    /// A network namespace could not be created or entered.
     #[error("network namespace {name}: {doing}: {source}")]
     Namespace {
         /// The namespace.
         name: String,
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// A link could not be made.
+    /// A link could not be created.
     #[error("link {name}: {doing}: {source}")]
     Link {
         /// The interface.
         name: String,
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: Box<rtnetlink::Error>,
     },
     /// An XDP program could not be loaded, attached or read.
@@ -50,73 +50,73 @@ pub enum RunError {
     /// The program of a host could not be loaded, attached or read.
     #[error(transparent)]
     Steer(#[from] spray_nic::xdp::ProgramError),
-    /// The socket, the endpoint or a connection of a host could not be made.
+    /// The socket, the endpoint or a connection of a host could not be created.
     #[error("host {host}: {source}")]
     Host {
         /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A message was not taken.
+    /// A message was not accepted.
     #[error("host {host}: {source}")]
     Send {
         /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         source: SendError,
     },
-    /// The calibration burst got nothing through.
+    /// No frame of the calibration burst arrived.
     #[error(
-        "the calibration burst got nothing through the fabric for 30 s; `spray doctor` checks veth and XDP, \
-         `--dilation` goes without the burst"
+        "no frame of the calibration burst arrived for 30 s; `spray doctor` checks veth and XDP, \
+         `--dilation` omits the burst"
     )]
     Calibration,
-    /// As before, and other programs left the burst next to no processor time.
+    /// As [`RunError::Calibration`], while other programs used nearly all processor time.
     #[error(
-        "the calibration burst got nothing through the fabric for 30 s: others use this machine so much that it ran {times} times slower \
-         than alone; wait for them, or run them with `nice -n 19`"
+        "no frame of the calibration burst arrived for 30 s: other programs slowed it down {times} times; \
+         wait for them, or run them with `nice -n 19`"
     )]
     Busy {
-        /// How many times slower.
+        /// The factor by which it ran slower.
         times: String,
     },
-    /// Anything else that the machine refused.
+    /// Another failed operation of the system.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
 
 impl RunError {
-    /// Whether it is bad input, or a right or a feature that is missing, rather than a limit of the machine or something gone wrong during the
-    /// run: exit code 2.
+    /// Returns whether it is bad input, or a missing privilege or feature (exit code 2), rather
+    /// than a resource limit or a failure during the run.
     pub fn is_usage(&self) -> bool {
         let is_later =
             matches!(self, Self::Stopped | Self::Calibration | Self::Busy { .. } | Self::Io { .. } | Self::Send { .. });
         !is_later && !is_limit(self)
     }
 
-    /// An [`RunError::Host`].
+    /// Wraps an error as [`RunError::Host`].
     pub fn host<E: std::error::Error + Send + Sync + 'static>(host: &str) -> impl Fn(E) -> Self {
         move |source| Self::Host { host: host.into(), source: source.into() }
     }
 
-    /// A thread could not be started.
+    /// Wraps the failure to start a thread.
     pub fn thread(source: io::Error) -> Self {
-        Self::io("starting a thread (`ulimit -u` and the cgroup's pids.max limit how many there may be)", source)
+        Self::io("starting a thread (limited by `ulimit -u` and the cgroup's pids.max)", source)
     }
 
-    /// An [`RunError::Io`].
+    /// Creates a [`RunError::Io`].
     pub fn io(doing: &'static str, source: io::Error) -> Self {
         Self::Io { doing, source }
     }
 }
 
-/// Whether the machine has no more of something: namespaces, open files, threads, memory.
+/// Whether a resource is exhausted: namespaces, open files, threads, memory.
 fn is_limit(error: &RunError) -> bool {
     const LIMITS: [Errno; 6] =
         [Errno::ENOSPC, Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM, Errno::ENOBUFS];

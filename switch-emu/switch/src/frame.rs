@@ -4,7 +4,7 @@ use spray_fabric::FabricHost;
 use spray_pipeline::shim::Shim;
 use spray_wire::{Body, Common, Data, Ecn, Envelope, MAX_EVS, Ports};
 
-/// A data frame with `payload_bytes` from one host to another over IPv4, in real time, with the shim for which switches forward it.
+/// Builds an IPv4 data frame behind an empty shim, which switches forward in real time.
 pub fn data_frame(from: &FabricHost, to: &FabricHost, payload_bytes: u16) -> Vec<u8> {
     let envelope = Envelope {
         src_mac: from.mac,
@@ -25,7 +25,7 @@ pub fn data_frame(from: &FabricHost, to: &FabricHost, payload_bytes: u16) -> Vec
     [&Shim::default().before(&frame), &*frame].concat()
 }
 
-/// Bytes of a data frame over IPv4 besides its payload.
+/// Returns the header bytes of an IPv4 data frame.
 pub fn data_header_bytes() -> u32 {
     spray_wire::header_bytes(false, spray_wire::Kind::Data) as u32
 }

@@ -1,7 +1,7 @@
-//! Switches on a Linux machine: XDP programs between network namespaces or on interfaces. Needs root.
+//! Switches on a Linux machine: XDP programs on veth pairs or interfaces. Needs root.
 //!
-//! [`Deployment`] has switches for any traffic, in real time. [`program`] loads the programs, [`sites`] makes namespaces and veth
-//! pairs, [`leftovers`] and [`clean`] find and remove what killed processes left behind.
+//! [`Deployment`] forwards any traffic in real time. [`program`] loads programs, [`sites`] creates
+//! namespaces, [`leftovers`] and [`clean`] find and remove leftovers of killed processes.
 
 mod cleanup;
 mod deployment;

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
-use std::pin::Pin;
 
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::AddressHeaderFlags;
@@ -16,36 +15,24 @@ use spray_pipeline::shim::SHIM_BYTES;
 use crate::error::RunError;
 use crate::netns::Namespace;
 
-/// MTU of every link: the most that native XDP on veth takes in one page.
+/// MTU of every link: the maximum for native XDP on veth, one page.
 pub const MTU: u32 = spray_fabric::MAX_IP_BYTES + SHIM_BYTES as u32;
 
-/// One end of a veth pair to be made.
+/// One end of a veth pair to create.
 pub struct End<'a> {
-    /// Where it is.
+    /// The namespace of the interface.
     pub namespace: &'a Namespace,
-    /// Its name there.
+    /// The name of the interface.
     pub name: String,
-    /// Its Ethernet address.
+    /// The MAC address.
     pub mac: [u8; 6],
 }
 
 /// Runs `work` with a netlink connection of the namespace.
-pub fn in_namespace<'a, T, F>(namespace: &Namespace, work: impl FnOnce(Handle) -> F + 'a) -> Result<T, RunError>
-where
-    T: 'a,
-    F: Future<Output = Result<T, RunError>> + 'a,
-{
-    let mut result = None;
-    let into = &mut result;
-    connected(namespace, Box::new(|handle| Box::pin(async move { *into = Some(work(handle).await) })))?;
-    result.expect("`work` has run to its end")
-}
-
-/// What to do with a connection.
-type Work<'a> = Box<dyn FnOnce(Handle) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
-
-/// [`in_namespace`] without its type parameters, so that the runtime is compiled once.
-fn connected(namespace: &Namespace, work: Work<'_>) -> Result<(), RunError> {
+pub fn in_namespace<T, F: Future<Output = Result<T, RunError>>>(
+    namespace: &Namespace,
+    work: impl FnOnce(Handle) -> F,
+) -> Result<T, RunError> {
     let inside = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = runtime.map_err(|error| RunError::io("starting a runtime for netlink", error))?;
@@ -53,9 +40,9 @@ fn connected(namespace: &Namespace, work: Work<'_>) -> Result<(), RunError> {
             let (connection, handle, _) =
                 new_connection().map_err(|error| RunError::io("opening a netlink socket", error))?;
             let task = tokio::spawn(connection);
-            work(handle).await;
+            let result = work(handle).await;
             task.abort();
-            Ok(())
+            result
         })
     };
     namespace.run(inside)?
@@ -65,57 +52,54 @@ fn failed(name: &str, doing: &'static str) -> impl Fn(rtnetlink::Error) -> RunEr
     move |source| RunError::Link { name: name.to_string(), doing, source: Box::new(source) }
 }
 
-/// Makes a veth pair, both ends in their namespaces, down. Run inside `near`'s namespace. Either end has so many queues each way.
+/// Creates a veth pair, down, with `queues` queues each way. Runs in `near`'s namespace.
 pub async fn add_pair(handle: &Handle, near: &End<'_>, far: &End<'_>, queues: u32) -> Result<(), RunError> {
-    let peer = LinkMessageBuilder::<LinkUnspec>::new()
-        .name(far.name.clone())
-        .address(far.mac.to_vec())
-        .mtu(MTU)
-        .append_extra_attribute(LinkAttribute::NumTxQueues(queues))
-        .append_extra_attribute(LinkAttribute::NumRxQueues(queues))
-        .setns_by_fd(far.namespace.file().as_raw_fd())
-        .build();
-    let pair = LinkMessageBuilder::<LinkVeth>::new(&near.name, &far.name)
-        .address(near.mac.to_vec())
-        .mtu(MTU)
-        .append_extra_attribute(LinkAttribute::NumTxQueues(queues))
-        .append_extra_attribute(LinkAttribute::NumRxQueues(queues))
+    let peer = LinkMessageBuilder::<LinkUnspec>::new().name(far.name.clone());
+    let peer = configure(peer, far.mac, queues).setns_by_fd(far.namespace.file().as_raw_fd()).build();
+    let pair = configure(LinkMessageBuilder::<LinkVeth>::new(&near.name, &far.name), near.mac, queues)
         .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
         .build();
     handle.link().add(pair).execute().await.map_err(failed(&near.name, "making a veth pair"))
 }
 
-/// The index of interface `name`.
+fn configure<T>(end: LinkMessageBuilder<T>, mac: [u8; 6], queues: u32) -> LinkMessageBuilder<T> {
+    end.address(mac.to_vec())
+        .mtu(MTU)
+        .append_extra_attribute(LinkAttribute::NumTxQueues(queues))
+        .append_extra_attribute(LinkAttribute::NumRxQueues(queues))
+}
+
+/// Returns the index of interface `name`.
 pub async fn index(handle: &Handle, name: &str) -> Result<u32, RunError> {
     let mut links = handle.link().get().match_name(name.to_string()).execute();
     let link = links.try_next().await.map_err(failed(name, "looking it up"))?;
     link.map(|link| link.header.index).ok_or_else(|| failed(name, "looking it up")(rtnetlink::Error::RequestFailed))
 }
 
-/// Brings interface `index` up; without multicast, so that the kernel itself sends nothing on it.
+/// Brings interface `index` up, without multicast, so that the kernel itself sends nothing.
 pub async fn up(handle: &Handle, name: &str, index: u32) -> Result<(), RunError> {
     let link = LinkUnspec::new_with_index(index).multicast(false).up().build();
     handle.link().set(link).execute().await.map_err(failed(name, "bringing it up"))
 }
 
-/// Has interface `index` ask nobody for Ethernet addresses: the program that forwards its frames writes them.
+/// Disables address resolution on an interface: the program that forwards writes the MACs.
 pub async fn without_neighbours(handle: &Handle, name: &str, index: u32) -> Result<(), RunError> {
     let link = LinkUnspec::new_with_index(index).arp(false).build();
     handle.link().set(link).execute().await.map_err(failed(name, "switching address resolution off"))
 }
 
-/// Gives interface `index` an address.
+/// Adds an address to interface `index`.
 pub async fn add_address(handle: &Handle, index: u32, address: IpAddr) -> Result<(), RunError> {
     let prefix = if address.is_ipv4() { 8 } else { 64 };
     let mut request = handle.address().add(index, address, prefix);
     if address.is_ipv6() {
-        // Until the kernel has looked for others with this address it would refuse to be used, and nobody waits for that.
+        // Usable at once, without duplicate address detection.
         request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
     }
     request.execute().await.map_err(failed("eth0", "adding an address"))
 }
 
-/// Tells interface `index` another host's Ethernet address for good.
+/// Adds a permanent neighbour to interface `index`.
 pub async fn add_neighbour(handle: &Handle, index: u32, address: IpAddr, mac: [u8; 6]) -> Result<(), RunError> {
     let request = handle.neighbours().add(index, address).state(NeighbourState::Permanent).link_layer_address(&mac);
     request.execute().await.map_err(failed("eth0", "adding a neighbour"))

@@ -1,4 +1,4 @@
-//! Network namespaces: made, entered and removed.
+//! Creates, enters and removes network namespaces.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -14,24 +14,24 @@ use nix::sched::{CloneFlags, setns, unshare};
 use crate::error::RunError;
 use crate::registry::{self, FOLDER};
 
-/// Folders of files that `ip netns exec`, and `spray shell`, put over those in /etc, by namespace.
+/// Folders by namespace, which `ip netns exec` and `spray shell` mount over files of /etc.
 const FILES: &str = "/etc/netns";
 
-/// Nobody answers there, which the kernel says at once.
+/// An address at which queries are refused at once.
 const NO_NAME_SERVER: &str = "# names of hosts are in /etc/hosts; there is no name server\n\
                               nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 
-/// A named network namespace, which dropping it removes with everything in it; or one of somebody else's, which stays.
+/// A named network namespace, removed on drop; or one of another program (lent), which stays.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
-    /// Locked for as long as this process has the namespace.
+    /// Locked while this process uses the namespace.
     file: Flock<File>,
     is_lent: bool,
 }
 
 impl Namespace {
-    /// Makes the namespace `name`.
+    /// Creates the namespace `name`.
     pub fn create(name: String) -> Result<Self, RunError> {
         let path = Path::new(FOLDER).join(&name);
         let fail = |doing| {
@@ -42,21 +42,21 @@ impl Namespace {
             }
         };
         make_folder(Path::new(FOLDER)).map_err(fail("making /run/netns"))?;
-        let _making = registry::making().map_err(fail("locking /run/netns"))?;
+        let _creation = registry::creation_lock().map_err(fail("locking /run/netns"))?;
         share_folder().map_err(fail("sharing /run/netns"))?;
         File::create_new(&path).map_err(fail("making its file"))?;
         let bound = bind_new(&path);
-        let owned = bound.and_then(|()| registry::own(File::open(&path)?));
+        let owned = bound.and_then(|()| registry::lock_namespace(File::open(&path)?));
         match owned {
             Ok(file) => Ok(Self { name, file, is_lent: false }),
             Err(source) => {
                 remove(&path);
-                Err(fail("making it (/proc/sys/user/max_net_namespaces limits how many there may be)")(source))
+                Err(fail("creating it (limited by /proc/sys/user/max_net_namespaces)")(source))
             }
         }
     }
 
-    /// The namespace at `path`, which somebody else has made.
+    /// Opens the namespace of another program at `path`.
     pub fn borrow(path: &Path) -> Result<Self, RunError> {
         let name = path.display().to_string();
         let owned = File::open(path).and_then(|file| {
@@ -65,10 +65,10 @@ impl Namespace {
             if (own.dev(), own.ino()) == (lent.dev(), lent.ino()) {
                 return Err(io::Error::other("it is this machine's own network"));
             }
-            registry::own(file)
+            registry::lock_namespace(file)
         });
         let why = |source: io::Error| match source.kind() {
-            io::ErrorKind::WouldBlock => io::Error::other("a host is there already"),
+            io::ErrorKind::WouldBlock => io::Error::other("it is in use by another host"),
             _ => source,
         };
         let owned =
@@ -76,18 +76,18 @@ impl Namespace {
         Ok(Self { name, file: owned?, is_lent: true })
     }
 
-    /// Whether it is somebody else's.
+    /// Returns whether it belongs to another program.
     pub fn is_lent(&self) -> bool {
         self.is_lent
     }
 
-    /// Its name, as for `ip netns`; of one that is lent its path.
+    /// Returns its name, as for `ip netns`; the path of a lent one.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Has programs that enter it by name find `hosts` in /etc/hosts, and no name server in /etc/resolv.conf: the machine's is out of
-    /// reach. Removed with the namespace.
+    /// Writes `hosts` as /etc/hosts of programs that enter it by name, and a /etc/resolv.conf
+    /// without a name server, as the machine's is unreachable. Removed with the namespace.
     pub fn put_names(&self, hosts: &str) -> Result<(), RunError> {
         let folder = Path::new(FILES).join(&self.name);
         let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "writing its /etc/hosts", source };
@@ -99,12 +99,12 @@ impl Namespace {
         made.and_then(|()| put("hosts", hosts)).and_then(|()| put("resolv.conf", NO_NAME_SERVER)).map_err(fail)
     }
 
-    /// Its descriptor, for netlink.
+    /// Returns its file, for netlink.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Runs `work` on this thread inside the namespace, and comes back out even when it panics.
+    /// Runs `work` on this thread inside the namespace, and leaves it even on panic.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, RunError> {
         let fail = |source| RunError::Namespace { name: self.name.clone(), doing: "entering it", source };
         run_in(&self.file, work).map_err(fail)
@@ -119,7 +119,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Makes a folder that all users can read, regardless of the umask. One that exists stays as it is.
+/// Creates a folder that all users can read, regardless of the umask. An existing one is unchanged.
 fn make_folder(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -127,7 +127,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Runs `work` on this thread inside a namespace, and comes back out even when it panics.
+/// Runs `work` on this thread inside a namespace, and leaves it even on panic.
 pub(crate) fn run_in<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Result<T> {
     let home = Home::open()?;
     setns(namespace.as_fd(), CloneFlags::CLONE_NEWNET)?;
@@ -136,15 +136,14 @@ pub(crate) fn run_in<T>(namespace: &File, work: impl FnOnce() -> T) -> io::Resul
     Ok(result)
 }
 
-/// The network namespace of the calling thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// The namespace that a thread came from; dropping it leads back.
+/// The original namespace of a thread; dropping it re-enters that.
 struct Home(File);
 
 impl Home {
     /// # Errors
-    /// When this thread may not return: root of a user namespace, outside of all network namespaces of that.
+    /// When this thread may not return: root of a user namespace, outside of its namespaces.
     fn open() -> io::Result<Self> {
         let own = File::open(OWN)?;
         setns(own.as_fd(), CloneFlags::CLONE_NEWNET)?;
@@ -154,18 +153,17 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // A thread that stayed in another namespace would do its next work there.
-        setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET)
-            .expect("a thread may return to the namespace that it came from");
+        // Otherwise the thread's next work would run in the wrong namespace.
+        setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET).expect("a thread may return to its original namespace");
     }
 }
 
-/// Makes the folder a shared mount. Otherwise `ip netns add` does so later, by mounting the folder on itself. That would hide the namespaces in
-/// it, and they could not be removed.
+/// Makes the folder a shared mount. Otherwise a later `ip netns add` mounts the folder on itself,
+/// which hides the namespaces in it, so that they cannot be removed.
 fn share_folder() -> io::Result<()> {
     let share = || mount(None::<&str>, FOLDER, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
     match share() {
-        // It is no mount yet.
+        // Not a mount yet.
         Err(Errno::EINVAL) => {
             mount(Some(FOLDER), FOLDER, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
             Ok(share()?)
@@ -174,16 +172,16 @@ fn share_folder() -> io::Result<()> {
     }
 }
 
-/// Makes a namespace and binds it to `path`.
+/// Creates a namespace and bind-mounts it at `path`.
 pub(crate) fn bind_new(path: &Path) -> io::Result<()> {
     let _home = Home::open()?;
     unshare(CloneFlags::CLONE_NEWNET)?;
     Ok(mount(Some(OWN), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
 }
 
-/// Removes the named namespace at `path`, as far as it exists.
+/// Removes the named namespace at `path`, if it exists.
 pub(crate) fn remove(path: &Path) {
-    // Not mounted when its creation failed half-way; either way the file goes.
+    // Not mounted if its creation failed halfway; the file is removed in any case.
     let _ = umount2(path, MntFlags::MNT_DETACH);
     let _ = fs::remove_file(path);
     if let Some(name) = path.file_name() {
@@ -191,8 +189,8 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// Writes a kernel setting of this thread's network namespace, where the kernel has it.
+/// Writes a sysctl of this thread's network namespace, if the kernel has it.
 pub fn sysctl(path: &str, value: &str) {
-    // Kernels without IPv6 lack the folder, and then the need.
+    // Kernels without IPv6 lack its settings and do not need them.
     let _ = fs::write(Path::new("/proc/sys/net").join(path), value);
 }

@@ -1,8 +1,8 @@
-//! Loads the XDP programs, attaches them and reads them out. Linux only; needs root.
+//! Loads the XDP programs, attaches them and reads their counters. Linux only; needs root.
 //!
-//! Order of calls: [`SwitchProgram::load`], then [`SwitchProgram::egress`] for every port that leaves the chassis and
-//! [`SwitchProgram::attach`] for every interface that enters it, both from the network namespace of those interfaces.
-//! Dropping a program detaches it everywhere.
+//! Call [`SwitchProgram::load`], then [`SwitchProgram::egress`] for each egress port and
+//! [`SwitchProgram::attach`] for each ingress interface, in the interfaces' network namespace.
+//! Dropping a program detaches it.
 
 mod bench;
 mod check;

@@ -15,23 +15,23 @@ use crate::program::SwitchProgram;
 use crate::registry;
 use crate::spec::FabricSpec;
 
-/// One switch program and the switches that it plays.
+/// A switch program and the switches that it runs.
 #[derive(Debug)]
 pub struct Chassis {
     /// The program, loaded and attached.
     pub program: SwitchProgram,
-    /// `None`: all.
+    /// The only switch; `None`: all.
     pub switch: Option<usize>,
 }
 
 impl Chassis {
-    /// Whether it runs this switch.
+    /// Returns whether it runs this switch.
     pub fn plays(&self, switch: usize) -> bool {
         self.switch.is_none_or(|own| own == switch)
     }
 }
 
-/// A namespace that somebody else has made, and that a host is to be in.
+/// An existing namespace of another program, for a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lent {
     /// The host's name in the fabric.
@@ -49,36 +49,33 @@ pub struct Site {
     pub interfaces: Vec<Interface>,
 }
 
-/// An interface.
+/// An interface in a namespace.
 #[derive(Debug)]
 pub struct Interface {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its number in the namespace.
+    /// The index in the namespace.
     pub index: u32,
-    /// For a switch's: the switch that frames enter, and the port that leads out of it.
+    /// Of a switch: the switch that received frames enter, and the port that sends by it.
     pub switch: Option<(usize, usize)>,
 }
 
-/// Most interfaces that one testbed makes; beyond it set-up takes minutes.
+/// Maximum number of veth pairs of a testbed; with more, set-up takes minutes.
 pub const MAX_CABLES: usize = 512;
-/// Most hosts whose Ethernet addresses a host is told: only tools need them.
+/// Maximum number of neighbours configured per host: only tools need them.
 pub const MAX_NEIGHBOURS: usize = 64;
 
-/// Checks that this process may make namespaces.
-///
-/// # Errors
-/// [`RunError::NotRoot`].
+/// Checks that this process may create namespaces.
 pub fn check_root() -> Result<(), RunError> {
     if nix::unistd::geteuid().is_root() { Ok(()) } else { Err(RunError::NotRoot) }
 }
 
-/// Makes the namespaces and cables that `spec` needs, those of hosts first, with `fabric`'s addresses. Everything is up. Hosts are in the namespaces
-/// that are lent for them.
+/// Creates the namespaces, hosts first, and the cables of `spec`, with `fabric`'s addresses, and
+/// brings everything up. Hosts of `lent` are in the existing namespaces.
 pub fn sites(spec: &FabricSpec<'_>, fabric: &Fabric, lent: &[Lent]) -> Result<Vec<Site>, RunError> {
     check_root()?;
     let plan = Plan::new(spec.network, fabric, spec.per_switch)?;
-    // Sockets, programs and their maps of each host, and a program's link at each end of a cable, with some to spare.
+    // Sockets, programs and maps per host, and a program's link at each cable end, with a margin.
     let files = 128 + 8 * plan.names.len() + 4 * plan.cables.len();
     check_open_files(files as u64).map_err(|error| RunError::Unsupported(error.to_string()))?;
     let named = debug_span!("namespaces", count = plan.names.len());
@@ -90,9 +87,6 @@ pub fn sites(spec: &FabricSpec<'_>, fabric: &Fabric, lent: &[Lent]) -> Result<Ve
 }
 
 /// Attaches the program to the interfaces of its switches.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn attach_switch(program: &mut SwitchProgram, interfaces: &[Interface]) -> Result<(), RunError> {
     for interface in interfaces {
         if let Some((switch, port)) = interface.switch {
@@ -103,7 +97,7 @@ pub fn attach_switch(program: &mut SwitchProgram, interfaces: &[Interface]) -> R
     Ok(())
 }
 
-/// Which cable ends where.
+/// Names of the namespaces, and the ends of all cables.
 struct Plan {
     hosts: usize,
     names: Vec<String>,
@@ -111,7 +105,7 @@ struct Plan {
 }
 
 struct Cable {
-    /// Site and interface name of either end; a host's end comes second.
+    /// Site and interface name of each end; a host's end comes second.
     ends: [(usize, String); 2],
     macs: [[u8; 6]; 2],
     switches: [Option<(usize, usize)>; 2],
@@ -155,7 +149,7 @@ impl Plan {
             });
         }
         if cables.len() > MAX_CABLES {
-            let message = format!("it needs {} veth pairs; the most is {MAX_CABLES}", cables.len());
+            let message = format!("it needs {} veth pairs; allowed: at most {MAX_CABLES}", cables.len());
             return Err(RunError::Unsupported(message));
         }
         Ok(Self { hosts, names, cables })
@@ -187,7 +181,7 @@ impl Plan {
             let (near, far) = (end(0), end(1));
             if far.namespace.is_lent() && far.namespace.run(|| if_nametoindex(far.name.as_str()))?.is_ok() {
                 return Err(RunError::Port(format!(
-                    "{} has an interface {} already; a container gets none with `--network none`",
+                    "{} already has an interface {}; start the container with `--network none`",
                     far.namespace.name(),
                     far.name
                 )));
@@ -213,10 +207,10 @@ fn switch_mac(cable: usize, end: u8) -> [u8; 6] {
     [0x02, 0x53, 0x57, end, high, low]
 }
 
-/// What [`quiet`] names to mean all interfaces that are yet to be made.
+/// The scopes of [`quiet`] for all interfaces still to be created.
 pub const NEW_INTERFACES: [&str; 2] = ["all", "default"];
 
-/// Keeps the kernel from sending anything of its own on these interfaces of this thread's namespace.
+/// Stops the kernel from sending anything by itself on these interfaces of this thread's namespace.
 pub fn quiet(scopes: &[&str], host: bool) {
     for scope in scopes {
         let set = |name: &str, value: &str| sysctl(&format!("ipv6/conf/{scope}/{name}"), value);
@@ -247,7 +241,7 @@ fn bring_up(sites: &mut [Site]) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Gives every host its addresses and tells it the others', for tools: the endpoints know them anyway.
+/// Adds every host's addresses and, for tools, its neighbours: the endpoints know them anyway.
 fn add_addresses(sites: &[Site], fabric: &Fabric) -> Result<(), RunError> {
     let with_v6 = std::path::Path::new("/proc/sys/net/ipv6").exists();
     for (site, own) in sites.iter().zip(&fabric.hosts) {

@@ -4,28 +4,28 @@ use spray_fabric::{Fabric, LinkEvent, Network, Thresholds, compile};
 
 use crate::error::RunError;
 
-/// The part of a spec that many runs share: hosts, links and switches.
+/// Hosts, links and switches of a run.
 #[derive(Clone, Copy)]
 pub struct FabricSpec<'a> {
     /// Hosts, switches and links; checked by [`Network::check`].
     pub network: &'a Network,
-    /// Changes of links that leave a switch.
+    /// Changes of links that begin at a switch.
     pub events: &'a [LinkEvent],
-    /// The queue of a port by its rate in bits a second.
+    /// The queue thresholds of a port by its rate in bits per second.
     pub queue: &'a dyn Fn(u64) -> Thresholds,
     /// Bytes of a full data frame.
     pub packet_bytes: u32,
-    /// A program and a namespace for each switch, instead of one for all.
+    /// A program and a namespace per switch, instead of one for all.
     pub per_switch: bool,
-    /// Root of every random choice.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 impl FabricSpec<'_> {
-    /// The fabric, with everything that is timed `lead_in_ps` later.
+    /// Compiles the fabric, with all events `lead_in_ps` later.
     ///
     /// # Errors
-    /// [`RunError::Unsupported`] when the network or the events are wrong.
+    /// [`RunError::Unsupported`] when the network or the events are invalid.
     pub fn compile(&self, lead_in_ps: u64) -> Result<Fabric, RunError> {
         let mut events = self.events.to_vec();
         for event in &mut events {

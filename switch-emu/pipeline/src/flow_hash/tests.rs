@@ -6,7 +6,7 @@ const FUNCTIONS: [HashFunction; 4] = [HashFunction::Ideal, HashFunction::Crc16, 
 const FIELDS: [HashFields; 4] =
     [HashFields::FiveTuple, HashFields::Addresses, HashFields::Ports, HashFields::FlowLabel];
 
-/// A CRC of so many bits by long division, highest bit first.
+/// A CRC of this width by long division, highest bit first.
 fn long_division(bits: u32, polynomial: u64, initial: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
     let mut crc = initial;
     for byte in bytes {

@@ -86,7 +86,7 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
 #[test]
 fn in_order_it_is_lindley() {
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
-    // Within a slot of 1/128 byte roundings, whatever the load.
+    // Within 1/128 byte of rounding per slot, at any load.
     for load in [1, 30, 80, 99, 120] {
         let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
         let mut worst_ps = 0;
@@ -186,7 +186,7 @@ fn an_idle_queue_delays_nothing() {
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     for t_ps in [1_000, 900_000_000, 900_000_001, 1 << 60] {
         let position = queue.locate(t_ps, &drain);
-        assert_eq!((position.backlog, position.is_stale()), (0, false), "at {t_ps}");
+        assert_eq!((position.backlog, position.stale), (0, false), "at {t_ps}");
     }
 }
 
@@ -222,8 +222,8 @@ fn a_late_frame_goes_to_the_oldest_slot() {
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     let now_ps = 1 << 40;
     pass(&queue, &drain, now_ps, FRAME);
-    assert!(!queue.locate(now_ps - ((SPAN - 1) << drain.shift), &drain).is_stale());
-    assert!(queue.locate(now_ps - (SPAN << drain.shift), &drain).is_stale());
+    assert!(!queue.locate(now_ps - ((SPAN - 1) << drain.shift), &drain).stale);
+    assert!(queue.locate(now_ps - (SPAN << drain.shift), &drain).stale);
 }
 
 #[test]
@@ -233,8 +233,8 @@ fn a_lie_about_the_future_is_forgotten() {
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());
     pass(&queue, &drain, u64::MAX >> 1, FRAME);
     let position = queue.locate(1 << 40, &drain);
-    assert_eq!((position.backlog, position.is_stale()), (0, false));
-    assert!(!queue.locate((1 << 40) + 1_000, &drain).is_stale());
+    assert_eq!((position.backlog, position.stale), (0, false));
+    assert!(!queue.locate((1 << 40) + 1_000, &drain).stale);
 }
 
 //= docs/specs/virtual-queue.md#VQ-11 changes of the rate
@@ -311,7 +311,7 @@ std::thread_local! {
     static OTHER: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A word of [`SHARED`], before each access of which another CPU may pass a frame.
+/// A word of [`SHARED`]; another CPU may send a frame before each access.
 #[derive(Default)]
 struct Watched(Cell<u64>);
 

@@ -1,8 +1,8 @@
-//! Which scheme chooses.
+//! Dispatches the choice of a port to the scheme.
 
+use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};
 use super::list::Scheme;
-use super::look::Measure;
 use super::{detour, drill, flowlet, hashed, ofan, rotation};
 use crate::routes::{Choice, Group, SwitchConfig};
 
@@ -19,7 +19,7 @@ pub fn choose<F: Forwarding>(tables: &F, frame: &Arrival) -> Option<Choice> {
     choose_by(tables, switch, frame, scheme)
 }
 
-/// As [`choose`], by a scheme that stays on the shortest ways.
+/// Chooses as [`choose`], by a scheme that uses shortest paths only.
 #[inline(always)]
 pub(super) fn choose_by<F: Forwarding>(
     tables: &F,
@@ -47,7 +47,7 @@ fn rank<F: Forwarding>(
     match scheme {
         Scheme::Ecmp | Scheme::EcmpResilient | Scheme::Wcmp => Some(hashed::rank(switch, group, frame.flow)),
         Scheme::Random | Scheme::Valiant | Scheme::Ugal => Some(hashed::random(switch, group, frame)),
-        // [`recall`](super::recall()) finds their ports.
+        // Usually handled by [`recall`](super::recall()).
         Scheme::Conga
         | Scheme::ConWeave
         | Scheme::FlowcutIngress
@@ -56,7 +56,8 @@ fn rank<F: Forwarding>(
         | Scheme::ReunionLetFlow
         | Scheme::ReunionConga
         | Scheme::ReunionConWeave => Some(hashed::rank(switch, group, frame.flow)),
-        Scheme::Rr => rotation::simple(tables, group, frame),
+        //= docs/specs/switching.md#SWC-8 OFAN's pointers
+        Scheme::Rr | Scheme::Ofan | Scheme::OfanFib => rotation::simple(tables, group, frame),
         Scheme::RrPermuted => rotation::permuted(tables, switch, group, frame),
         Scheme::Jsq => Some(least_loaded(tables, switch, group, frame, Measure::Bytes)),
         Scheme::Drill => drill::rank(tables, switch, group, frame),
@@ -65,7 +66,6 @@ fn rank<F: Forwarding>(
             flowlet::rank(tables, switch, group, frame, |_| least_loaded(tables, switch, group, frame, Measure::Class))
         }
         Scheme::LetFlow => flowlet::rank(tables, switch, group, frame, |_| hashed::random(switch, group, frame)),
-        Scheme::Ofan | Scheme::OfanFib => ofan::rank(tables, group, frame),
         Scheme::OfanShortest => ofan::rank_from_shortest(tables, switch, group, frame),
     }
 }

@@ -1,57 +1,56 @@
-//! Conga: flowlets go where the path to their leaf is least congested (Alizadeh et al., *CONGA: Distributed Congestion-Aware Load
-//! Balancing for Datacenters*, SIGCOMM 2014, §3).
+//! Conga: flowlets take the least congested path to their leaf (Alizadeh et al., *CONGA:
+//! Distributed Congestion-Aware Load Balancing for Datacenters*, SIGCOMM 2014, §3).
 //!
-//! A frame carries the uplink that it took and the worst congestion that it met; the destination's leaf keeps both, and returns them on
-//! frames that go back.
+//! A frame carries its uplink and the maximum congestion on its path; the destination's leaf stores
+//! both, and returns them on frames in the other direction.
 
+use super::calls::{Look, Measure};
 use super::flowlet::{self, FLOWLETS};
 use super::forwarding::{Arrival, Forwarding, leaf};
 use super::hashed;
 use super::layout::Size;
-use super::look::{Look, Measure};
 use crate::frame::Frame;
 use crate::packed::packed;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
-/// Congestion is told in three bits (§3.3, *Parameter choices*: Q = 3).
+/// Congestion has three bits (§3.3, *Parameter choices*: Q = 3).
 const MOST: u64 = 7;
 
 /// A port's estimate decays by 1/8 every 20 us, so that it spans 160 us (§3.2; the paper's tau).
 const DECAY_PS: u64 = 20_000_000;
-/// How many periods a frame may come late: 82 ms.
+/// Maximum lateness of a frame in periods: 82 ms.
 const LATE: u64 = 1 << 12;
 const SPAN_PS: u64 = 8 * DECAY_PS;
 
-/// What a leaf has heard of a path fades when nothing was heard of it for 10 ms (§3.3).
+/// The feedback of a path fades when it is not renewed for 10 ms (§3.3).
 const FADES_US: u64 = 10_000;
 
 /// (7/8)^1, ^2, ^4 and so on in units of 2^-16.
 const POWERS: [u64; 6] = [57_344, 50_176, 38_416, 22_519, 7_737, 913];
 
-/// Tags of uplinks in a word of metrics to return: four bits each, the metric and whether it is new.
+/// Uplinks per word of metrics to return: four bits each, the metric and whether it is new.
 const TAGS_IN_WORD: u32 = 16;
 const NEW: u64 = 8;
 const ALL_NEW: u64 = 0x8888_8888_8888_8888;
 
 packed! {
-    /// What a frame tells.
     struct CongaNote {
-        /// The uplink that it took, and how congested its way was.
+        /// Its uplink, and the congestion of its path.
         tag: u32 in 8,
         load: u64 in 8,
-        /// An uplink of the leaf that it goes to, and how congested the way from there is.
+        /// Feedback: an uplink of the destination's leaf, and its congestion.
         back: u32 in 8,
         back_load: u64 in 8,
-        /// Whether it tells of that.
+        /// With feedback.
         returns: bool in 1,
-        /// Of the scheme that this is the base of.
+        /// Of a scheme with this base.
         rest: u64 in 31,
     }
 }
 
 packed! {
-    /// A port's estimate: bytes, and the [period](DECAY_PS) up to which they have decayed.
+    /// A port's rate estimate: bytes, and their last [period](DECAY_PS) of decay.
     struct Estimate {
         bytes: u64 in 32,
         period: u64 in 32,
@@ -59,24 +58,23 @@ packed! {
 }
 
 packed! {
-    /// What a leaf has heard of a path: how congested it is, and when, in us.
-    struct Heard {
+    /// The feedback of a path: its congestion, and the time in us.
+    struct Feedback {
         load: u64 in 3,
         at_us: u64 in 61,
     }
 }
 
-/// Words that a leaf needs: flowlets, congestion to each leaf by uplink, and from each leaf what to return.
+/// Words of a leaf: flowlets, congestion to each leaf by uplink, and metrics to return.
 pub(super) const fn words(size: &Size) -> u32 {
     FLOWLETS + size.leaves * (size.uplinks + 1 + returned(size.uplinks))
 }
 
-/// Words of metrics to return to a leaf with this many uplinks.
 const fn returned(uplinks: u32) -> u32 {
     uplinks.div_ceil(TAGS_IN_WORD)
 }
 
-/// Takes a frame through a switch: chooses its port, unless that is `pinned`, reads and writes its note.
+/// Routes a frame at a switch: chooses its port, unless `pinned`, and updates its note.
 #[inline(always)]
 pub(super) fn route<F: Forwarding>(
     tables: &F,
@@ -112,7 +110,7 @@ pub(super) fn route<F: Forwarding>(
     let note = CongaNote::unpack(trail.note.load());
     //= docs/specs/switching.md#SWC-52 what a frame tells
     let note = if switch.leaf == source {
-        let (back, back_load, returns) = to_return(tables, switch, target);
+        let (back, back_load, returns) = next_feedback(tables, switch, target);
         CongaNote { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
     } else {
         CongaNote { load: load.max(note.load), ..note }
@@ -121,7 +119,7 @@ pub(super) fn route<F: Forwarding>(
     Some(port)
 }
 
-/// The place of the least congested path to a leaf; that of the flowlet before, if no other is better.
+/// The least congested path's place; the previous flowlet's, if no other is better.
 //= docs/specs/switching.md#SWC-51 the least congested path
 #[inline(always)]
 fn least<F: Forwarding>(
@@ -142,34 +140,34 @@ fn least<F: Forwarding>(
     }
 }
 
-/// Where the congestion toward a leaf begins among a switch's words.
+/// Index of the congestion toward a leaf.
 #[inline(always)]
 fn to_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
     switch.memory.wrapping_add(FLOWLETS).wrapping_add(leaf.wrapping_mul(switch.uplinks))
 }
 
-/// Where begins what a leaf's frames have told: whose turn it is to be returned, then the metrics.
+/// Index of a leaf's metrics to return: the next uplink, then the metrics.
 #[inline(always)]
 fn from_leaf(switch: &SwitchConfig, leaf: u32) -> u32 {
     to_leaf(switch, switch.leaves).wrapping_add(leaf.wrapping_mul(1 + returned(switch.uplinks)))
 }
 
-/// How congested the path by a port is: the port itself, or what was heard of the rest.
+/// The congestion of the path by a port: of the port itself, or the feedback of the rest.
 #[inline(always)]
 pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) -> Option<u64> {
-    let heard = Heard::unpack(tables.word(row.wrapping_add(tables.tag(port)?))?.load());
-    Some(congestion(tables, port, t_ps)?.max(faded(heard, t_ps)))
+    let feedback = Feedback::unpack(tables.word(row.wrapping_add(tables.tag(port)?))?.load());
+    Some(congestion(tables, port, t_ps)?.max(faded(feedback, t_ps)))
 }
 
-/// How congested a path counts as by what was heard: it halves for each time that it fades.
+/// The congestion by feedback, halved for each period without renewal.
 //= docs/specs/switching.md#SWC-54 what was heard fades
 #[inline(always)]
-fn faded(heard: Heard, t_ps: u64) -> u64 {
-    let age_us = (t_ps / 1_000_000).saturating_sub(heard.at_us);
-    heard.load >> (age_us / FADES_US).min(63)
+fn faded(feedback: Feedback, t_ps: u64) -> u64 {
+    let age_us = (t_ps / 1_000_000).saturating_sub(feedback.at_us);
+    feedback.load >> (age_us / FADES_US).min(63)
 }
 
-/// Counts a frame at a port; returns how congested the port then is.
+/// Counts a frame at a port; returns the congestion of the port.
 //= docs/specs/switching.md#SWC-50 how congested a port is
 #[inline(always)]
 fn crosses<F: Forwarding>(tables: &F, port: u32, frame: &Arrival, len: u32) -> u64 {
@@ -186,8 +184,8 @@ fn congestion<F: Forwarding>(tables: &F, port: u32, t_ps: u64) -> Option<u64> {
     Some(quantised(tables, port, t_ps, bytes))
 }
 
-/// An estimate at the period of `t_ps` or, of a frame that comes after a later one, as it is. Numbers of periods wrap after a day: those up to
-/// [`LATE`] before the estimate's are of such frames.
+/// An estimate decayed to the period of `t_ps`, or unchanged for a late frame. Period numbers wrap
+/// after a day: those up to [`LATE`] before the estimate's are of late frames.
 #[inline(always)]
 fn decayed(word: u64, t_ps: u64) -> Estimate {
     let Estimate { mut bytes, period } = Estimate::unpack(word);
@@ -204,14 +202,14 @@ fn decayed(word: u64, t_ps: u64) -> Estimate {
     Estimate { bytes: if periods >> POWERS.len() != 0 { 0 } else { bytes }, period: now }
 }
 
-/// Bytes of an estimate as a share of what the link carries in its span: 0 to [`MOST`].
+/// Bytes of an estimate as a share of the link's capacity in its span: 0 to [`MOST`].
 #[inline(always)]
 fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64 {
     let full = tables.waiting(port, t_ps).map_or(1, |waiting| waiting.bytes_in(SPAN_PS)).max(1);
     ((bytes << 3) / full).min(MOST)
 }
 
-/// Keeps what a frame from another leaf tells: the congestion of its own path, to be returned, and of one from here.
+/// Stores a frame's congestion, to be returned, and its feedback.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
 fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: CongaNote, t_ps: u64) {
@@ -229,15 +227,15 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Co
         && note.back < switch.uplinks
         && let Some(word) = tables.word(to_leaf(switch, source).wrapping_add(note.back))
     {
-        word.store(Heard { load: note.back_load, at_us: t_ps / 1_000_000 }.pack());
+        word.store(Feedback { load: note.back_load, at_us: t_ps / 1_000_000 }.pack());
     }
 }
 
-/// What to return to a leaf with this frame: an uplink, how congested the way from it is, and whether there is such. Each uplink has its turn,
-/// those with news first.
+/// The feedback for a leaf: an uplink, its congestion, and whether there is any. Round robin over
+/// the uplinks, new metrics first.
 //= docs/specs/switching.md#SWC-53 what a leaf keeps
 #[inline(always)]
-fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
+fn next_feedback<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
     let row = from_leaf(switch, leaf);
     let Some(turn) = tables.word(row) else { return (0, 0, false) };
     let first = turn.next() as u32 % switch.uplinks.max(1);
@@ -246,13 +244,13 @@ fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u3
     };
     let known = word.load();
     let start = first % TAGS_IN_WORD;
-    let news = (known & ALL_NEW).rotate_right(4 * start);
-    let tag = if news == 0 { start } else { start.wrapping_add(lowest(news) / 4) % TAGS_IN_WORD };
+    let new = (known & ALL_NEW).rotate_right(4 * start);
+    let tag = if new == 0 { start } else { start.wrapping_add(lowest(new) / 4) % TAGS_IN_WORD };
     word.store(known & !(NEW << (4 * tag)));
     (first - start + tag, known >> (4 * tag) & MOST, true)
 }
 
-/// The lowest bit that is set. BPF has no instruction for it, and the compiler's own way takes a table.
+/// The lowest set bit: BPF has no instruction, and the compiler would use a table.
 #[inline(always)]
 fn lowest(bits: u64) -> u32 {
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What switches count: results have the counters of all schemes as a list of named values.
+//! Counters of schemes: results have the counters of all schemes as a list of named values.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -9,10 +9,10 @@ use super::list::Scheme;
 use super::{flowcut, reunion};
 use crate::routes::SwitchConfig;
 
-/// Which schemes have counters, and these.
+/// The condition for a scheme to have counters, and these.
 type Counters = (fn(Scheme) -> bool, &'static [Counter]);
 
-/// What switches count: which schemes have it, and their counters, in the order of results.
+/// All counters, in the order of results.
 static COUNTERS: [Counters; 3] = [
     (Scheme::drains, flowcut::COUNTERS),
     (|scheme| scheme.reunion_base().is_some(), reunion::COUNTERS),
@@ -20,23 +20,22 @@ static COUNTERS: [Counters; 3] = [
 ];
 
 impl Counter {
-    /// The counters of all schemes, in the order of results.
+    /// Returns the counters of all schemes, in the order of results.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         COUNTERS.iter().flat_map(|(_, counters)| *counters)
     }
 
-    /// The value of two switches together.
     fn with(&self, one: u64, other: u64) -> u64 {
         if self.is_most { one.max(other) } else { one + other }
     }
 }
 
-/// What all switches of a fabric have counted.
+/// The counters' values of a fabric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted(Vec<(&'static Counter, u64)>);
 
 impl Counted {
-    /// Reads the counters of these switches, each with its [`State`] if it has one. `words` gives a word of the switches' memory.
+    /// Reads the counters of these switches. `words` reads the switches' memory.
     pub fn of<'a>(
         switches: impl Iterator<Item = (&'a SwitchConfig, Option<&'a RefCell<State>>)> + Clone,
         words: &dyn Fn(u32) -> u64,
@@ -50,13 +49,13 @@ impl Counted {
         Self(all.filter_map(|(has, counter)| Some((counter, of(has, counter)?))).collect())
     }
 
-    /// The counter with this key; `None` where no switch has it.
+    /// Returns the counter with this key; `None` where no switch has it.
     pub fn get(&self, key: &str) -> Option<u64> {
         self.0.iter().find(|(counter, _)| counter.key == key).map(|(_, value)| *value)
     }
 }
 
-/// An object with the counters' keys; other keys are passed over, so that it can be part of a larger one.
+/// An object with the counters' keys; ignores others, so that it can be flattened.
 #[cfg(feature = "settings")]
 mod written {
     use super::{Counted, Counter};

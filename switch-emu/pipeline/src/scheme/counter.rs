@@ -1,28 +1,27 @@
-//! What the switches with a scheme count, each declared beside the scheme's rules.
+//! Counters of schemes, declared beside the schemes' rules.
 
 use core::cell::RefCell;
 
 use super::conweave::state::State;
 use crate::routes::SwitchConfig;
 
-/// Something that the switches with a scheme count.
+/// A counter of a scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
-    /// Its key in results.
+    /// The key in results.
     pub key: &'static str,
-    /// Above a column on a terminal.
+    /// The title of a column on a terminal.
     pub title: &'static str,
-    /// In words, without the unit.
+    /// The name, without the unit.
     pub name: &'static str,
-    /// `packets`, `bytes`, ...; empty for what has none.
+    /// `packets`, `bytes`, ...; may be empty.
     pub unit: &'static str,
-    /// What it means.
+    /// The meaning.
     pub about: &'static str,
-    /// Whether less of it is better; else it says how a run went, not how well.
+    /// Whether less is better; else it is neutral.
     pub less_is_better: bool,
-    /// Whether several switches together count the greatest of their values; else they count the sum.
+    /// Whether the value of several switches is their maximum; else the sum.
     pub is_most: bool,
-    /// Reads the counter of a switch.
     pub(super) of: fn(&Seen<'_>) -> u64,
 }
 
@@ -32,7 +31,6 @@ impl PartialEq for Counter {
     }
 }
 
-/// A switch whose counters are read.
 pub(super) struct Seen<'a> {
     pub(super) switch: &'a SwitchConfig,
     pub(super) words: &'a dyn Fn(u32) -> u64,
@@ -40,7 +38,6 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// A word of the switches' memory.
     pub(super) fn word(&self, index: u32) -> u64 {
         (self.words)(index)
     }
@@ -51,8 +48,8 @@ impl Seen<'_> {
     }
 }
 
-/// Declares the counters of a scheme: what each means, its key, its title, its name, its unit, whether `less` is better, whether that of all
-/// switches is the `sum` or the `most`, and how it is read.
+/// Declares the counters of a scheme: meaning, key, title, name, unit, whether `less` is better,
+/// whether switches are combined by `sum` or `most`, and how to read it.
 macro_rules! scheme_counters {
     ($($(#[doc = $about:literal])+ $key:ident: $title:literal, $name:literal, $unit:literal, $better:ident, $all:ident, $of:expr;)+) => {
         #[cfg(not(target_arch = "bpf"))]

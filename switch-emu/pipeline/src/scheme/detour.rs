@@ -1,29 +1,29 @@
-//! Ways through a dragonfly over a third group: Valiant's, and UGAL's choice between that and the shortest one (Kim, Dally, Scott and
-//! Abts, *Technology-Driven, Highly-Scalable Dragonfly Topology*, ISCA 2008).
+//! Paths through a dragonfly over a third group: Valiant's and UGAL's (Kim, Dally, Scott and Abts,
+//! *Technology-Driven, Highly-Scalable Dragonfly Topology*, ISCA 2008).
 //!
-//! The first switch decides, and notes in the frame where it goes first. A switch of that group, or one that cannot make sense of
-//! the note, sends the frame on by the shortest way, for good.
+//! The first switch decides, and notes the third group in the frame. A switch of that group, or one
+//! for which the note is invalid, sends the frame on the shortest path from there on.
 
+use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};
 use super::groups::MOST_GROUPS;
 use super::hashed;
 use super::list::Scheme;
-use super::look::{Look, Measure};
 use crate::hash::pick;
 use crate::routes::{Choice, Group, SwitchConfig};
 
-/// Notes of a frame: nobody has decided; it goes by the shortest way; from here on the number of the group that it goes to first.
+/// Notes of a frame: undecided; on the shortest path; from 2 on, the number of the third group.
 const UNDECIDED: u8 = 0;
 pub(super) const SHORTEST: u8 = 1;
 const FIRST: u8 = 2;
 
-/// The ports toward a host, which may be none, and one of them.
+/// The ports toward a host, perhaps none, and one of them.
 struct Way {
     group: Group,
     rank: u32,
 }
 
-/// Chooses a frame's port: on its way to another group, or on the shortest one.
+/// Chooses a frame's port: toward the third group, or on the shortest path.
 //= docs/specs/switching.md#SWC-30 over a third group
 #[inline(always)]
 pub(super) fn choose<F: Forwarding>(
@@ -45,8 +45,8 @@ pub(super) fn choose<F: Forwarding>(
     way(tables, frame, frame.host, random).choice(tables, SHORTEST)
 }
 
-/// Decides for a frame at its first switch: over a third group, `always` or where that is worth it, or by the shortest way. `rank` is the place
-/// among ports of equal cost.
+/// Decides at the first switch: over a third group, `always` or where that is worth it, or on the
+/// shortest path. `rank` chooses among ports of equal cost.
 #[inline(always)]
 pub(super) fn decide<F: Forwarding>(
     tables: &F,
@@ -67,8 +67,8 @@ pub(super) fn decide<F: Forwarding>(
     shortest.choice(tables, SHORTEST)
 }
 
-/// The host toward which a frame with this note goes on from here, and its note from here on. `lot` is what [`decide`] had as the frame's checksum.
-/// Without groups: to its own host, with the note that it has.
+/// The host toward which a frame with this note is sent next, and its new note. `lot` is the
+/// checksum used in [`decide`]. Without groups: its own host, and the same note.
 //= docs/specs/switching.md#SWC-32 a note that makes no sense
 #[inline(always)]
 pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, lot: u32) -> (u32, u8) {
@@ -99,16 +99,16 @@ fn draw(switch: &SwitchConfig, frame: &Arrival) -> Option<u8> {
     Some(group as u8)
 }
 
-/// The way from here toward a host, by the port at place `rank` of those of equal cost.
+/// The path toward a host by the port at place `rank`.
 #[inline(always)]
 fn way<F: Forwarding>(tables: &F, frame: &Arrival, host: u32, rank: impl Fn(&Group) -> u32) -> Way {
-    // No `Option`: what one without a value has in its place, the kernel may not read.
+    // Not an `Option`, whose unwritten payload the kernel may not read.
     let group = tables.group(frame.t_ps, frame.switch, host).unwrap_or_default();
     let rank = if group.count > 1 { rank(&group) } else { 0 };
     Way { group, rank }
 }
 
-/// Whether what waits on the shortest way, times its links, is more than on the way toward the host `third`.
+/// Whether the shortest path's queue, times its links, exceeds that toward the host `third`.
 //= docs/specs/switching.md#SWC-31 where a detour is worth it
 #[inline(always)]
 fn is_worth_it<F: Forwarding>(
@@ -144,7 +144,7 @@ impl Way {
         Some(Choice { port: tables.member(self.member())?, rank: self.rank, detour })
     }
 
-    /// Bytes that wait at its port.
+    /// Queued bytes at its port.
     #[inline(always)]
     fn bytes<F: Forwarding>(&self, tables: &F, frame: &Arrival) -> u64 {
         tables.score(self.member(), frame.t_ps, &Look { measure: Measure::Bytes, random: 0, row: 0 }, 0) >> 32

@@ -1,13 +1,13 @@
-//! DRILL: the shortest of two random queues and of the one that was the shortest before (Ghorbani et al., *DRILL: Micro Load Balancing for
-//! Low-latency Data Center Networks*, SIGCOMM 2017).
+//! DRILL: the shortest of two random queues and the last choice (Ghorbani et al., *DRILL: Micro
+//! Load Balancing for Low-latency Data Center Networks*, SIGCOMM 2017).
 
+use super::calls::{Look, Measure};
 use super::forwarding::{Arrival, Forwarding};
-use super::look::{Look, Measure};
 use crate::hash::pick;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
-/// The place of a frame, and for the next one where that was.
+/// Chooses a frame's place, and remembers it for the next frame.
 //= docs/specs/switching.md#SWC-55 two random queues and the last best
 #[inline(always)]
 pub(super) fn rank<F: Forwarding>(tables: &F, switch: &SwitchConfig, group: &Group, frame: &Arrival) -> Option<u32> {

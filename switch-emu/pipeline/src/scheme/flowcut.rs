@@ -1,13 +1,13 @@
-//! Flowcut in switches (Bonato et al., *Flowcut Switching*, §II-A to §II-C): a flow changes its port only when nothing of it is on its way, and
-//! its host pauses while a congested path drains.
+//! Flowcut in switches (Bonato et al., *Flowcut Switching*, §II-A to §II-C): a flow changes its
+//! port only with no packet in flight, and its host pauses while a congested path drains.
 //!
-//! Acknowledgements that pass tell what has arrived: they echo the time at which a packet was sent. A flowcut's packets keep their order.
-//! When the latest of them has arrived, all have.
+//! Acknowledgements echo the time at which a packet was sent. A flowcut's packets stay in order, so
+//! that all have arrived when the latest has.
 
 use spray_wire::flowcut::{Congestion, HOPS, Sample};
 
+use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, leaf, least_loaded};
-use super::look::Measure;
 use super::{detour, hashed};
 use crate::frame::{Frame, PAUSE};
 use crate::hash::mix;
@@ -17,13 +17,13 @@ use crate::trail::Trail;
 use crate::verdict::Cause;
 use crate::word::Word;
 
-/// The table of flows that pass: sets of four entries, and before each set how often one was missing.
+/// The table of flows: sets of four entries, each after its count of packets without an entry.
 const SETS: u32 = 512;
 const WAYS: u32 = 4;
 const SET: u32 = 1 + WAYS * ENTRY;
 
-/// Words of an entry: the flow; when its latest packet was sent, and the latest that has arrived; its [`Latest`] packet; its [`Port`]; its
-/// [`PathAverage`] and [`Trend`]; when its latest packet passed.
+/// Words of an entry: the flow; the times of its latest packet sent and arrived; its [`Latest`]
+/// packet; its [`Port`]; its [`PathAverage`] and [`Trend`]; when its latest packet passed.
 const ENTRY: u32 = 8;
 const SENT: u32 = 1;
 const ARRIVED: u32 = 2;
@@ -34,7 +34,6 @@ const TREND: u32 = 6;
 const PASSED: u32 = 7;
 
 packed! {
-    /// The latest packet of a flow.
     struct Latest {
         number: u32 in 32,
         bytes: u32 in 32,
@@ -42,18 +41,16 @@ packed! {
 }
 
 packed! {
-    /// By which port a flow goes.
     struct Port {
         number: u32 in 24,
-        /// The port back plus 1; 0: there is none.
+        /// The port back plus 1; 0: none.
         back: u32 in 24,
-        /// In the group.
         place: u32 in 16,
     }
 }
 
 packed! {
-    /// What is known of the congestion of a flow's path, its trend apart.
+    /// The congestion of a flow's path, without its trend.
     struct PathAverage {
         average: u32 in 32,
         previous: u32 in 32,
@@ -61,42 +58,40 @@ packed! {
 }
 
 packed! {
-    /// The trend of that congestion, and what follows from it.
     struct Trend {
         trend: i32 in 32,
-        /// The flow drains.
         drains: bool in 1,
-        /// The note with which its packets go on.
+        /// The outgoing note of its packets.
         note: u8 in 8,
     }
 }
 
 packed! {
-    /// How many flows have something on its way now, and had at most.
+    /// The number of flows with packets in flight, and its maximum.
     struct Active {
         now: u32 in 32,
         most: u32 in 32,
     }
 }
 
-/// Where what begins in a switch's memory: the least round-trip times by hops, [`Active`], the table.
+/// Layout of a switch's memory: the least round-trip times by hops, [`Active`], the table.
 const ACTIVE: u32 = HOPS as u32;
 const TABLE: u32 = ACTIVE + 1;
 
-/// Words of a switch.
 pub(super) const WORDS: u32 = TABLE + SETS * SET;
 
 #[cfg(not(target_arch = "bpf"))]
 super::counter::scheme_counters! {
-    /// Flows that had something on their way through one switch at once, at most.
+    /// Maximum number of flows with packets in flight through one switch at once.
     flowcut_entries: "entries", "Entries of Flowcut in a switch", "", less, most,
         |seen| Active::unpack(seen.word(seen.switch.memory + ACTIVE)).most.into();
-    /// Packets that passed without an entry, for want of one.
+    /// Packets of flows without an entry because the table was full.
     flowcut_entries_missing: "no entry", "Packets without an entry of Flowcut", "packets", less, sum,
         |seen| (0..SETS).map(|set| seen.word(seen.switch.memory + TABLE + set * SET)).sum();
 }
 
-/// Takes a frame through a switch. `everywhere`: all switches keep entries, and replies go back by the switches that the data passed.
+/// Routes a frame at a switch. `everywhere`: all switches keep entries, and replies return by the
+/// switches that the data passed.
 //= docs/specs/flowcut-switch.md#FCS-1 where entries are
 #[inline(always)]
 pub(super) fn route<F: Forwarding>(
@@ -108,7 +103,7 @@ pub(super) fn route<F: Forwarding>(
 ) -> Result<u32, Cause> {
     let trail = tables.trail().ok_or(Cause::NoRoute)?;
     let is_first = trail.source() == frame.switch && trail.came_by().is_none();
-    // A flow may cross a switch twice: on its way to a third group, and from there.
+    // A detour may cross a switch twice: toward the third group, and from there.
     let is_last_leg = !is_first && !trail.is_reply() && frame.detour == detour::SHORTEST;
     let flow = trail.flow() ^ if is_last_leg { LAST_LEG } else { 0 };
     let port = Here { tables, switch, trail, flow, is_first }.port(frame, host, everywhere)?;
@@ -116,28 +111,25 @@ pub(super) fn route<F: Forwarding>(
     Ok(port)
 }
 
-/// A frame's switch.
 struct Here<'a, F: Forwarding> {
     tables: &'a F,
     switch: &'a SwitchConfig,
     trail: &'a Trail<F::TrailWord>,
-    /// What its entry is known by.
+    /// The key of its entry.
     flow: u64,
-    /// Whether it is the frame's first switch.
     is_first: bool,
 }
 
-/// What a flow's name differs by where its packets go by the shortest way for good.
+/// Distinguishes the key of a flow on its last leg, the shortest path.
 const LAST_LEG: u64 = 2;
 
-/// Where a frame goes on to: the ports that lead there, and its note from here on.
+/// The next ports of a frame, and its outgoing note.
 struct Onward {
     group: Group,
     note: u8,
 }
 
 impl<F: Forwarding> Here<'_, F> {
-    /// The port by which the frame leaves the switch.
     #[inline(always)]
     fn port(&self, frame: &mut Frame, host: u32, everywhere: bool) -> Result<u32, Cause> {
         let Self { tables, switch, trail, is_first, .. } = *self;
@@ -167,13 +159,12 @@ impl<F: Forwarding> Here<'_, F> {
         self.hashed(frame, &onward)
     }
 
-    /// The port of the shortest way, by the frame's hash among several.
+    /// The port of the shortest path, hashed among several.
     #[inline(always)]
     fn shortest(&self, frame: &Frame, host: u32) -> Result<u32, Cause> {
         self.hashed(frame, &self.onward(frame, host, detour::SHORTEST)?)
     }
 
-    /// Where a frame that came with this note goes on to.
     #[inline(always)]
     fn onward(&self, frame: &Frame, host: u32, note: u8) -> Result<Onward, Cause> {
         let (toward, note) = detour::aim(self.switch, note, host, self.lot());
@@ -181,7 +172,7 @@ impl<F: Forwarding> Here<'_, F> {
         Ok(Onward { group, note })
     }
 
-    /// The flow's share of random choices in place of a frame's own.
+    /// Random bits of the flow, in place of the frame's.
     #[inline(always)]
     fn lot(&self) -> u32 {
         (self.trail.flow() >> 32) as u32
@@ -230,20 +221,20 @@ impl<F: Forwarding> Here<'_, F> {
         Trend::unpack(self.load(entry + TREND))
     }
 
-    /// When the frame's packet was sent, plus 1 so that it is after 0: an entry that is new.
+    /// When the frame's packet was sent, plus 1, so that it is after 0 in a new entry.
     #[inline(always)]
     fn stamp(&self) -> u64 {
         self.trail.stamp().saturating_add(1)
     }
 
-    /// Where the set of the frame's flow begins: the count of packets without an entry, then the entries.
+    /// Index of the flow's set: the count of packets without an entry, then the entries.
     #[inline(always)]
     fn set(&self) -> u32 {
         let number = (mix(self.flow ^ self.switch.salt) >> 32) as u32 & (SETS - 1);
         TABLE + number * SET
     }
 
-    /// An entry of the flow's set that is as asked for; of several the last.
+    /// The last entry of the flow's set that meets a condition.
     #[inline(always)]
     fn entry(&self, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let first = self.set() + 1;
@@ -257,28 +248,27 @@ impl<F: Forwarding> Here<'_, F> {
         found
     }
 
-    /// The entry of the frame's flow.
     #[inline(always)]
     fn known(&self) -> Option<u32> {
         self.entry(|entry| self.load(entry) == self.flow)
     }
 
-    /// Whether nothing of an entry's flow is on its way.
+    /// Whether no packet of an entry's flow is in flight.
     #[inline(always)]
     fn is_idle(&self, entry: u32) -> bool {
         self.load(entry + SENT) <= self.load(entry + ARRIVED)
     }
 
-    /// The port of a frame of data at a switch that keeps entries; `None`: it has none, and goes by its hash.
+    /// The port of a data frame at a switch with entries; `None`: no entry, the port is hashed.
     //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
     #[inline(always)]
     fn forward(&self, frame: &mut Frame, host: u32) -> Result<Option<u32>, Cause> {
-        // A header that an earlier port has cut is no data: it may overtake, and does not count as arrived.
+        // A trimmed header is no data: it may overtake, and does not count as arrived.
         let is_data = !frame.control;
         let (entry, is_new) = match self.known() {
             Some(entry) => (entry, false),
             None if !is_data => return Ok(None),
-            None => match self.take_entry() {
+            None => match self.allocate_entry() {
                 Some(entry) => (entry, true),
                 None => return Ok(None),
             },
@@ -286,7 +276,7 @@ impl<F: Forwarding> Here<'_, F> {
         let Trend { note, .. } = self.trend(entry);
         let onward = self.onward(frame, host, if self.is_first && !is_new { note } else { frame.detour })?;
         let Port { number: port, place, .. } = self.port_of(entry);
-        // The source changes the way of a flow only when nothing of it is on its way.
+        // The source changes a flow's path only when none of its packets is in flight.
         let is_moved = onward.note != note;
         let stays = !is_new
             && !is_moved
@@ -316,10 +306,9 @@ impl<F: Forwarding> Here<'_, F> {
         Ok(Some(port))
     }
 
-    /// Gives the frame's flow an entry.
     //= docs/specs/flowcut-switch.md#FCS-6 a full table
     #[inline(always)]
-    fn take_entry(&self) -> Option<u32> {
+    fn allocate_entry(&self) -> Option<u32> {
         let Some(entry) = self.entry(|entry| self.is_idle(entry)) else {
             self.word(self.set())?.add(1);
             return None;
@@ -328,10 +317,10 @@ impl<F: Forwarding> Here<'_, F> {
         Some(entry)
     }
 
-    /// Chooses the port of a new flowcut, or of one whose port is gone, and the note with which its packets go on.
+    /// Chooses the port and the outgoing note of a new flowcut, or of one whose port is gone.
     #[inline(always)]
     fn begin(&self, entry: u32, frame: &Frame, host: u32, onward: Onward, is_new: bool) -> Option<(u32, u8)> {
-        // Where the table was full once, a flow that comes to have an entry may have packets on their way by the hashed port.
+        // Once the table was full, a new entry's flow may have packets in flight by the hash.
         let overflowed = is_new && self.load(self.set()) != 0;
         let arrival = Arrival { checksum: self.lot(), detour: 0, ..Arrival::of(frame, host) };
         //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
@@ -355,8 +344,8 @@ impl<F: Forwarding> Here<'_, F> {
         Some((port, detour))
     }
 
-    /// The port by which the flow's data came, where all switches keep entries. A reply goes back by the last leg of a detour as far as
-    /// that is known, then by the first one, and notes so: a switch may be on both.
+    /// The port back to the flow's data, where all switches keep entries. A reply takes the last
+    /// leg of a detour first, if known, then the first leg, and notes so: a switch may be on both.
     //= docs/specs/flowcut-switch.md#FCS-8 the way back
     #[inline(always)]
     fn way_back(&self, now_ps: u64) -> Option<u32> {
@@ -380,7 +369,7 @@ impl<F: Forwarding> Here<'_, F> {
         back.checked_sub(1)
     }
 
-    /// Takes what a reply tells; returns whether the flow's host must pause. Only the source's switch measures.
+    /// Processes a reply; returns whether the host must pause. Only the source's switch measures.
     //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     #[inline(always)]
@@ -390,7 +379,7 @@ impl<F: Forwarding> Here<'_, F> {
         if self.is_idle(entry) {
             return false;
         }
-        // An echo of a packet that has not passed tells nothing.
+        // The echo of a packet that has not passed here is ignored.
         let stamp = self.stamp();
         if !self.trail.acknowledges() || stamp <= self.load(entry + ARRIVED) || stamp > self.load(entry + SENT) {
             return drains;
@@ -415,8 +404,8 @@ impl<F: Forwarding> Here<'_, F> {
         drains
     }
 
-    /// The round-trip time of the packet that is acknowledged, from here and back, over the least possible one for its hops and its bytes.
-    /// Its host's clock is another than the switch's: when it passed follows from the latest packet, which both have seen.
+    /// The acknowledged packet's round-trip time from here, over the least for its hops and bytes.
+    /// The host's clock differs: its passing time follows from both times of the latest packet.
     #[inline(always)]
     fn normalised(&self, entry: u32, now_ps: u64) -> u32 {
         let port = self.port_of(entry).number;
@@ -439,7 +428,6 @@ impl<F: Forwarding> Here<'_, F> {
         self.store(entry + TREND, Trend { trend, drains, note }.pack());
     }
 
-    /// Counts flows of which something is on its way.
     #[inline(always)]
     fn count_active(&self, change: i32) {
         let Active { now, most } = Active::unpack(self.load(ACTIVE));

@@ -1,5 +1,5 @@
-//! Flowlets: a flow keeps its port until it pauses. What it takes then is the scheme's: the least loaded port, a random one (LetFlow),
-//! or that of the least congested path (Conga).
+//! Flowlets: a flow keeps its port until it pauses. The scheme chooses the next: the least loaded
+//! port, a random one (LetFlow), or that of the least congested path (Conga).
 
 use super::forwarding::{Arrival, Forwarding};
 use crate::hash::mix;
@@ -11,20 +11,18 @@ use crate::word::Word;
 pub const FLOWLETS: u32 = 4_096;
 
 packed! {
-    /// An entry.
     struct Flowlet {
-        /// In the group.
         place: u32 in 16,
-        /// Of the flow's latest frame, in units of 4.096 ns.
+        /// Of the latest frame, in units of 4.096 ns.
         time: u64 in 48,
     }
 }
 
 const TIME_SHIFT: u32 = 12;
-/// How late a frame may come, in units of time: 137 ms.
+/// Maximum lateness of a frame in units of time: 137 ms.
 const LATE: u64 = 1 << 25;
 
-/// The place of a frame's flowlet. `fresh` chooses that of a new one; it hears the place of the flowlet before, if the group still has it.
+/// The place of a flowlet. `fresh` chooses a new one, given the previous place if still there.
 //= docs/specs/switching.md#SWC-13 flowlets
 #[inline(always)]
 pub(super) fn rank<F: Forwarding>(
@@ -39,8 +37,7 @@ pub(super) fn rank<F: Forwarding>(
     let time = frame.t_ps >> TIME_SHIFT;
     let known = entry.load();
     let Flowlet { place, time: last } = Flowlet::unpack(known);
-    // A frame may come before another whose time is earlier: its gap is negative, and it belongs to the same flowlet. Times have 48 bits, and
-    // wrap after 13 days.
+    // A late frame's gap is negative: the same flowlet. Times have 48 bits, and wrap after 13 days.
     //= docs/specs/switching.md#SWC-14 flowlets out of order
     let gap = time.wrapping_sub(last).wrapping_add(LATE) << 16;
     let pause = ((switch.gap_ps >> TIME_SHIFT) + LATE) << 16;

@@ -1,43 +1,42 @@
-//! What schemes see: the frame, the queues behind ports, the switch's own words of memory.
+//! What schemes read: the frame, the queues behind ports, the switch's words of memory.
 
 #[cfg(not(target_arch = "bpf"))]
 use core::cell::RefCell;
 
-use super::calls::Calls;
+use super::calls::{Calls, Look, Measure};
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave::State;
 #[cfg(doc)]
 use super::list::Scheme;
-use super::look::{Look, Measure};
-use super::waiting::Waiting;
 use crate::frame::Frame;
 use crate::hash::mix;
 use crate::packed::packed;
 use crate::routes::{Group, Routes, SwitchConfig};
 use crate::trail::Trail;
+use crate::units::{PS_FRACTION_BITS, UNIT_BITS};
 use crate::word::Word;
 
-/// A frame at the switch that it has come to.
+/// A frame that arrives at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The arrival time.
     pub t_ps: u64,
     /// Digest of its five-tuple.
     pub flow: u64,
     /// The switch.
     pub switch: u32,
-    /// The host that it is for.
+    /// The destination host.
     pub host: u32,
-    /// The checksum of its header: its share of random choices.
+    /// The checksum of its header, which seeds random choices.
     pub checksum: u32,
-    /// Whether it goes in the control class.
+    /// Whether it is in the control class.
     pub control: bool,
-    /// How it goes through a dragonfly: 0 is not decided yet, 1 on the shortest way, 2 and on to group 0 and on first.
+    /// Its detour in a dragonfly: 0 undecided, 1 shortest path, from 2 on toward group 0 and on.
     pub detour: u8,
 }
 
 impl Arrival {
-    /// A frame for this host at the switch that it is at.
+    /// Describes a frame for this host at its present switch.
     #[inline(always)]
     pub fn of(frame: &Frame, host: u32) -> Self {
         Self {
@@ -51,7 +50,6 @@ impl Arrival {
         }
     }
 
-    /// Random bits for this frame at this switch.
     //= docs/specs/switching.md#SWC-3 random choices
     #[inline(always)]
     pub(super) fn random(&self, switch: &SwitchConfig) -> u64 {
@@ -60,56 +58,56 @@ impl Arrival {
     }
 }
 
-/// What schemes read and write beside routes.
+/// What schemes read and write besides routes.
 pub trait Forwarding: Routes + Calls {
     /// Words shared between CPUs.
     type Word: Word;
     /// Words of the frame's trail.
     type TrailWord: Word;
-    /// A word of the switches' memory: pointers, what ports and hosts are, and the tables of schemes.
+    /// Returns a word of memory: pointers, ports' and hosts' words, and schemes' tables.
     fn word(&self, index: u32) -> Option<&Self::Word>;
-    /// What switches have told each other about the frame at hand; only where a scheme [remembers](Scheme::remembers).
+    /// Returns the trail of the present frame; only where a scheme [remembers](Scheme::remembers).
     fn trail(&self) -> Option<&Trail<Self::TrailWord>>;
-    /// What a switch knows in types of its scheme's own; only of one that [holds](Scheme::holds) packets, which no kernel does.
+    /// Returns a switch's state; only where it [holds](Scheme::holds) packets.
     #[cfg(not(target_arch = "bpf"))]
     #[inline]
     fn state(&self, _switch: u32) -> Option<&RefCell<State>> {
         None
     }
-    /// What a frame that came to `port` at `t_ps` would find there.
+    /// Returns the queue that a frame arriving at `port` finds.
     fn waiting(&self, port: u32, t_ps: u64) -> Option<Waiting>;
 
-    /// What a port is.
+    /// Returns the first word of a port.
     #[inline(always)]
     fn ends(&self, port: u32) -> Option<PortWord> {
         Some(PortWord::unpack(self.word(port_words(port))?.load()))
     }
 
-    /// The number of a port among those of its switch that lead to switches.
+    /// Returns the number of a port among those of its switch that lead to switches.
     #[inline(always)]
     fn tag(&self, port: u32) -> Option<u32> {
         Some(self.ends(port)?.tag)
     }
 
-    /// The switch that a port leads to; `None`: a host.
+    /// Returns the switch that a port leads to; `None`: a host.
     #[inline(always)]
     fn far_end(&self, port: u32) -> Option<u32> {
         self.ends(port)?.far_end.checked_sub(1)
     }
 
-    /// The number of a port among those of its switch that lead up, from 1 on; 0 of others.
+    /// Returns the number of a port among those of its switch that lead up, from 1 on; 0 of others.
     #[inline(always)]
     fn way(&self, port: u32) -> Option<u32> {
         Some(self.ends(port)?.way.into())
     }
 
-    /// The word in which a scheme measures a port's rate.
+    /// Returns the word in which a scheme measures a port's rate.
     #[inline(always)]
     fn rate_word(&self, port: u32) -> Option<&Self::Word> {
         self.word(port_words(port).wrapping_add(1))
     }
 
-    /// The port at the far end of a port's cable, which leads back; `None` of a port to a host.
+    /// Returns the port that leads back over a port's cable; `None` for a port to a host.
     #[inline(always)]
     fn back(&self, port: u32) -> Option<u32> {
         match self.word(port_words(port).wrapping_add(2))?.load() {
@@ -119,8 +117,34 @@ pub trait Forwarding: Routes + Calls {
     }
 }
 
-/// Where the words of a port begin, in fabrics whose schemes remember: its [tag](Forwarding::tag), then its
-/// [rate](Forwarding::rate_word), then the port [back](Forwarding::back). Word 0 belongs to nobody.
+/// The queue of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Queued bytes of both classes.
+    pub bytes: u64,
+    /// Limit of queued data in bytes.
+    pub limit: u32,
+    /// Picoseconds per unit, 2^-7 bytes, at the present rate, in units of 2^-19.
+    pub ps_per_unit: u64,
+}
+
+impl Waiting {
+    /// Picoseconds per 1,024 bytes at the present rate.
+    #[inline(always)]
+    pub(super) fn kib_ps(&self) -> u64 {
+        self.ps_per_unit >> (PS_FRACTION_BITS - UNIT_BITS - 10)
+    }
+
+    /// Bytes sent in this time at the present rate.
+    #[inline(always)]
+    pub(super) fn bytes_in(&self, time_ps: u64) -> u64 {
+        (time_ps << (PS_FRACTION_BITS - UNIT_BITS)) / self.ps_per_unit.max(1)
+    }
+}
+
+/// Returns the index of a port's words in fabrics whose schemes remember: its
+/// [tag](Forwarding::tag), its [rate](Forwarding::rate_word), the port [back](Forwarding::back).
+/// Word 0 is unused.
 #[inline(always)]
 pub const fn port_words(port: u32) -> u32 {
     port.wrapping_mul(3).wrapping_add(1)
@@ -129,16 +153,16 @@ pub const fn port_words(port: u32) -> u32 {
 packed! {
     /// The first word of a port.
     pub struct PortWord {
-        /// Its number among those of its switch that lead to switches.
+        /// Its number among the ports of its switch to switches.
         tag: u32 in 32,
-        /// 1 plus the switch that it leads to; 0: a host.
+        /// The next switch plus 1; 0: a host.
         far_end: u32 in 24,
-        /// Its number among those of its switch that lead up, from 1 on; 0 of others.
+        /// Its number among the ports of its switch that lead up, from 1 on; 0 of others.
         way: u8 in 8,
     }
 }
 
-/// The number of the leaf that a host is at.
+/// The number of a host's leaf.
 #[inline(always)]
 pub(super) fn leaf<F: Forwarding>(tables: &F, switch: &SwitchConfig, host: u32) -> Option<u32> {
     Some(tables.word(switch.hosts.wrapping_add(host))?.load() as u32)

@@ -2,28 +2,28 @@
 
 use crate::hash::{mix, pick};
 
-/// A dragonfly's groups. Switches and hosts are numbered group by group, hosts switch by switch. All 0: there are none.
+/// A dragonfly's groups, in which switches and hosts are numbered in order. All 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// How many.
+    /// Number of groups.
     pub count: u16,
-    /// Switches of each.
+    /// Switches per group.
     pub switches: u16,
-    /// Hosts of each switch.
+    /// Hosts per switch.
     pub hosts: u16,
 }
 
-/// Most groups that a frame's note can tell apart.
+/// Maximum number of groups in a frame's note.
 pub const MOST_GROUPS: u16 = 253;
 
 impl Groups {
-    /// Whether the fabric has any.
+    /// Returns whether the fabric has groups.
     pub const fn exist(self) -> bool {
         self.count > 0
     }
 
-    /// The group of a switch.
+    /// Returns the group of a switch.
     pub fn of_switch(self, switch: usize) -> u16 {
         (switch / usize::from(self.switches.max(1))) as u16
     }
@@ -33,7 +33,7 @@ impl Groups {
         u32::from(self.switches) * u32::from(self.hosts)
     }
 
-    /// The host of `group` that a frame goes toward: the same one at all switches, so that each leads nearer.
+    /// The host of `group` as target: the same at all switches, so that each is nearer.
     #[inline(always)]
     pub(super) fn toward(self, group: u8, checksum: u32) -> u32 {
         let hosts = self.hosts_of_group();

@@ -1,4 +1,4 @@
-//! Choices that need no memory: a hash of the five-tuple (ECMP; weighted, WCMP), or random bits (OFAN §6.1).
+//! Stateless choices: a hash of the five-tuple (ECMP, WCMP), or random bits (OFAN §6.1).
 
 use super::forwarding::Arrival;
 use super::list::Scheme;
@@ -8,7 +8,7 @@ use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::{Choice, Group, Routes, SwitchConfig};
 
-/// The place of a flow in a group. Weights are places: a port has as many as its weight.
+/// The place of a flow in a group. A port has as many places as its weight.
 //= docs/specs/switch.md#SW-5 the choice within a group
 //= docs/specs/switching.md#SWC-4 weights
 #[inline(always)]
@@ -17,7 +17,6 @@ pub(super) fn rank(switch: &SwitchConfig, group: &Group, flow: u64) -> u32 {
     place(function, flow ^ switch.hash_seed, switch.hash_offset, u32::from(group.count))
 }
 
-/// The port of a frame's flow among those to its host.
 #[cfg(not(target_arch = "bpf"))]
 pub(super) fn port(routes: &impl Routes, switch: &SwitchConfig, frame: &Frame, host: u32) -> Option<u32> {
     let group = routes.group(frame.time_ps, frame.switch, host)?;
@@ -29,14 +28,13 @@ pub(super) fn port(routes: &impl Routes, switch: &SwitchConfig, frame: &Frame, h
     routes.member(group.first.wrapping_add(rank))
 }
 
-/// A random place.
 #[inline(always)]
 pub(super) fn random(switch: &SwitchConfig, group: &Group, frame: &Arrival) -> u32 {
     pick((frame.random(switch) >> 32) as u32, u32::from(group.count))
 }
 
-/// The choice of a switch that hashes, for those who look for paths without frames. `None` = no route, or the port of a frame does
-/// not follow from its hash there. In a resilient group the rank is that of the port's first place.
+/// Returns the choice by hash, for path discovery without frames. `None` = no route, or the scheme
+/// does not hash. In a resilient group the rank is that of the port's first place.
 #[inline]
 pub fn hashed(routes: &impl Routes, t_ps: u64, switch: u32, host: u32, flow: u64) -> Option<Choice> {
     let config = routes.switch(switch)?;

@@ -1,16 +1,14 @@
-//! Implements [`Calls`] by plain functions, for switches that run in user space.
+//! Implements [`Calls`] with plain functions, for switches in user space.
 
-use super::calls::Calls;
+use super::calls::{Calls, Look, Step};
 use super::forwarding::Forwarding;
 use super::least::{least, score};
-use super::look::Look;
 use super::recall::part;
 use super::reunion;
-use super::step::Step;
 use crate::frame::Frame;
 use crate::routes::Group;
 
-/// Tables of a switch that runs in user space.
+/// Tables of a switch in user space.
 pub trait InMemory: Forwarding {}
 
 impl<F: InMemory> Calls for F {

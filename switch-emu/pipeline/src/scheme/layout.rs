@@ -1,49 +1,49 @@
-//! What schemes need in the tables of a switch, and what their memory depends on.
+//! What schemes need in a switch's tables, and what the size of their memory depends on.
 
 #[cfg(doc)]
 use super::Groups;
 
-/// What a scheme needs in the tables of a switch.
+/// What a scheme needs in a switch's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// What has a pointer.
+    /// Where pointers are kept.
     pub pointers: Pointers,
-    /// Orders of its ports that a group keeps.
+    /// Number of orders of a group's ports.
     pub orders: u8,
     /// Whether these orders are random.
     pub shuffled: bool,
-    /// Whether pointers begin at random.
+    /// Whether pointers start at random.
     pub random_start: bool,
     /// Whether ports have weights.
     pub weighted: bool,
-    /// Whether a group keeps as many places as it can where its ports change.
+    /// Whether a group keeps as many places as possible when its ports change.
     pub resilient: bool,
-    /// Whether groups know how far their hosts are, in a fabric of [`Groups`].
+    /// Whether groups have the distance to their hosts, in a fabric of [`Groups`].
     pub ways: bool,
 }
 
-/// What a scheme's memory depends on.
+/// The dimensions of a scheme's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Switches with hosts.
+    /// Number of switches with hosts.
     pub leaves: u32,
-    /// Most ports of such a switch that lead to switches.
+    /// Maximum number of ports to switches of such a switch.
     pub uplinks: u32,
 }
 
-/// What has a pointer of its own.
+/// Where pointers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pointers {
-    /// Nothing.
+    /// No pointers.
     #[default]
     None,
-    /// A set of ports and a class of frames.
+    /// Per set of ports and class of frames.
     Ports,
-    /// A destination and a class of frames.
+    /// Per destination and class of frames.
     Destination,
 }
 
-/// Orders that `rr-permuted` keeps for a group: each switch goes through them in an order of its own.
+/// Orders of a group in `rr-permuted`; each switch uses them in a different sequence.
 pub(super) const ORDERS: u8 = 64;
 
 impl Layout {

@@ -1,20 +1,18 @@
-//! The least loaded port: by bytes (JSQ, OFAN §6.1; in the REPS paper's simulations adaptive RoCE, REPS §4.1), by classes of
-//! load (OFAN §3.2, Table 2), or by how congested the paths behind ports are.
+//! The least loaded port: by bytes (JSQ, OFAN §6.1; adaptive RoCE, REPS §4.1), by classes of load
+//! (OFAN §3.2, Table 2), or by the congestion of paths.
 
+use super::calls::{Look, Measure};
 use super::conga;
-use super::forwarding::Forwarding;
-use super::look::{Look, Measure};
-use super::waiting::Waiting;
+use super::forwarding::{Forwarding, Waiting};
 use crate::hash::mix;
 use crate::routes::Group;
 
-/// Most places of a group that the kernel's switch looks at; its loader refuses more.
+/// Maximum number of places of a group in the kernel's switch; its loader rejects more.
 pub const MOST_IN_KERNEL: u32 = 256;
 
-/// The part of a score that is the place.
 const PLACES: u32 = 0xffff;
 
-/// The place of the least loaded port of a group at `t_ps`, among the first `most`; of several, a random one.
+/// Returns the place of a group's least loaded port among the first `most`; random if equal.
 //= docs/specs/switching.md#SWC-11 the least loaded port
 #[inline(always)]
 pub fn least<F: Forwarding>(tables: &F, group: &Group, t_ps: u64, look: &Look, most: u32) -> u32 {
@@ -28,7 +26,7 @@ pub fn least<F: Forwarding>(tables: &F, group: &Group, t_ps: u64, look: &Look, m
     best as u32 & PLACES
 }
 
-/// Load above, random bits below, and the place at the end: the least of these is a random one among equals.
+/// Returns load, random bits and place: the minimum is a random one among equals.
 #[inline(always)]
 pub fn score<F: Forwarding>(tables: &F, member: u32, t_ps: u64, look: &Look, place: u32) -> u64 {
     load(tables, member, t_ps, look).map_or(u64::MAX, |load| {

@@ -1,24 +1,20 @@
-//! What a frame carries from switch to switch (Reunion §3.1, figure 7).
-//!
-//! ConWeave has the same, as a base of Reunion. The rest of the trail's note is the base's.
+//! The note that a frame carries from switch to switch (Reunion §3.1, figure 7), in ConWeave too.
+//! The rest of the trail's note is the base's.
 
 use crate::packed::packed;
 
 packed! {
-    /// What a data frame says of itself. A notification says where it is written down, instead.
+    /// The note of a data frame, or of a notification, which refers to its sender's table.
     //= docs/specs/reunion.md#REU-1 what a frame carries
     pub(super) struct ReunionNote {
         /// Of the base.
         base: u64 in 33,
-        /// Its PathID.
         path: u32 in 16,
-        /// Whether its flow is an elephant.
         elephant: bool in 1,
-        /// Links between switches that it has taken; at most seven are told apart.
+        /// Links between switches so far, at most 7.
         hops: u32 in 3,
-        /// Which of its links is the first where elephants collide, from 1 on; 0: none.
+        /// The first of its links where elephants collide, from 1 on; 0: none.
         bottleneck: u32 in 3,
-        /// It is a notification.
         notification: bool in 1,
     }
 }
@@ -26,37 +22,36 @@ packed! {
 const MOST_HOPS: u32 = 7;
 
 impl ReunionNote {
-    /// A notification at this place of its sender's table.
+    /// The note of a notification at this place of its sender's table.
     #[inline(always)]
     pub(super) fn notify(place: u32, interval: u64) -> Self {
         Self { path: place & 0xff | (interval as u32 & 0xff) << 8, notification: true, ..Self::default() }
     }
 
-    /// Where a notification is written down, and the low bits of its interval.
+    /// The place of a notification, and the low bits of its interval.
     #[inline(always)]
     pub(super) fn notified(self) -> Option<(u32, u64)> {
         if self.notification { Some((self.path & 0xff, u64::from(self.path >> 8))) } else { None }
     }
 
-    /// A frame of an elephant, or not, that has left its first switch by this path.
+    /// The note of a data frame that has left its first switch by this path.
     #[inline(always)]
     pub(super) fn data(path: u32, elephant: bool) -> Self {
         Self { path, elephant, hops: 1, ..Self::default() }
     }
 
-    /// The same beside what the base notes in `before`.
+    /// Encodes the note beside the base's part of `before`.
     #[inline(always)]
     pub(super) fn beside(self, before: u64) -> u64 {
         Self { base: Self::unpack(before).base, ..self }.pack()
     }
 
-    /// The same one link further.
     #[inline(always)]
     pub(super) fn further(self) -> Self {
         Self { hops: self.hops + u32::from(self.hops < MOST_HOPS), ..self }
     }
 
-    /// The same with the link that it has taken last as the bottleneck, unless there is one already.
+    /// Sets the last link as the bottleneck, unless there is one already.
     //= docs/specs/reunion.md#REU-11 the first bottleneck
     #[inline(always)]
     pub(super) fn collided(self) -> Self {

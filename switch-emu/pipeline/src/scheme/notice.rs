@@ -1,16 +1,16 @@
-//! What switches tell each other in frames of their own.
+//! Control frames between switches.
 
-/// A frame from one switch to another.
+/// A control frame from one switch to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
-    /// The switch that it goes to.
+    /// The destination switch.
     pub to: u32,
-    /// What its trail notes.
+    /// The note of its trail.
     pub note: u64,
-    /// The flow that it is about, where its trail says so.
+    /// The flow concerned, if the trail has one.
     pub flow: u64,
-    /// What else its trail notes.
+    /// The further notes of its trail.
     pub more: [u64; 2],
-    /// Links that it names.
+    /// The number of links listed.
     pub links: u32,
 }

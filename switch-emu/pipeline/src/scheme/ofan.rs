@@ -1,23 +1,16 @@
 //! OFAN: destination-based rotation in switches (OFAN §7, §F.4).
 //!
-//! A switch keeps a pointer for each destination edge switch (at edges) or pod (above) and each class of frames. All frames that
-//! share a pointer take the ports in turn, so that what goes to one destination comes down over all paths evenly. Which
-//! destinations share a pointer, the random order of the ports, its weights and where a pointer begins stand in the tables.
+//! A switch has a pointer per destination edge switch (at edges) or pod (above) and class of
+//! frames. Its frames take the ports in turn, so that a destination's traffic arrives evenly. The
+//! tables have the sharing of pointers, the random order of ports, weights and starts.
 
+use super::calls::Measure;
 use super::forwarding::{Arrival, Forwarding, least_loaded};
-use super::look::Measure;
 use super::rotation;
 use crate::routes::{Group, SwitchConfig};
 use crate::word::Word;
 
-/// The next place for the frame's destination and class.
-//= docs/specs/switching.md#SWC-8 OFAN's pointers
-#[inline(always)]
-pub(super) fn rank<F: Forwarding>(tables: &F, group: &Group, frame: &Arrival) -> Option<u32> {
-    rotation::simple(tables, group, frame)
-}
-
-/// As [`rank`]; a pointer that was never used, 0, begins at the shortest queue.
+/// The next place of the frame's pointer; an unused pointer, 0, starts at the shortest queue.
 //= docs/specs/switching.md#SWC-10 OFAN from the shortest queue
 #[inline(always)]
 pub(super) fn rank_from_shortest<F: Forwarding>(

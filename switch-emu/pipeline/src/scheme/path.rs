@@ -1,7 +1,7 @@
-//! PathID: which ways up a frame takes.
+//! PathID: the uplinks of a frame's path.
 //!
-//! A PathID holds one way for each tier: the number of a port among those of its switch that lead up, from 1 on; 0 leaves the
-//! choice to the switch. In two tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
+//! A PathID has a way per tier: a port's number among those that lead up, from 1 on; 0: any. In two
+//! tiers these are the eight bits of the Reunion paper (§3.1); ConWeave has the same.
 
 use super::forwarding::Forwarding;
 use crate::hash::mix;
@@ -9,16 +9,15 @@ use crate::routes::{Group, SwitchConfig};
 
 const WAY_BITS: u32 = 8;
 const WAY_MASK: u32 = 0xff;
-/// Tiers that have ways up.
 const TIERS: u32 = 2;
 
-/// The way that a PathID has for a frame that has taken so many links; 0: none.
+/// The way of a PathID after `hops` links; 0: none.
 #[inline(always)]
 pub(super) const fn way(path: u32, hops: u32) -> u32 {
     if hops < TIERS { path >> (hops * WAY_BITS) & WAY_MASK } else { 0 }
 }
 
-/// A PathID with this way after so many links.
+/// Sets the way after `hops` links in a PathID.
 #[inline(always)]
 pub(super) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
     if hops >= TIERS {
@@ -28,24 +27,22 @@ pub(super) const fn with_way(path: u32, hops: u32, way: u32) -> u32 {
     path & !(WAY_MASK << shift) | (way & WAY_MASK) << shift
 }
 
-/// Where a path leads.
+/// The ends of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Course {
-    /// When.
     pub(super) t_ps: u64,
-    /// From this switch.
+    /// The first switch.
     pub(super) from: u32,
-    /// To this host.
     pub(super) host: u32,
-    /// The number of its leaf.
+    /// The number of the host's leaf.
     pub(super) target: u32,
 }
 
-/// Whether a port is in a group, whose ports ascend.
+/// Whether a group, whose ports ascend, has a port.
 #[inline(always)]
 pub(super) fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
     let (mut low, mut count) = (0, u32::from(group.count));
-    // Groups have less than 2^16 places.
+    // Groups have fewer than 2^16 places.
     for _ in 0..16 {
         if count < 2 {
             break;
@@ -59,10 +56,9 @@ pub(super) fn has<F: Forwarding>(tables: &F, group: &Group, port: u32) -> bool {
 
 /// The paths to a host.
 pub(super) struct Paths {
-    /// The ports of the first switch.
     first: Group,
     ports: u32,
-    /// How many there are, at least 1.
+    /// At least 1.
     pub(super) count: u32,
 }
 
@@ -82,7 +78,7 @@ impl Paths {
     }
 }
 
-/// The PathID over these places of the groups on the way up.
+/// The PathID over these places of the groups on the first two switches.
 #[inline(always)]
 fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, second: u32) -> Option<u32> {
     let port = tables.member(group.first.wrapping_add(first))?;
@@ -95,7 +91,6 @@ fn path<F: Forwarding>(tables: &F, course: &Course, group: &Group, first: u32, s
     Some(with_way(path, 1, tables.way(port)?))
 }
 
-/// The random bits of a search.
 #[inline(always)]
 pub(super) fn lot(switch: &SwitchConfig, flow: u64, t_ps: u64) -> u32 {
     (mix(flow ^ t_ps ^ switch.salt) >> 32) as u32

@@ -1,7 +1,8 @@
-//! Schemes whose switches [remember](Scheme::remembers): they read and write the frame's trail too.
+//! Schemes whose switches [remember](Scheme::remembers): they use the frame's trail too.
 //!
-//! Each part of them is a function of its own in the kernel, since its stack has no room for two.
+//! Each part is a separate function in the kernel, since its stack has no room for two.
 
+use super::calls::{NO_PORT, OPEN, Step};
 use super::choose::choose_by;
 #[cfg(not(target_arch = "bpf"))]
 use super::conweave;
@@ -12,26 +13,24 @@ use super::notice::Notice;
 #[cfg(not(target_arch = "bpf"))]
 use super::reunion;
 use super::reunion::Here;
-use super::step::{NO_PORT, OPEN, Step};
 use super::{conga, flowcut};
 use crate::frame::Frame;
-use crate::routes::SwitchConfig;
 use crate::verdict::Cause;
 
-/// The port by which a frame leaves a switch whose scheme remembers.
+/// Returns the egress port of a frame at a switch whose scheme remembers.
 ///
 /// # Errors
-/// [`Cause::NoRoute`] when no port leads on, or a flow must wait before it takes another one.
+/// [`Cause::NoRoute`] without a route, or while a flow must wait before it changes its port.
 #[inline(always)]
 pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result<u32, Cause> {
     let switch = tables.switch(frame.switch).ok_or(Cause::NoRoute)?;
     let port = match Scheme::from_number(switch.scheme) {
-        Scheme::Conga => ask(tables, Step::Conga, frame, host, OPEN),
+        Scheme::Conga => run_step(tables, Step::Conga, frame, host, OPEN),
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::route(tables, switch, frame, host),
         scheme => match scheme.reunion_base() {
             Some(base) => recall_reunion(tables, frame, host, base),
-            None => ask(tables, Step::Flowcut, frame, host, OPEN),
+            None => run_step(tables, Step::Flowcut, frame, host, OPEN),
         },
     };
     port.ok_or(Cause::NoRoute)
@@ -39,21 +38,21 @@ pub fn recall<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32) -> Result
 
 #[inline(always)]
 fn recall_reunion<F: Forwarding>(tables: &F, frame: &mut Frame, host: u32, base: Scheme) -> Option<u32> {
-    ask(tables, Step::Begin, frame, host, OPEN)?;
-    ask(tables, Step::Move, frame, host, OPEN)?;
-    let given = ask(tables, Step::Prepare, frame, host, OPEN)?;
+    run_step(tables, Step::Begin, frame, host, OPEN)?;
+    run_step(tables, Step::Move, frame, host, OPEN)?;
+    let given = run_step(tables, Step::Prepare, frame, host, OPEN)?;
     let port = match base {
-        Scheme::Conga => ask(tables, Step::Conga, frame, host, given)?,
+        Scheme::Conga => run_step(tables, Step::Conga, frame, host, given)?,
         #[cfg(not(target_arch = "bpf"))]
         Scheme::ConWeave => conweave::under_reunion(tables, frame, host, given_port(given))?,
         _ if given != OPEN => given,
-        _ => ask(tables, Step::Base, frame, host, OPEN)?,
+        _ => run_step(tables, Step::Base, frame, host, OPEN)?,
     };
-    ask(tables, Step::Settle, frame, host, port)
+    run_step(tables, Step::Settle, frame, host, port)
 }
 
 #[inline(always)]
-fn ask<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
+fn run_step<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> Option<u32> {
     let answer = tables.part(part, frame, host, port);
     if answer == NO_PORT { None } else { Some(answer) }
 }
@@ -63,7 +62,7 @@ const fn given_port(port: u32) -> Option<u32> {
     if port == OPEN { None } else { Some(port) }
 }
 
-/// Runs a part.
+/// Runs a part; returns [`NO_PORT`] for none.
 #[inline(always)]
 pub fn part<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port: u32) -> u32 {
     run(tables, part, frame, host, port).unwrap_or(NO_PORT)
@@ -89,7 +88,10 @@ fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port
             Some(given) => given,
             None => OPEN,
         }),
-        Step::Base => Some(choose_by(tables, switch, &Arrival::of(frame, host), base(switch)?)?.port),
+        Step::Base => {
+            let base = Scheme::from_number(switch.scheme).reunion_base()?;
+            Some(choose_by(tables, switch, &Arrival::of(frame, host), base)?.port)
+        }
         Step::Settle => {
             Here::new(tables, switch, frame, host)?.settle(frame, port)?;
             Some(port)
@@ -98,12 +100,7 @@ fn run<F: Forwarding>(tables: &F, part: Step, frame: &mut Frame, host: u32, port
     }
 }
 
-#[inline(always)]
-fn base(switch: &SwitchConfig) -> Option<Scheme> {
-    Scheme::from_number(switch.scheme).reunion_base()
-}
-
-/// The next frame that a switch has to send; `None`: there is none now.
+/// Returns the next control frame of a switch; `None`: none now.
 #[cfg(not(target_arch = "bpf"))]
 pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
     reunion::poll(tables, switch).or_else(|| tables.state(switch)?.borrow_mut().poll())

@@ -1,7 +1,8 @@
-//! Reunion: destinations tell sources which elephants collide, and sources move them (Wang et al., *Reunion: Receiver-driven network load
-//! balancing mechanism in AI training clusters*, Computer Networks 2025).
+//! Reunion: destinations notify sources of colliding elephants, to reroute (Wang et al., *Reunion:
+//! Receiver-driven network load balancing mechanism in AI training clusters*, Computer Networks
+//! 2025).
 //!
-//! A base scheme chooses wherever Reunion has not given a flow a path. `docs/specs/reunion.md` states the rules (`REU-n`).
+//! A base scheme chooses for other flows. `docs/specs/reunion.md` states the rules (`REU-n`).
 
 mod between;
 mod destination;
@@ -27,28 +28,28 @@ use super::notice::Notice;
 use crate::frame::Frame;
 use crate::word::Word;
 
-/// What a switch's memory holds when a run begins.
+/// The settings of Reunion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Length of a statistical interval in ps, above 0: `s`.
     pub interval_ps: u64,
-    /// Elephants that a link may have without a collision, 1 to 1,000: `t`.
+    /// Elephants per link without a collision, 1 to 1,000: `t`.
     pub tolerance: u32,
-    /// A pause in ps after which the base chooses for a flow again: the fallback.
+    /// The pause in ps after which a flow returns to the base: the fallback.
     pub timeout_ps: u64,
-    /// Whether notifications ride on frames that go back, instead of going as frames of their own.
+    /// Whether notifications are piggybacked, instead of sent as control frames.
     pub ride: bool,
 }
 
 impl Default for Settings {
-    /// Those of the paper (Reunion §4, §4.2).
+    /// Returns the settings of the paper (Reunion §4, §4.2).
     fn default() -> Self {
         Self { interval_ps: 1_000_000_000, tolerance: 1, timeout_ps: 500_000_000, ride: false }
     }
 }
 
 impl Settings {
-    /// The words of a switch with the ports of its ways up, each by its place behind what the base keeps.
+    /// Returns a switch's initial words, with the ports of its ways up, each after its place.
     //= docs/specs/reunion.md#REU-6 among the largest
     pub fn words<'a>(&self, ways: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let hot = u64::from(self.tolerance).saturating_mul(ways.len() as u64);
@@ -67,16 +68,15 @@ impl Settings {
 
 #[cfg(not(target_arch = "bpf"))]
 super::counter::scheme_counters! {
-    /// Flows that Reunion gave another path.
+    /// Flows that Reunion rerouted.
     rerouted: "rerouted", "Flows rerouted by Reunion", "", neither, sum, |seen| memory::read(seen, single::REROUTED);
-    /// Flows that Reunion was to give another path, and for which there was none.
+    /// Flows that Reunion could not reroute because no path was available.
     stuck: "stuck", "Flows that Reunion could not reroute", "", less, sum, |seen| memory::read(seen, single::STUCK);
     /// Notifications of Reunion sent.
     notified: "notified", "Notifications of Reunion", "", neither, sum, |seen| memory::read(seen, single::NOTIFIED);
 }
 
 impl<F: Forwarding> Here<'_, F> {
-    /// Ends the interval if it is over.
     #[inline(always)]
     pub(super) fn begin(&self) -> Option<()> {
         let counts = match self.place() {
@@ -90,13 +90,13 @@ impl<F: Forwarding> Here<'_, F> {
         Some(())
     }
 
-    /// Gives the frame's flow another path, if this is its source switch and time to.
+    /// Reroutes the frame's flow at its source switch, if it is due.
     #[inline(always)]
     pub(super) fn reroute(&self, frame: &mut Frame) -> Option<()> {
         if self.place() == SwitchRole::Source && !frame.control { source::reroute(self, frame) } else { Some(()) }
     }
 
-    /// What a switch does before a port is chosen: it counts the frame or reads its note. Gives the port, if the flow has a path.
+    /// Counts the frame or reads its note. Returns the port, if the flow has a path.
     #[inline(always)]
     pub(super) fn prepare(&self, frame: &Frame) -> Option<Option<u32>> {
         match self.place() {
@@ -114,26 +114,26 @@ impl<F: Forwarding> Here<'_, F> {
         }
     }
 
-    /// What a switch does once the port is known: the frame takes a note of it along.
+    /// Updates the frame's note, once the port is known.
     #[inline(always)]
     pub(super) fn settle(&self, frame: &Frame, port: u32) -> Option<()> {
         let note = match self.place() {
             SwitchRole::Source => source::settle(self, frame, port)?,
-            SwitchRole::Between if between::is_told(self, frame) => between::settle(self, port)?,
+            SwitchRole::Between if between::follows_note(self, frame) => between::settle(self, port)?,
             _ => return Some(()),
         };
         self.trail.note.store(note.beside(self.trail.note.load()));
         Some(())
     }
 
-    /// Takes the path whose turn it is in a search, if it is available; gives its PathID, or [`OPEN`](super::OPEN) when there are no more.
+    /// Tries a path of a search; returns its PathID, or [`OPEN`](super::OPEN) after the last.
     #[inline(always)]
     pub(super) fn take_path(&self, turn: u32) -> Option<u32> {
         links::take(self, turn)
     }
 }
 
-/// The interval at `t_ps`; ends the one before if it is over. A frame that comes late is of the present one.
+/// The interval at `t_ps`; ends the previous one. A late frame is of the present one.
 //= docs/specs/reunion.md#REU-3 intervals end with a frame
 #[inline(always)]
 fn enter<F: Forwarding>(memory: &Memory<'_, F>, t_ps: u64) -> Option<u64> {
@@ -150,7 +150,7 @@ fn enter<F: Forwarding>(memory: &Memory<'_, F>, t_ps: u64) -> Option<u64> {
     Some(next)
 }
 
-/// The next notification that a switch sends as a frame of its own, if it has one.
+/// Returns the next notification to be sent as a control frame.
 #[cfg(not(target_arch = "bpf"))]
 pub fn poll<F: Forwarding>(tables: &F, switch: u32) -> Option<Notice> {
     destination::poll(&Memory::of(tables, tables.switch(switch)?)?)

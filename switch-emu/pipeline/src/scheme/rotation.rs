@@ -1,4 +1,4 @@
-//! Ports in turn: simple round robin (OFAN §6.1), and with an order that changes (OFAN §3.2, Table 2).
+//! Ports in turn: round robin (OFAN §6.1), and with a changing order (OFAN §3.2, Table 2).
 
 use super::forwarding::{Arrival, Forwarding};
 use crate::hash::{mix, pick};
@@ -8,7 +8,7 @@ use crate::word::Word;
 /// Rounds after which the order changes (OFAN, Table 2).
 const ROUNDS: u64 = 5;
 
-/// The pointer of a frame: data and control frames have one each, since they differ in size.
+/// The pointer of a frame: one each for data and control frames, which differ in size.
 //= docs/specs/switching.md#SWC-5 pointers
 #[inline(always)]
 pub(super) fn pointer<'a, F: Forwarding>(tables: &'a F, group: &Group, frame: &Arrival) -> Option<&'a F::Word> {

@@ -1,4 +1,4 @@
-//! The words of memory that schemes have.
+//! The memory of schemes.
 
 use super::flowlet::FLOWLETS;
 use super::layout::Size;
@@ -6,7 +6,7 @@ use super::list::Scheme;
 use super::{conga, flowcut, reunion};
 
 impl Scheme {
-    /// Words of memory that a switch with this scheme has, pointers apart.
+    /// Returns the words of memory of a switch with this scheme, without pointers.
     pub const fn words(self, size: &Size) -> u32 {
         match self {
             Self::AdaptiveFlowlet | Self::LetFlow => FLOWLETS,

@@ -1,12 +1,12 @@
-//! Checksums that a sender's kernel has left to its interface, which is no NIC: of veth, frames come without.
+//! Completes partial checksums: frames from a veth have not passed a NIC that would do so.
 
 use spray_wire::checksum::{add, fold, udp};
 use spray_wire::offsets::{ETHERNET_BYTES, ETHERTYPE, ETHERTYPE_V4, ETHERTYPE_V6, PROTOCOL_UDP, v4, v6};
 
 const PROTOCOL_TCP: u8 = 6;
 
-/// Writes the checksum of a TCP segment or UDP datagram in one piece whose sender has only begun it: what stands there is the sum of the
-/// pseudo header (`CHECKSUM_PARTIAL`). Any other frame stays as it is: a whole checksum that happens to be that sum is written again.
+/// Completes the checksum of an unfragmented TCP segment or UDP datagram that only holds its
+/// pseudo-header's sum (`CHECKSUM_PARTIAL`). An equal complete checksum does not change.
 pub(super) fn complete(frame: &mut [u8]) {
     let Some((protocol, at, end, sum)) = segment(frame) else { return };
     let place = at + if protocol == PROTOCOL_UDP { 6 } else { 16 };
@@ -22,7 +22,7 @@ pub(super) fn complete(frame: &mut [u8]) {
     frame[place..place + 2].copy_from_slice(&whole.to_be_bytes());
 }
 
-/// The protocol of a frame's segment, where it begins and ends, and the sum of its pseudo header.
+/// The protocol, the start and end of a frame's segment, and the sum of its pseudo-header.
 fn segment(frame: &[u8]) -> Option<(u8, usize, usize, u64)> {
     let u16_at = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let (protocol, at, end, addresses) = match u16_at(ETHERTYPE)? {

@@ -1,4 +1,4 @@
-//! What switches tell the sender of a packet whose TTL ran out, as routers do: `traceroute` and `spray paths` show hops by it.
+//! ICMP time-exceeded replies, from which `traceroute` and `spray paths` learn the hops.
 
 use etherparse::icmpv4::TimeExceededCode as V4;
 use etherparse::icmpv6::TimeExceededCode as V6;
@@ -6,15 +6,13 @@ use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, 
 use spray_fabric::switch_addresses;
 use spray_wire::offsets::ETHERNET_BYTES;
 
-/// Bytes that are quoted at most, so that an answer has the least MTU of IPv4's hosts and of IPv6's links (RFC 1812 §4.3.2.3, RFC 4443 §3.3).
+/// Maximum bytes quoted, so that a reply fits the minimum MTU (RFC 1812 §4.3.2.3, RFC 4443 §3.3).
 const QUOTED_V4: usize = 576 - 20 - 8;
 const QUOTED_V6: usize = 1_280 - 40 - 8;
 
-/// TTL of an answer.
 const TTL: u8 = 64;
 
-/// The frame that a switch sends back by the interface that an expired one came by. `None` for what nobody may answer: errors of ICMP, fragments
-/// but the first, and frames that are no packet.
+/// The reply to an expired frame; `None` to ICMP errors, later fragments and malformed packets.
 //= docs/specs/switch.md#SW-30 TTL that runs out
 pub(super) fn answer(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;

@@ -1,4 +1,4 @@
-//! What happened to links of a deployed fabric, by the rules of scenarios' link events.
+//! Changes of links of a deployed fabric, by the rules of scenarios' link events.
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -8,59 +8,55 @@ use spray_pipeline::impairment::Impairment;
 
 use crate::RunError;
 
-/// What may be asked of links at any time. The orders of one call are their whole state.
+/// A change of a link. The orders of one call are its whole state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Healthy but for what is ordered with it.
+    /// Up and unimpaired, but for the other orders.
     Up,
-    /// Administratively down; routing learns of it.
+    /// Administratively down; routing sees it.
     Down,
-    /// Every frame vanishes, and routing does not learn of it.
+    /// Drops every frame, unseen by routing.
     Silent,
-    /// A share of the rate is left, in millionths.
+    /// Reduces the rate to this share, in millionths.
     Rate(u32),
-    /// Frames vanish at random with this probability in millionths.
+    /// Drops frames at random with this probability, in millionths.
     Loss(u32),
-    /// Additional delay of frames, in ns.
+    /// Delays frames by this time, in ns.
     Delay(u32),
-    /// Largest deviation from that delay to either side, in ns.
+    /// The maximum deviation from that delay in either direction, in ns.
     Jitter(u32),
-    /// Frames overtake those that are delayed with this probability in millionths.
+    /// Lets frames overtake delayed ones with this probability, in millionths.
     Reorder(u32),
-    /// One bit of a frame is flipped with this probability in millionths.
+    /// Flips one bit of a frame with this probability, in millionths.
     Corrupt(u32),
-    /// Frames arrive twice with this probability in millionths.
+    /// Duplicates frames with this probability, in millionths.
     Duplicate(u32),
 }
 
-/// Names of events: that somebody ordered, that came with an interface, and that another box has told.
+/// Names of events by cause: the user, the interface, another machine.
 const ORDERED: &str = "";
 const CARRIER: &str = "carrier";
-const TOLD: &str = "told";
+const REMOTE: &str = "remote";
 
-/// The events of links, one link each.
+/// The state of all links, as events of one link each.
 #[derive(Debug)]
 pub struct Failures {
     events: Vec<LinkEvent>,
-    impaired: Impaired,
+    impaired: BTreeMap<usize, Impairment>,
     convergence_ps: u64,
 }
 
-/// The links that impair the frames that get over them.
-type Impaired = BTreeMap<usize, Impairment>;
-
 impl Failures {
-    /// None yet; routing learns of one `convergence_ps` late.
+    /// Creates an empty list; routing sees failures `convergence_ps` late.
     pub fn new(convergence_ps: u64) -> Self {
-        Self { events: Vec::new(), impaired: Impaired::new(), convergence_ps }
+        Self { events: Vec::new(), impaired: BTreeMap::new(), convergence_ps }
     }
 
-    /// The events in force, and those of which routing has yet to learn the end.
+    /// The events in force, and those that ended but routing does not see yet.
     pub fn events(&self) -> &[LinkEvent] {
         &self.events
     }
 
-    /// What a link does to frames that get over it.
     pub fn impairment(&self, link: usize) -> Impairment {
         self.impaired.get(&link).copied().unwrap_or_default()
     }
@@ -68,25 +64,25 @@ impl Failures {
     /// Checks that `orders` describe one state.
     ///
     /// # Errors
-    /// [`RunError::Port`] where one kind is ordered twice, `up` is not the first, or frames are to overtake others that nothing delays.
+    /// [`RunError::Port`] where a kind is repeated, `up` is not alone, or `reorder` lacks a delay.
     pub fn check(orders: &[Order]) -> Result<(), RunError> {
         let is_again = |at: usize| orders[..at].iter().any(|order| discriminant(order) == discriminant(&orders[at]));
         let after = impairment(orders);
         let why = if (0..orders.len()).any(is_again) {
-            "a change is given twice; a command sets the whole state of a link: each change once"
+            "a change is repeated; a command sets the whole state of a link"
         } else if orders.iter().skip(1).any(|order| *order == Order::Up) {
-            "`up` ends what is in force before other changes begin: give it alone"
+            "`up` resets the link: give it alone"
         } else if after.reorder_ppm > 0 && after.delay_ns == 0 && after.jitter_ns == 0 {
-            "`reorder` has frames overtake those that are delayed, and none are: give the link a delay too, as in `delay=1ms reorder=1%`"
+            "`reorder` needs a delay too, as in `delay=1ms reorder=1%`"
         } else {
             return Ok(());
         };
         Err(RunError::Port(why.into()))
     }
 
-    /// Sets what is ordered of links: what was ordered before and is not in `orders` ends.
+    /// Replaces the ordered state of links.
     pub fn order(&mut self, links: &[usize], orders: &[Order], now_ps: u64) {
-        self.settle(now_ps);
+        self.prune(now_ps);
         let action = |order: &Order| match order {
             Order::Down => Some(LinkAction::Down { convergence_ps: self.convergence_ps }),
             Order::Silent => Some(LinkAction::SilentDrop),
@@ -105,42 +101,37 @@ impl Failures {
         }
     }
 
-    /// Has links be down for as long as their interface has no carrier, whatever is ordered.
+    /// Sets links down while their interface has no carrier, regardless of orders.
     pub fn set_carrier(&mut self, links: &[usize], has_carrier: bool, now_ps: u64) {
-        self.settle(now_ps);
+        self.prune(now_ps);
         let action = (!has_carrier).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
         for link in links {
             self.replace(CARRIER, *link, action.as_slice(), now_ps);
         }
     }
 
-    /// Takes what other boxes say: of the first `links` links those of `down` are down, the others up. Routing learns of each
-    /// `convergence_ps` later.
-    pub fn set_told(&mut self, down: &[usize], links: usize, now_ps: u64) {
-        self.settle(now_ps);
+    /// Sets which of the first `links` links other machines advertise as down.
+    pub fn set_down_remotely(&mut self, down: &[usize], links: usize, now_ps: u64) {
+        self.prune(now_ps);
         for link in 0..links {
             let action = down.contains(&link).then_some(LinkAction::Down { convergence_ps: self.convergence_ps });
-            self.replace(TOLD, link, action.as_slice(), now_ps);
+            self.replace(REMOTE, link, action.as_slice(), now_ps);
         }
     }
 
-    /// The links that are down, and not because another box says so.
+    /// The links that are down by order or carrier.
     pub fn down(&self) -> Vec<usize> {
-        let is_down = |event: &&LinkEvent| matches!(event.action, LinkAction::Down { .. }) && event.name != TOLD;
-        let mut links: Vec<usize> = self
-            .events
-            .iter()
-            .filter(|event| event.until_ps.is_none())
-            .filter(is_down)
-            .flat_map(|e| e.links.clone())
-            .collect();
+        let is_down = |event: &&LinkEvent| {
+            event.until_ps.is_none() && event.name != REMOTE && matches!(event.action, LinkAction::Down { .. })
+        };
+        let down = self.events.iter().filter(is_down);
+        let mut links: Vec<usize> = down.flat_map(|event| event.links.clone()).collect();
         links.sort_unstable();
         links.dedup();
         links
     }
 
-    /// Has `actions` be the events of this name on a link: others end, and those that are missing begin. What is in force goes on: routing
-    /// knows of it.
+    /// Replaces a link's events of this name. Those in force keep their start, seen by routing.
     fn replace(&mut self, name: &str, link: usize, actions: &[LinkAction], now_ps: u64) {
         let own = |event: &&mut LinkEvent| event.name == name && event.links == [link] && event.until_ps.is_none();
         let mut missing = actions.to_vec();
@@ -154,7 +145,6 @@ impl Failures {
         self.events.extend(missing.into_iter().map(begins));
     }
 
-    /// The state of every link of `links` at `now_ps`.
     pub fn states(&self, links: usize, now_ps: u64) -> Vec<LinkState> {
         let last = |changes: &Vec<LinkChange>| changes.iter().rev().find(|change| change.at_ps <= now_ps).copied();
         changes(&self.events, links)
@@ -163,9 +153,9 @@ impl Failures {
             .collect()
     }
 
-    /// Forgets what is over for everybody, and that beginnings were at different times where everybody knows of them: switches' tables
-    /// hold a few changes only.
-    fn settle(&mut self, now_ps: u64) {
+    /// Removes events whose end routing has seen, and sets the start of those whose start it has
+    /// seen to 0: the switches' tables hold few changes.
+    fn prune(&mut self, now_ps: u64) {
         let known = |event: &LinkEvent, at_ps: u64| match event.action {
             LinkAction::Down { convergence_ps: u64::MAX } => true,
             LinkAction::Down { convergence_ps } => at_ps.saturating_add(convergence_ps) <= now_ps,
@@ -180,7 +170,6 @@ impl Failures {
     }
 }
 
-/// What links with these orders do to frames that get over them.
 fn impairment(orders: &[Order]) -> Impairment {
     let mut link = Impairment::default();
     for order in orders {
@@ -255,14 +244,14 @@ mod tests {
     #[test]
     fn what_others_say_is_down_is_down_and_not_said_again() {
         let mut failures = Failures::new(100);
-        failures.set_told(&[1], 2, 1_000);
+        failures.set_down_remotely(&[1], 2, 1_000);
         failures.order(&[0], &[Order::Down], 1_000);
         failures.set_carrier(&[0], false, 1_000);
         assert!(!states(&failures, 1_000)[1].up);
         assert_eq!(failures.down(), [0]);
         failures.order(&[1], &[Order::Up], 2_000);
         assert!(!states(&failures, 2_000)[1].up, "who said so has to say that it is over");
-        failures.set_told(&[], 2, 3_000);
+        failures.set_down_remotely(&[], 2, 3_000);
         failures.order(&[0], &[Order::Up], 3_000);
         assert_eq!((states(&failures, 3_000)[1].up, failures.down()), (true, vec![0]));
         assert!(known_down(failures.events(), 1, 3_099) && !known_down(failures.events(), 1, 3_100));

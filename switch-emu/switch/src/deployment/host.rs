@@ -1,25 +1,25 @@
-//! The hosts of a deployed fabric, as programs see them.
+//! The hosts of a deployed fabric.
 
 use std::net::IpAddr;
 
-use super::given::GivenPort;
+use super::interface::GivenPort;
 
-/// A host, as programs in it and around it see it.
+/// A host of a deployed fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeployedHost {
-    /// Its name in the fabric.
+    /// The name in the fabric.
     pub name: String,
-    /// Its addresses: those of a host behind a given interface as they are learned.
+    /// The addresses; behind an external interface those that were learned.
     pub addresses: Vec<IpAddr>,
-    /// Where it is.
+    /// The namespace or the interface.
     pub place: HostLocation,
 }
 
-/// Where a host is.
+/// The location of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostLocation {
     /// In a namespace of this name, as for `ip netns`, or at this path.
     Namespace(String),
-    /// Behind a given interface.
+    /// Behind an external interface.
     Behind(GivenPort),
 }

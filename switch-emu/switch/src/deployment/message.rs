@@ -1,40 +1,36 @@
-//! What boxes that run one switch each tell each other over the cables between them, as frames. No I/O.
+//! Messages between machines that run one switch each, as Ethernet frames. No I/O.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use spray_nic::xdp::mapped;
 use spray_pipeline::deployment::{TOLD_ETHERTYPE, TOLD_TO};
 
-/// One message of a box.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message<'a> {
-    /// The link that it comes over, by its number in the network.
+    /// The number of the link that it arrives over.
     pub link: u16,
-    /// The switch whose box has said it first.
+    /// The switch of the machine that has originated it.
     pub origin: u16,
-    /// What it has said later has a higher number.
-    pub number: u64,
-    /// A digest of the network that the box plays a part of.
+    /// Increases with each message of an origin.
+    pub sequence: u64,
+    /// A digest of the network's description.
     pub network: u32,
     pub body: Body<'a>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Body<'a> {
-    /// The links at the origin that are down as far as routing may know.
+    /// The links at the origin that are down, visibly to routing.
     Down(Vec<u16>),
-    /// A host at the origin, and its addresses.
     Host(u16, Vec<IpAddr>),
-    /// A frame of a host at the origin that no switch takes; to this host, or to [`EVERYBODY`].
+    /// A frame of a host at the origin that no switch forwards, to a host or to [`ALL_HOSTS`].
     Frame(u16, &'a [u8]),
 }
 
-/// In place of a host.
-pub(super) const EVERYBODY: u16 = u16::MAX;
+pub(super) const ALL_HOSTS: u16 = u16::MAX;
 
-/// Bytes before the body.
 pub(super) const HEAD_BYTES: usize = 36;
-/// The shortest Ethernet frame, without its check sequence.
+/// The shortest Ethernet frame, without FCS.
 const SHORTEST: usize = 60;
 const VERSION: u8 = 1;
 
@@ -43,7 +39,7 @@ const HOST: u8 = 1;
 const FRAME: u8 = 2;
 
 impl Message<'_> {
-    /// The frame, from the interface with this Ethernet address.
+    /// Encodes the message as a frame with this source MAC.
     pub fn frame(&self, from: [u8; 6]) -> Vec<u8> {
         let (kind, host, body) = match &self.body {
             Body::Down(links) => (DOWN, 0, links.iter().flat_map(|link| link.to_be_bytes()).collect()),
@@ -55,7 +51,7 @@ impl Message<'_> {
             bytes.extend(half.to_be_bytes());
         }
         bytes.extend(self.network.to_be_bytes());
-        bytes.extend(self.number.to_be_bytes());
+        bytes.extend(self.sequence.to_be_bytes());
         bytes.extend((body.len() as u16).to_be_bytes());
         bytes.extend(body);
         bytes.resize(bytes.len().max(SHORTEST), 0);
@@ -64,7 +60,7 @@ impl Message<'_> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a frame; `None` of what is none of ours, or of another version.
+    /// Decodes a frame; `None` for other protocols and versions.
     pub fn read(frame: &'a [u8]) -> Option<Self> {
         let (head, rest) = frame.split_at_checked(HEAD_BYTES)?;
         let [ethertype @ .., version, kind] = *head[12..].first_chunk::<4>()?;
@@ -83,13 +79,13 @@ impl<'a> Message<'a> {
             _ => return None,
         };
         let network = u32::from_be_bytes(*head[22..].first_chunk()?);
-        let number = u64::from_be_bytes(*head[26..].first_chunk()?);
-        Some(Self { link: half(16)?, origin: half(18)?, number, network, body })
+        let sequence = u64::from_be_bytes(*head[26..].first_chunk()?);
+        Some(Self { link: half(16)?, origin: half(18)?, sequence, network, body })
     }
 }
 
-/// Has a message that came over one link go over another, from the interface with this Ethernet address.
-pub(super) fn pass_on(frame: &[u8], link: u16, from: [u8; 6]) -> Vec<u8> {
+/// Copies a message for another link, with this source MAC.
+pub(super) fn relay(frame: &[u8], link: u16, from: [u8; 6]) -> Vec<u8> {
     let mut bytes = frame.to_vec();
     if bytes.len() >= HEAD_BYTES {
         bytes[6..12].copy_from_slice(&from);
@@ -107,7 +103,7 @@ mod tests {
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
     fn message(body: Body<'_>) -> Message<'_> {
-        Message { link: 3, origin: 1, number: 1 << 60, network: 0x1234_5678, body }
+        Message { link: 3, origin: 1, sequence: 1 << 60, network: 0x1234_5678, body }
     }
 
     #[test]
@@ -117,14 +113,14 @@ mod tests {
             Body::Down(vec![]),
             Body::Down(vec![7, 0x1234]),
             Body::Host(2, addresses),
-            Body::Frame(EVERYBODY, &[9; 100]),
+            Body::Frame(ALL_HOSTS, &[9; 100]),
             Body::Frame(0, &[]),
         ] {
             let message = message(body);
             let frame = message.frame(MAC);
             assert!(frame.len() >= SHORTEST && frame[..6] == TOLD_TO && frame[6..12] == MAC);
             assert_eq!(Message::read(&frame).as_ref(), Some(&message));
-            let passed = pass_on(&frame, 9, [2; 6]);
+            let passed = relay(&frame, 9, [2; 6]);
             assert_eq!(passed[6..12], [2; 6]);
             assert_eq!(Message::read(&passed), Some(Message { link: 9, ..message }));
         }
@@ -153,7 +149,7 @@ mod tests {
             if let Some(message) = Message::read(&bytes) {
                 prop_assert!(bytes.len() >= HEAD_BYTES);
                 let again = message.frame(MAC);
-                prop_assert_eq!(Message::read(&again).map(|message| message.number), Some(message.number));
+                prop_assert_eq!(Message::read(&again).map(|message| message.sequence), Some(message.sequence));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a machine is fast enough to play switches whose frames drivers send on at once.
+//! Checks whether the machine is fast enough to run switches at line rate.
 
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use spray_pipeline::config::MAX_HOPS;
 use crate::RunError;
 use crate::program::HopBench;
 
-/// What a machine has to decide when every link brings as much as it carries.
+/// The load when every link is full.
 pub(super) struct Needs {
-    /// Of all links together.
+    /// The sum over all links.
     pub bps: u64,
     pub frame_bytes: u32,
-    /// Ports that a frame goes over, with its host's own link.
+    /// Ports per frame, with its host's own link.
     pub hops: u32,
-    /// Receive queues, each of which wants a CPU.
+    /// Receive queues, each of which can use a CPU.
     pub queues: usize,
 }
 
 impl Needs {
-    /// Checks by bursts that send nothing that the machine's CPUs decide as many. What redirects and drivers take comes on top, so that more may be
-    /// too much: a measurement looks at [`Deployment::lost`].
+    /// Measures the program by test runs, which send nothing: the cost of redirecting and drivers
+    /// comes on top, so that a machine that passes may still drop frames ([`Deployment::lost`]).
     //= docs/specs/switch.md#SW-28 what a machine can decide
     pub fn check(&self, switching: &Switching) -> Result<(), RunError> {
         let bench = HopBench::new(switching.clone(), 1)?;
@@ -37,8 +37,9 @@ impl Needs {
             return Ok(());
         }
         Err(RunError::Port(format!(
-            "all links together bring {:.1} million frames of {} bytes a second, and this machine decides {:.1} million at most: {cpus} CPUs with a \
-             receive queue, {:.0} ns each; rates of {:.0} % are possible (`--set topology.host_gbps`), or longer packets",
+            "the links carry {:.1} million frames of {} bytes per second, and this machine processes at most {:.1} \
+             million: {cpus} CPUs with a receive queue, {:.0} ns per frame; use {:.0} % of the rates \
+             (`--set topology.host_gbps`), or longer packets",
             wanted / 1e6,
             self.frame_bytes,
             possible / 1e6,
@@ -48,11 +49,11 @@ impl Needs {
     }
 }
 
-/// Frames of a burst, and how many there are: the best one counts. Short ones, so that one of them is left alone on a busy machine.
+/// The best of many short bursts counts, so that one of them is undisturbed on a busy machine.
 const BURST: u32 = 1_000;
 const BURSTS: usize = 60;
 
-/// Ports that a frame from the first host goes over to the farthest one, with its own link; or in a box that runs one switch.
+/// The most ports on a path from the first host, with its own link; 2 for a single switch.
 pub(super) fn hops(fabric: &Fabric, own: Option<usize>) -> u32 {
     let ends = fabric.routes.first().zip(fabric.ports.iter().find(|port| port.to == Node::Host(0)));
     let (Some((routes, first)), None) = (ends, own) else { return 2 };

@@ -1,4 +1,4 @@
-//! What the switch program costs per frame and hop, by the kernel's test run.
+//! Measures the cost of the switch program per frame and hop, with the kernel's test run.
 
 use super::switch::SwitchProgram;
 use super::{KernelClock, ProgramError};
@@ -15,7 +15,7 @@ const FRAME_PAYLOAD: u16 = 3_000;
 /// 3,114 bytes at 100 Gb/s take 249 ns: a load of 90 %.
 const GAP_PS: u64 = 277_000;
 const START_PS: u64 = 1_000_000_000;
-/// A mask of the time by which a frame is earlier than its place among the others says.
+/// A mask of the random time by which frames are out of order.
 const EARLY_PS: u64 = (1 << 24) - 1;
 const SWITCH: &str = "bench_switch";
 const REDIRECT: &str = "bench_redirect";
@@ -29,40 +29,34 @@ pub struct HopBench {
 }
 
 impl HopBench {
-    /// Switches in the chain.
+    /// The number of switches in the chain.
     pub const HOPS: u32 = 6;
 
-    /// Loads a chain of [`HopBench::HOPS`] switches and the bare redirect. Between two switches are so many `cables`, among which
-    /// they choose by `switching`.
-    ///
-    /// # Errors
-    /// The programs are missing or refused.
+    /// Loads a chain of [`HopBench::HOPS`] switches, joined by `cables` cables each, among which
+    /// they choose by `switching`; and the bare redirect.
     pub fn new(switching: Switching, cables: u32) -> Result<Self, ProgramError> {
         let mut network = chain(cables);
         network.switching = Switching { flowlet_gap_ps: FLOWLET_GAP_PS, ..switching };
         let fabric = compile(&network, 1, |_| QUEUE, &[]).expect("a fabric without events");
         let mut program =
             SwitchProgram::load_programs(&ChassisSpec::whole(&fabric), &KernelClock::new()?, &[SWITCH, REDIRECT])?;
-        // Every switch of the chain plays its port: those that lead to hosts count as ports to another chassis.
+        // As ports to another chassis, so that every switch processes its port.
         program.tables.ports.iter_mut().filter(|port| port.next == HOST).for_each(|port| port.next = OUTSIDE);
         program.maps.write(&program.tables)?;
         let [first, .., last] = fabric.hosts.as_slice() else { unreachable!("a host at every switch") };
         Ok(Self { program, frame: data_frame(first, last, FRAME_PAYLOAD) })
     }
 
-    /// Mean time of a program that only redirects.
-    ///
-    /// # Errors
-    /// The kernel refuses the test run.
+    /// Measures the mean time of a program that only redirects.
     pub fn redirect(&self, repeat: u32) -> Result<Duration, ProgramError> {
         self.prepare(1, 0, 1)?;
         self.measure(REDIRECT, repeat)
     }
 
-    /// Mean time for a frame to cross `hops` switches (1 to [`HopBench::HOPS`]), frames in order at a load of 90 %.
+    /// Measures a frame's mean time over 1 to [`HopBench::HOPS`] switches, in order at 90 % load.
     ///
-    /// Every repetition is another frame: the benchmark's entry point advances the virtual time by the gap, changes the
-    /// source port and restores the TTL before the switch runs, and that time counts as the switch's.
+    /// Every repetition is another frame: the entry point advances the virtual time, changes the
+    /// source port and restores the TTL, which counts as the switch's time.
     ///
     /// # Errors
     /// The kernel refuses the test run, or a frame was not forwarded.
@@ -70,25 +64,22 @@ impl HopBench {
         self.forwarded(hops, 0, repeat)
     }
 
-    /// As [`HopBench::switch`], with frames that are up to 16.8 us out of order: queues walk over many slots.
-    ///
-    /// # Errors
-    /// As [`HopBench::switch`].
+    /// Measures as [`HopBench::switch`], with frames up to 16.8 us out of order.
     pub fn disorder(&self, hops: u32, repeat: u32) -> Result<Duration, ProgramError> {
         self.forwarded(hops, EARLY_PS, repeat)
     }
 
-    /// As [`HopBench::switch`] and [`HopBench::redirect`], but this many CPUs run it at once, the first ones: a CPU's mean time.
-    /// Together the frames are a load of 90 % at every port.
+    /// Measures as [`HopBench::switch`], or as [`HopBench::redirect`] without `hops`, on the first
+    /// `cpus` CPUs at once, which share a load of 90 %. Returns the mean time of a CPU.
     ///
     /// # Errors
-    /// As [`HopBench::switch`]; there are not so many CPUs.
+    /// As [`HopBench::switch`]; also when there are fewer CPUs.
     pub fn together(&self, cpus: usize, hops: Option<u32>, repeat: u32) -> Result<Duration, ProgramError> {
         self.prepare(hops.unwrap_or(1), 0, cpus as u64)?;
         self.on_cpus(cpus, if hops.is_some() { SWITCH } else { REDIRECT }, repeat)
     }
 
-    /// Measures on the first CPUs at once; returns their mean. Each has a clock of its own, so a measurement stays on its CPU.
+    /// Measures on the first CPUs at once; returns the mean. Each CPU has its own virtual clock.
     fn on_cpus(&self, cpus: usize, name: &'static str, repeat: u32) -> Result<Duration, ProgramError> {
         let begins = RwLock::new(());
         let run = |cpu| {
@@ -118,7 +109,7 @@ impl HopBench {
         Ok(mean)
     }
 
-    /// Empties the queues, and sets the clocks: of so many streams each has its share of the load.
+    /// Empties the queues, and sets the clocks of `streams` CPUs that share the load.
     fn prepare(&self, hops: u32, early_ps: u64, streams: u64) -> Result<(), ProgramError> {
         self.program.reset()?;
         self.program.prepare_test(Self::HOPS.saturating_sub(hops) as usize)?;
@@ -142,11 +133,10 @@ const QUEUE: Thresholds = Thresholds {
     ..Thresholds::NONE
 };
 
-/// Frames of a flow are further apart: every other one begins a flowlet.
+/// Shorter than the gaps of a flow: every other frame begins a flowlet.
 const FLOWLET_GAP_PS: u64 = 1_000_000;
 
-/// [`HopBench::HOPS`] switches in a row, with a host each. Two are a group: from the first group to the last every way is over the other
-/// one.
+/// [`HopBench::HOPS`] switches in a row with a host each, in groups of two.
 fn chain(cables: u32) -> Network {
     const RATE_BPS: u64 = 100_000_000_000;
     const LATENCY_PS: u64 = 1_000_000;

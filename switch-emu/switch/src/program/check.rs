@@ -1,4 +1,4 @@
-//! Whether the running kernel takes every program.
+//! Checks whether the running kernel accepts the programs.
 
 use std::path::Path;
 use std::{fs, io};
@@ -8,10 +8,10 @@ use spray_nic::xdp;
 use super::ProgramError;
 use super::object::{self, CLOCK, Compiled, HOST, STEER, SWITCH};
 
-/// Most instructions that the kernel's verifier follows before it refuses a program.
+/// The verifier's limit of processed instructions.
 pub const VERIFIER_LIMIT: u32 = 1_000_000;
 
-/// Every program of ours after the object that holds it: those that links need first, then those of benchmarks.
+/// All programs after their objects, those of benchmarks last.
 pub(super) const PROGRAMS: [(Compiled<'_>, &str); 8] = [
     (STEER, "steer"),
     (CLOCK, "clock"),
@@ -23,25 +23,25 @@ pub(super) const PROGRAMS: [(Compiled<'_>, &str); 8] = [
     (SWITCH, "bench_redirect"),
 ];
 
-/// What the kernel says of one program.
+/// The verifier's result for a program.
 #[derive(Debug)]
 pub struct Checked {
     /// The program's name.
     pub program: &'static str,
-    /// Instructions that the verifier followed, 0 where the kernel does not tell (before 5.16); or why it is refused.
+    /// Instructions that the verifier processed, 0 before Linux 5.16; or the error.
     pub verified: Result<u32, ProgramError>,
 }
 
-/// Loads every program, each by itself, attached nowhere, and drops it again.
+/// Loads and unloads every program separately, without attaching it.
 #[must_use]
 pub fn check_programs() -> Vec<Checked> {
     PROGRAMS.map(|(compiled, program)| Checked { program, verified: check(compiled, program) }).into()
 }
 
-/// As [`check_programs`], of objects that are built anew: `folder` has them by name, as `steer.o` and `switch.o`.
+/// Checks as [`check_programs`] the objects in `folder`, such as `steer.o`.
 ///
 /// # Errors
-/// When one cannot be read. A refused program is no error here.
+/// When an object cannot be read. A rejected program is no error.
 pub fn check_folder(folder: &Path) -> io::Result<Vec<Checked>> {
     let check = |(compiled, program): (Compiled<'_>, _)| {
         let bytes = fs::read(folder.join(compiled.name).with_extension("o"))?;

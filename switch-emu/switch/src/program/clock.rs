@@ -1,4 +1,4 @@
-//! The clock of XDP programs, as a process reads it that may be in a time namespace.
+//! The clock of XDP programs, read by a process that may be in a time namespace.
 
 use libbpf_rs::{Object, ProgramInput};
 use spray_nic::sys::monotonic_ns;
@@ -8,57 +8,53 @@ use spray_pipeline::deployment::since_ps;
 use super::ProgramError;
 use super::object;
 
-/// The kernel's monotonic clock since this was made: the time of [`SwitchProgram`](super::SwitchProgram)s that are loaded with it. A time namespace
-/// shifts the process's own monotonic clock, and never the kernel's.
+/// The kernel's monotonic clock since this was created: the time of programs loaded with it. A time
+/// namespace shifts only the process's clock.
 //= docs/specs/switch.md#SW-31 one clock
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelClock {
-    /// What the kernel's clock read when this was made.
     pub(super) origin_ns: u64,
-    /// What the process's clock read then.
+    /// The process's clock at that time.
     own_origin_ns: u64,
 }
 
 impl KernelClock {
-    /// A clock that is zero now.
-    ///
-    /// # Errors
-    /// When the kernel refuses the program that reads its clock.
+    /// Creates a clock that is zero now.
     pub fn new() -> Result<Self, ProgramError> {
         let program = object::load(object::CLOCK, |_| Ok(()))?;
-        let first = Sight::take(&program)?;
-        let best = (1..SIGHTS).try_fold(first, |best, _| Sight::take(&program).map(|sight| best.narrower(sight)))?;
+        let first = Reading::take(&program)?;
+        let best =
+            (1..READINGS).try_fold(first, |best, _| Reading::take(&program).map(|reading| best.shorter(reading)))?;
         let own_origin_ns = monotonic_ns();
         Ok(Self { origin_ns: best.kernel_ns(own_origin_ns), own_origin_ns })
     }
 
-    /// Nanoseconds since this was made.
+    /// Returns the nanoseconds since this was created.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         monotonic_ns().saturating_sub(self.own_origin_ns)
     }
 
-    /// Picoseconds since this was made.
+    /// Returns the picoseconds since this was created.
     #[must_use]
     pub fn now_ps(&self) -> u64 {
         since_ps(0, self.now_ns())
     }
 }
 
-/// How often both clocks are read: the reading that took the least time counts.
-const SIGHTS: usize = 16;
+/// The number of readings of both clocks, of which the fastest counts.
+const READINGS: usize = 16;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// The kernel's clock, between two readings of the process's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sight {
+struct Reading {
     before_ns: u64,
     kernel_ns: u64,
     after_ns: u64,
 }
 
-impl Sight {
+impl Reading {
     fn take(object: &Object) -> Result<Self, ProgramError> {
         // An Ethernet frame.
         let (frame, mut out) = ([0; 64], [0; 64]);
@@ -71,19 +67,18 @@ impl Sight {
         Ok(Self { before_ns, kernel_ns: u64::from_ne_bytes(*kernel_ns), after_ns })
     }
 
-    fn narrower(self, other: Self) -> Self {
-        let width = |sight: &Self| sight.after_ns - sight.before_ns;
+    fn shorter(self, other: Self) -> Self {
+        let width = |reading: &Self| reading.after_ns - reading.before_ns;
         if width(&other) < width(&self) { other } else { self }
     }
 
-    /// What the kernel's clock reads when the process's reads `own_ns`.
     fn kernel_ns(&self, own_ns: u64) -> u64 {
-        own_ns.wrapping_add_signed(self.ahead_ns())
+        own_ns.wrapping_add_signed(self.offset_ns())
     }
 
-    /// How far the kernel's clock is ahead of the process's: whole seconds, as `unshare` and container runtimes set it, where these lie between what the two
-    /// readings allow.
-    fn ahead_ns(&self) -> i64 {
+    /// The offset of the kernel's clock: whole seconds, as `unshare` and container runtimes set it,
+    /// if the two readings allow that; else the middle of what they allow.
+    fn offset_ns(&self) -> i64 {
         let ahead_of = |own_ns: u64| self.kernel_ns.wrapping_sub(own_ns).cast_signed();
         let (least_ns, most_ns) = (ahead_of(self.after_ns), ahead_of(self.before_ns));
         let whole_ns = most_ns - most_ns.rem_euclid(SECOND_NS);
@@ -99,7 +94,7 @@ mod tests {
 
     #[test]
     fn clocks_that_may_differ_by_whole_seconds_do_and_others_differ_as_they_read() {
-        let sight = |kernel_ns| Sight { before_ns: 100 * SECOND, kernel_ns, after_ns: 100 * SECOND + 2_000 };
+        let reading = |kernel_ns| Reading { before_ns: 100 * SECOND, kernel_ns, after_ns: 100 * SECOND + 2_000 };
         for (kernel_ns, expected) in [
             (100 * SECOND, 200 * SECOND),
             (100 * SECOND + 2_000, 200 * SECOND),
@@ -109,9 +104,9 @@ mod tests {
             (160 * SECOND + 71_000, 260 * SECOND + 70_000),
             (40 * SECOND + 71_000, 140 * SECOND + 70_000),
         ] {
-            assert_eq!(sight(kernel_ns).kernel_ns(200 * SECOND), expected, "{kernel_ns}");
+            assert_eq!(reading(kernel_ns).kernel_ns(200 * SECOND), expected, "{kernel_ns}");
         }
-        let wide = Sight { after_ns: 101 * SECOND, ..sight(0) };
-        assert_eq!((wide.narrower(sight(1)), sight(1).narrower(wide)), (sight(1), sight(1)));
+        let wide = Reading { after_ns: 101 * SECOND, ..reading(0) };
+        assert_eq!((wide.shorter(reading(1)), reading(1).shorter(wide)), (reading(1), reading(1)));
     }
 }

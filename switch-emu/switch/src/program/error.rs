@@ -1,4 +1,4 @@
-//! Why a program could not be loaded or used.
+//! Errors of the switches' programs.
 
 use spray_nic::xdp;
 
@@ -9,13 +9,13 @@ pub enum ProgramError {
     /// A program is missing, or could not be loaded, attached, read or written.
     #[error(transparent)]
     Program(#[from] xdp::ProgramError),
-    /// The fabric asks for something that the program cannot hold.
+    /// The fabric exceeds a limit of the program.
     #[error("the fabric does not fit the XDP program: {0}")]
     Fabric(String),
     /// The fabric does not fit the switches' tables.
     #[error(transparent)]
     Tables(#[from] spray_fabric::TablesError),
-    /// Frames that drivers do not send cannot be counted.
+    /// Frames that drivers drop cannot be counted.
     #[error("the tracepoint xdp:xdp_devmap_xmit: {0}")]
     Tracepoint(#[source] libbpf_rs::Error),
     /// A test run failed.

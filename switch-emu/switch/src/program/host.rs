@@ -1,4 +1,4 @@
-//! The host end of a link: frames of the emulation go to the host's AF_XDP socket, the rest to the kernel.
+//! The host end of a link: redirects emulated frames to the host's AF_XDP socket.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -18,19 +18,13 @@ pub struct HostProgram {
 }
 
 impl HostProgram {
-    /// Loads the program, attached nowhere.
-    ///
-    /// # Errors
-    /// The kernel refuses it.
+    /// Loads the program, without attaching it.
     pub fn load() -> Result<Self, ProgramError> {
         let object = object::load(object::HOST, |_| Ok(()))?;
         Ok(Self { maps: Maps::of(&object)?, object, attached: None })
     }
 
     /// Attaches to an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Attach`], for instance when another program sits there.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
         let attached = xdp::attach(xdp::program(&self.object, "host")?.as_fd(), ifindex)?;
         let mode = attached.mode;
@@ -38,7 +32,7 @@ impl HostProgram {
         Ok(mode)
     }
 
-    /// Sends the frames to an AF_XDP socket bound to the interface's only queue.
+    /// Redirects frames to an AF_XDP socket on the interface's only queue.
     ///
     /// # Errors
     /// [`xdp::ProgramError::Map`] when the descriptor is no bound AF_XDP socket.

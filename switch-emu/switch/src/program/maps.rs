@@ -11,21 +11,21 @@ use spray_pipeline::queue::QUEUE_WORDS;
 use spray_pipeline::routes::{Group, SwitchConfig};
 use std::collections::HashMap;
 
-/// Frames of a host's socket: 16 MiB each, and less where many hosts share the memory.
+/// UMEM frames of a host's socket: 16 MiB, and 4 MiB where many hosts share the memory.
 const FRAMES: u32 = 4096;
 const FRAMES_OF_MANY: u32 = 1024;
 const MANY_HOSTS: usize = 32;
 
-/// Frames of each host's socket in a fabric of this number of hosts.
+/// Returns the UMEM frames of each host's socket in a fabric of this number of hosts.
 pub const fn socket_frames(hosts: usize) -> u32 {
     if hosts > MANY_HOSTS { FRAMES_OF_MANY } else { FRAMES }
 }
 
-/// Sizes the maps of an object that is not loaded yet, with room for so many further addresses of hosts.
+/// Sizes the maps before loading, with room for `addresses` further addresses of hosts.
 pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> Result<(), ProgramError> {
     let (ports, switches) = (tables.ports.len(), tables.switches.len());
     let hosts = tables.globals.hosts as usize;
-    // No more frames can be between switches.
+    // The most frames that can be between switches.
     let trails = if tables.globals.hop_by_hop == 0 { 0 } else { hosts * socket_frames(hosts) as usize };
     let sizes = [
         ("trails", trails),
@@ -52,7 +52,7 @@ pub(super) fn size(open: &mut OpenObject, tables: &Tables, addresses: usize) -> 
     Ok(())
 }
 
-/// Most receive queues of an interface in a deployed fabric.
+/// Maximum number of receive queues of an interface in a deployed fabric.
 pub const MOST_QUEUES: u32 = 64;
 
 fn missing(name: &str) -> ProgramError {
@@ -81,7 +81,7 @@ impl Maps {
         self.map(name)?.update(key, value, MapFlags::ANY).map_err(ProgramError::map(name))
     }
 
-    /// Sets the first entry of a map that has one for each CPU, to `value` of the CPU's number.
+    /// Sets the first entry of a per-CPU map to `value` of each CPU's number.
     pub(super) fn put_percpu(&self, name: &str, value: impl Fn(usize) -> Vec<u8>) -> Result<(), ProgramError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(ProgramError::map(name))?;
         let values: Vec<Vec<u8>> = (0..cpus).map(value).collect();
@@ -107,7 +107,7 @@ impl Maps {
         tables.hosts.iter().try_for_each(|(address, number)| self.put("hosts", address, &number.to_ne_bytes()))
     }
 
-    /// Writes what changes when routes do. Of the switches' memory, whose words hold what schemes keep, only what is new since `before`.
+    /// Writes what depends on routes; of the words, which schemes change, only new ones.
     pub(super) fn write_routes(&self, tables: &Tables, before: &Tables) -> Result<(), ProgramError> {
         self.fill("members", &tables.members)?;
         self.fill("switches", &tables.switches)?;
@@ -119,21 +119,28 @@ impl Maps {
         self.fill("globals", std::slice::from_ref(&tables.globals))
     }
 
-    /// A handle of its own on a map.
-    pub(super) fn copy(&self, name: &str) -> Result<MapHandle, ProgramError> {
-        MapHandle::try_from(self.map(name)?).map_err(ProgramError::map(name))
+    /// Duplicates the handles on these maps.
+    pub(super) fn copies(&self, names: &[&str]) -> Result<Self, ProgramError> {
+        let copy = |name: &&str| {
+            let handle = MapHandle::try_from(self.map(name)?).map_err(ProgramError::map(name))?;
+            Ok((name.to_string(), handle))
+        };
+        names.iter().map(copy).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn delete(&self, name: &str, key: &[u8]) -> Result<(), ProgramError> {
+        self.map(name)?.delete(key).map_err(ProgramError::map(name))
     }
 
     pub(super) fn forget_hosts(&self, tables: &Tables) -> Result<(), ProgramError> {
-        let hosts = self.map("hosts")?;
-        tables.hosts.iter().try_for_each(|(address, _)| hosts.delete(address).map_err(ProgramError::map("hosts")))
+        tables.hosts.iter().try_for_each(|(address, _)| self.delete("hosts", address))
     }
 
     pub(super) fn set_ingress(&self, ifindex: u32, switch: usize) -> Result<(), ProgramError> {
         self.put("ingress", &ifindex.to_ne_bytes(), &(switch as u32).to_ne_bytes())
     }
 
-    /// The sum over all CPUs of an entry that counts; `add` adds one to it.
+    /// Sums an entry of a per-CPU map over all CPUs.
     pub(super) fn sum<T: Pod + Default>(
         &self,
         name: &str,
@@ -150,7 +157,7 @@ impl Maps {
         self.get("words", index as usize).ok().and_then(|value| pod_from(&value)).unwrap_or(0)
     }
 
-    /// The words of a port's queues: those of `total`, then those of `control`.
+    /// The words of a port's queues: data, then control.
     #[cfg(test)]
     pub(super) fn queue_words(&self, port: usize) -> Result<[[u64; QUEUE_WORDS]; 2], ProgramError> {
         pod_from(&self.get("queues", port)?).ok_or_else(|| missing("queues"))
@@ -163,7 +170,7 @@ impl Maps {
             self.put("queues", &port.to_ne_bytes(), &empty)?;
             self.clear_percpu("counters", port)?;
         }
-        // Of frames that the testbed lost.
+        // Of frames lost in the testbed.
         let trails = self.map("trails")?;
         trails.keys().try_for_each(|number| trails.delete(&number)).map_err(ProgramError::map("trails"))?;
         self.clear_bins(tables.ports.len() * tables.globals.bins.cells())?;
@@ -180,7 +187,6 @@ impl Maps {
         cleared.map_err(ProgramError::map("bins"))
     }
 
-    /// The cells of the ports' bins, port by port.
     pub(super) fn bins(&self) -> Result<Vec<Bin>, ProgramError> {
         let cells = self.map("bins")?.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
         let cells = cells.map_err(ProgramError::map("bins"))?;
@@ -201,35 +207,17 @@ impl Maps {
     }
 }
 
-/// Values that are read at a time.
 const BATCH: u32 = 4096;
 
-// SAFETY: one integer.
-unsafe impl Pod for u32 {}
-// SAFETY: one integer.
-unsafe impl Pod for u64 {}
-// SAFETY: integers.
-unsafe impl Pod for [[u64; QUEUE_WORDS]; 2] {}
-// SAFETY: (all ten) `repr(C)` structs of integers laid out without padding, pinned by the assertions below.
-unsafe impl Pod for Globals {}
-// SAFETY: as above.
-unsafe impl Pod for Group {}
-// SAFETY: as above.
-unsafe impl Pod for SwitchConfig {}
-// SAFETY: as above.
-unsafe impl Pod for PortConfig {}
-// SAFETY: as above.
-unsafe impl Pod for PortCounters {}
-// SAFETY: as above.
-unsafe impl Pod for ChassisCounters {}
-// SAFETY: as above.
-unsafe impl Pod for Attachment {}
-// SAFETY: as above.
-unsafe impl Pod for Cable {}
-// SAFETY: as above.
-unsafe impl Pod for Impairment {}
-// SAFETY: as above.
-unsafe impl Pod for Bin {}
+macro_rules! pod {
+    ($($type:ty),+) => {
+        // SAFETY: integers, their arrays and `repr(C)` structs without padding, as asserted below.
+        $(unsafe impl Pod for $type {})+
+    };
+}
+
+pod!(u32, u64, [[u64; QUEUE_WORDS]; 2], Globals, Group, SwitchConfig, PortConfig, PortCounters, ChassisCounters);
+pod!(Attachment, Cable, Impairment, Bin);
 
 const _: () = assert!(size_of::<Globals>() == 8 + 64 + 8 + 8 + 3 * 8);
 const _: () = assert!(size_of::<PortConfig>() == 48 + 9 * 48);

@@ -1,4 +1,4 @@
-//! An uplink of a plain Linux router: what marks, loses and changes its frames.
+//! An uplink of a plain Linux router, which marks, drops and modifies frames.
 
 use std::os::fd::AsFd;
 
@@ -10,57 +10,57 @@ use super::ProgramError;
 use super::maps::Maps;
 use super::object;
 
-/// The program of one uplink. It goes with the interface that it sits on.
+/// The program of an uplink; removed with the interface.
 #[derive(Debug)]
 pub struct RouterProgram {
     maps: Maps,
     _object: Object,
 }
 
-/// What an uplink does to frames.
+/// The behaviour of an uplink.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Uplink {
-    /// Rate by which the virtual queue drains, in bits per second.
+    /// Drain rate of the virtual queue, in bits per second.
     pub rate_bps: u64,
-    /// It marks when the virtual queue holds so many bytes; `None`: never.
+    /// Marking threshold of the virtual queue, in bytes; `None`: never.
     pub mark_bytes: Option<u64>,
-    /// It drops early, as RED does, when the average of the virtual queue is more than this, in bytes; `None`: never.
+    /// RED threshold of the average virtual queue, in bytes, for early drops; `None`: never.
     pub red_bytes: Option<u64>,
-    /// Probability of losing a frame, from 0 to 1.
+    /// Probability of dropping a frame, 0 to 1.
     pub loss: f64,
-    /// What else it does.
+    /// Further interference.
     pub meddling: Meddling,
 }
 
-/// What routers and middle boxes do to frames besides queueing them.
+/// Interference of routers and middleboxes besides queueing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Meddling {
     /// Nothing.
     #[default]
     None,
-    /// It drops, in place of queueing, what exceeds the rate by more than so many bytes.
+    /// Drops what exceeds the rate by more than this burst, in bytes, instead of queueing.
     Polices(u64),
-    /// It silently drops frames of more bytes, with all headers.
+    /// Silently drops frames longer than this, in bytes with all headers.
     DropsLonger(u32),
-    /// It drops UDP datagrams whose source port is this number modulo four.
+    /// Drops UDP datagrams with this source port modulo four.
     DropsPorts(u16),
-    /// It drops everything in the first milliseconds of a period.
+    /// Drops everything at the start of each period.
     Pauses {
         /// The period, in milliseconds.
         every_ms: u32,
-        /// How long it drops, in milliseconds.
+        /// The duration of drops, in milliseconds.
         for_ms: u32,
     },
-    /// It sends this share of frames twice, from 0 to 1.
+    /// Sends this share of frames twice, 0 to 1.
     Repeats(f64),
-    /// It clears DSCP and ECN of every frame.
+    /// Clears DSCP and ECN of every frame.
     Clears,
-    /// It marks every frame, as if it were always full.
+    /// Marks every frame.
     Marks,
 }
 
 impl Meddling {
-    /// Its words of the map's value, behind the share of frames to lose.
+    /// The words of the map's value behind the loss probability.
     fn words(self, rate_bps: u64) -> [u64; 8] {
         let ns = |ms: u32| u64::from(ms) * 1_000_000;
         let mut words = [0; 8];
@@ -77,15 +77,12 @@ impl Meddling {
     }
 }
 
-/// The map's value: the place of the count of bytes, and all words.
+/// The map's value: the index of the byte count, and the number of words.
 const BYTES: usize = 14;
 const WORDS: usize = 16;
 
 impl RouterProgram {
-    /// Loads the program and puts it on the egress of an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// The object is missing, or the kernel refuses it or the interface.
+    /// Loads the program, and attaches it to an interface's egress in this thread's namespace.
     pub fn attach(ifindex: u32, uplink: &Uplink) -> Result<Self, ProgramError> {
         let object = object::load(object::ROUTER, |_| Ok(()))?;
         let maps = Maps::of(&object)?;
@@ -99,10 +96,7 @@ impl RouterProgram {
         Ok(this)
     }
 
-    /// Changes what the uplink does; its virtual queue is empty then, and its counts are 0.
-    ///
-    /// # Errors
-    /// When the map cannot be written.
+    /// Changes the behaviour; empties the virtual queue and resets the counts.
     pub fn set(&self, uplink: &Uplink) -> Result<(), ProgramError> {
         let drain_ps = |bytes| serialisation_floor_ps(bytes, uplink.rate_bps);
         let mut value = [0; WORDS];
@@ -115,10 +109,7 @@ impl RouterProgram {
         self.maps.put("uplink", &0u32.to_ne_bytes(), &bytes)
     }
 
-    /// Bytes that passed since the last [`RouterProgram::set`].
-    ///
-    /// # Errors
-    /// When the map cannot be read.
+    /// Returns the bytes forwarded since the last [`RouterProgram::set`].
     pub fn bytes(&self) -> Result<u64, ProgramError> {
         let value = self.maps.get("uplink", 0)?;
         let word = value.as_chunks().0.get(BYTES);

@@ -16,19 +16,20 @@ pub struct SwitchProgram {
     object: Object,
     pub(super) maps: Maps,
     pub(super) tables: Tables,
-    /// Ports whose cable leaves the chassis.
+    /// Ports of cables that leave the chassis.
     pub(super) external: Vec<usize>,
-    /// By interface.
-    attached: Vec<(u32, Attachment)>,
-    /// What counts frames that drivers do not send.
+    /// By interface index.
+    pub(super) attached: Vec<(u32, Attachment)>,
+    /// The tracepoint program that counts frames dropped by drivers.
     pub(super) missed: Option<Link>,
 }
 
 impl SwitchProgram {
-    /// Loads the program with maps sized for the fabric, configured and attached nowhere. Frames without a virtual time go by `clock`.
+    /// Loads the program, with maps sized and written for the fabric, without attaching it. Frames
+    /// without a virtual time use `clock`.
     ///
     /// # Errors
-    /// The object is missing, the kernel refuses it (rights, features), or the fabric does not fit.
+    /// The kernel rejects the program (privileges, features), or the fabric does not fit.
     pub fn load(spec: &ChassisSpec<'_>, clock: &KernelClock) -> Result<Self, ProgramError> {
         Self::load_programs(spec, clock, &[SWITCH])
     }
@@ -41,7 +42,7 @@ impl SwitchProgram {
         Self::load_tables(Tables::compile(spec)?, spec.external_ports().collect(), clock, programs, 0)
     }
 
-    /// Loads `programs` with these tables, and room for so many further addresses; the cables of the ports `external` leave the chassis.
+    /// Loads `programs` with these tables, and room for `addresses` further addresses of hosts.
     pub(super) fn load_tables(
         tables: Tables,
         external: Vec<usize>,
@@ -59,12 +60,12 @@ impl SwitchProgram {
         Ok(Self { object, maps, tables, external, attached: Vec::new(), missed: None })
     }
 
-    /// Replaces the tables and clears queues and counters, for another run over a fabric of the same shape.
+    /// Replaces the tables, and clears queues and counters, for another run of the same shape.
     ///
-    /// Interfaces stay attached; frames in flight meanwhile may see old and new entries mixed.
+    /// Interfaces stay attached; frames in flight may see old and new entries mixed.
     ///
     /// # Errors
-    /// [`xdp::ProgramError::Map`] when the new tables are larger than those that the program was loaded with.
+    /// [`xdp::ProgramError::Map`] when the new tables are larger than those loaded first.
     pub fn configure(&mut self, spec: &ChassisSpec<'_>) -> Result<(), ProgramError> {
         let tables = Tables::compile(spec)?;
         self.maps.forget_hosts(&self.tables)?;
@@ -74,10 +75,10 @@ impl SwitchProgram {
         self.reset()
     }
 
-    /// Sets the state of a port's link to that of `change` from its time on, and drops scheduled changes. Its queue and counters stay.
+    /// Sets a port's link state from `change` on, and drops scheduled changes.
     ///
     /// # Errors
-    /// [`ProgramError::Fabric`] when there is no such port, [`xdp::ProgramError::Map`] when the kernel refuses.
+    /// [`ProgramError::Fabric`] when there is no such port.
     pub fn change_link(&mut self, port: usize, rate_bps: u64, change: &LinkChange) -> Result<(), ProgramError> {
         let config = self.tables.ports.get_mut(port);
         let config = config.ok_or_else(|| ProgramError::Fabric(format!("there is no port {port}")))?;
@@ -85,12 +86,12 @@ impl SwitchProgram {
         self.maps.put("ports", &(port as u32).to_ne_bytes(), pod_bytes(config))
     }
 
-    /// Attaches to an interface of the calling thread's network namespace; its frames enter the chassis at `ingress`.
+    /// Attaches to an interface of this thread's network namespace; its frames enter at `ingress`.
     ///
-    /// [`AttachMode::Generic`] is slower by far and worth a warning.
+    /// [`AttachMode::Generic`] is much slower and worth a warning.
     ///
     /// # Errors
-    /// [`xdp::ProgramError::Attach`], for instance when another program sits there or the MTU is too large for XDP.
+    /// [`xdp::ProgramError::Attach`] when another program is attached, or the MTU is too large.
     pub fn attach(&mut self, ifindex: u32, ingress: usize) -> Result<AttachMode, ProgramError> {
         self.maps.set_ingress(ifindex, ingress)?;
         self.attach_program(SWITCH, ifindex)
@@ -103,21 +104,14 @@ impl SwitchProgram {
         Ok(mode)
     }
 
-    /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.
+    /// Returns why the driver attached last does not run the program natively; `None` if it does.
     pub fn refusal(&self) -> Option<&str> {
         self.attached.last()?.1.refusal.as_deref()
     }
 
-    pub(super) fn detach(&mut self, ifindex: u32) {
-        self.attached.retain(|(other, _)| *other != ifindex);
-    }
-
-    /// Connects an egress port to the interface of the calling thread's network namespace that it sends on.
+    /// Sets the interface of the calling thread's network namespace that a port sends on.
     ///
-    /// The interface's peer needs an XDP program of its own: without one veth drops redirected frames silently.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Map`] when there is no such port or interface.
+    /// The interface's peer needs an XDP program too, else veth drops redirected frames silently.
     pub fn egress(&self, port: usize, ifindex: u32) -> Result<(), ProgramError> {
         // struct bpf_devmap_val: the interface, then no program to run on it
         let value = [ifindex.to_ne_bytes(), [0; 4]].concat();
@@ -125,17 +119,11 @@ impl SwitchProgram {
     }
 
     /// Reads a port's counters.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Map`] when there is no such port.
     pub fn counters(&self, port: usize) -> Result<PortCounters, ProgramError> {
         self.maps.sum("counters", port, PortCounters::add)
     }
 
-    /// Reads what each port has counted over time, in a run that ends at `end_ps`; nothing where ports do not count.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Map`] when the kernel refuses.
+    /// Reads the time series of all ports in a run that ends at `end_ps`; empty if they are off.
     pub fn samples(&self, end_ps: u64) -> Result<Vec<PortSamples>, ProgramError> {
         let scale = &self.tables.globals.bins;
         if !scale.is_on() {
@@ -146,28 +134,21 @@ impl SwitchProgram {
         Ok(ports.map(|(port, cells)| PortSamples::of(port, scale, cells.iter().copied(), end_ps)).collect())
     }
 
-    /// Reads what the switches' schemes have counted.
+    /// Reads the counters of the switches' schemes.
     pub fn counted(&self) -> Counted {
         Counted::of(self.tables.switches.iter().map(|switch| (switch, None)), &|index| self.maps.word(index))
     }
 
     /// Reads the chassis's own counters.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Map`] when the kernel refuses.
     pub fn chassis_counters(&self) -> Result<ChassisCounters, ProgramError> {
         self.maps.sum("chassis", 0, ChassisCounters::add)
     }
 
-    /// Empties all queues, sets all counters to zero and all pointers to where they begin, for the next run.
-    ///
-    /// # Errors
-    /// [`xdp::ProgramError::Map`] when the kernel refuses.
+    /// Empties all queues and resets all counters and scheme states, for the next run.
     pub fn reset(&self) -> Result<(), ProgramError> {
         self.maps.clear(&self.tables)
     }
 
-    /// The program's entry point, by name.
     pub(super) fn program(&self, name: &'static str) -> Result<ProgramMut<'_>, ProgramError> {
         Ok(xdp::program(&self.object, name)?)
     }
@@ -181,5 +162,4 @@ impl SwitchProgram {
     }
 }
 
-/// Name of the entry point.
 pub(super) const SWITCH: &str = "switch";

@@ -1,4 +1,4 @@
-//! Two leaves under four spines, against what the paper says written down with floats and maps.
+//! Two leaves under four spines, against the paper's rules implemented with floats and maps.
 
 use super::*;
 use crate::routes::Choice;
@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// What leaf 0 knows of its uplinks toward leaf 1 is what frames over them have met, as soon as all of it was returned.
+    /// Leaf 0's feedback of its uplinks toward leaf 1 is the congestion that frames met, once all of it was returned.
     #[test]
     fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
         //= docs/specs/switching.md#SWC-52 what a frame tells
@@ -77,13 +77,13 @@ proptest! {
             prop_assert_eq!(note.tag, spine);
             met.insert(spine, note.load);
         }
-        // Four frames back return four uplinks' news.
+        // Four frames back return the feedback of four uplinks.
         for _ in 0..SPINES {
             send(&net, 100 * US, 1, 5, 64);
         }
         for (spine, load) in met {
             let heard = net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().get();
-            prop_assert_eq!(faded(Heard::unpack(heard), 100 * US), load);
+            prop_assert_eq!(faded(Feedback::unpack(heard), 100 * US), load);
         }
     }
 
@@ -102,7 +102,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     let net = net();
     let t_ps = 1_000 * US;
     let hear = |spine: u32, load: u64| {
-        net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set(Heard { load, at_us: t_ps / US }.pack());
+        net.word(to_leaf(&net.switches[0], 1) + spine).unwrap().set(Feedback { load, at_us: t_ps / US }.pack());
     };
     [5, 2, 6, 2].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let chosen: Vec<u32> = (0..64).map(|flow| send(&net, t_ps, 0, flow * 1_001, 64).0).collect();
@@ -111,7 +111,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
     // After a pause: all stay, for the other one is no better.
     let again: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 200 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, again);
-    // Within a flowlet nobody moves, after it everybody.
+    // Within a flowlet no flow moves, after it all do.
     [7, 7, 0, 7].into_iter().zip(0..).for_each(|(load, spine)| hear(spine, load));
     let within: Vec<u32> = (0..64).map(|flow| send(&net, t_ps + 250 * US, 0, flow * 1_001, 64).0).collect();
     assert_eq!(chosen, within);
@@ -134,7 +134,7 @@ fn estimates_decay_on_any_day() {
 #[test]
 fn what_was_heard_long_ago_fades() {
     //= docs/specs/switching.md#SWC-54 what was heard fades
-    let heard = Heard { load: 7, at_us: 1_000 };
+    let heard = Feedback { load: 7, at_us: 1_000 };
     let after = |ms: u64| faded(heard, (1_000 + 1_000 * ms) * US);
     assert_eq!([0, 9, 10, 20, 30, 1_000].map(after), [7, 7, 3, 1, 0, 0]);
 }

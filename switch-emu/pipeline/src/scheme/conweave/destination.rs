@@ -1,9 +1,9 @@
-//! What a destination switch does: it answers, tells of marks, and has packets of the new path wait for those of the old one
-//! (ConWeave §3.3).
+//! The destination switch: replies, notifies of marks, and holds packets of the new path behind
+//! those of the old one (ConWeave §3.3).
 
 use super::queues::Arrival;
 use super::settings::Settings;
-use super::state::{Came, State};
+use super::state::{Incoming, State};
 use super::tag::{Kind, Tag};
 use crate::frame::Frame;
 use crate::scheme::forwarding::Forwarding;
@@ -11,10 +11,8 @@ use crate::scheme::note::ReunionNote;
 use crate::scheme::notice::Notice;
 use crate::word::Word;
 
-/// ECN bits of a marked packet.
 const MARKED: u8 = 3;
 
-/// Takes a packet of a flow from another leaf.
 pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame, host: u32, tag: Tag) {
     let Some(trail) = tables.trail() else { return };
     //= docs/specs/conweave.md#CWV-3 what takes part
@@ -22,8 +20,8 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
         return;
     }
     let (now_ps, flow, inactive_ps) = (frame.time_ps, trail.flow(), state.settings.inactive_ps);
-    let pauses = |entry: &Came| entry.queue.is_none() && entry.active_ps + inactive_ps < now_ps;
-    let Some((entry, is_new)) = state.came.enter(flow, pauses) else {
+    let pauses = |entry: &Incoming| entry.queue.is_none() && entry.active_ps + inactive_ps < now_ps;
+    let Some((entry, is_new)) = state.incoming.enter(flow, pauses) else {
         state.counts.no_entry += 1;
         return;
     };
@@ -38,7 +36,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     let (sent_ps, len) = (trail.more()[0], frame.len);
     let mut arrival = Arrival { settings, entry, queues, counts, now_ps, sent_ps, len, host, flow };
     arrival.order(tag, begins || age > 0);
-    let mut tell = |answer: Tag, path: u32| {
+    let mut notify = |answer: Tag, path: u32| {
         state.counts.control += 1;
         state.outbox.push(Notice {
             to: trail.source(),
@@ -49,7 +47,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     };
     //= docs/specs/conweave.md#CWV-10 busy paths
     if frame.ecn == MARKED {
-        tell(Tag { kind: Kind::Notify, ..Tag::default() }, ReunionNote::unpack(trail.note.load()).path);
+        notify(Tag { kind: Kind::Notify, ..Tag::default() }, ReunionNote::unpack(trail.note.load()).path);
     }
     //= docs/specs/conweave.md#CWV-12 frames of their own
     let kind = match tag.kind {
@@ -57,11 +55,11 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
         Kind::Tail => Kind::Clear,
         _ => return,
     };
-    tell(Tag { kind, epoch: tag.epoch, ..Tag::default() }, 0);
+    notify(Tag { kind, epoch: tag.epoch, ..Tag::default() }, 0);
 }
 
 impl Arrival<'_> {
-    /// Decides whether a packet of the present epoch or of a `new` one goes on, waits, or lets others go on.
+    /// Passes or holds a packet of the present or a `new` epoch, and releases others.
     fn order(&mut self, tag: Tag, new: bool) {
         let is_tail = tag.kind == Kind::Tail;
         self.entry.epoch = tag.epoch;
@@ -76,7 +74,7 @@ impl Arrival<'_> {
             if !self.entry.open {
                 let due_ps = self.due_ps();
                 if let (Some(queue), true) = (self.entry.queue, new) {
-                    self.put_off(queue, due_ps);
+                    self.postpone(queue, due_ps);
                 }
                 self.hold(due_ps);
             }
@@ -91,12 +89,12 @@ impl Arrival<'_> {
             }
             //= docs/specs/conweave.md#CWV-14 the TAIL lets go
             Some(queue) if is_tail => self.release(queue),
-            Some(queue) => self.put_off(queue, self.due_ps()),
+            Some(queue) => self.postpone(queue, self.due_ps()),
             None => self.entry.open |= is_tail,
         }
     }
 
-    /// When the TAIL should have come: as long after the last packet of the old path as it left after that.
+    /// When the TAIL is due, by the last packet of the old path and both sending times.
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     fn due_ps(&self) -> u64 {
         let Settings { resume_extra_ps, resume_default_ps, .. } = *self.settings;

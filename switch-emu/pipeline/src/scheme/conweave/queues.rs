@@ -1,24 +1,23 @@
-//! Reordering queues: who calls the switch holds the frames, and does what an [`Order`] says.
+//! Reordering queues: the caller stores the frames, and executes each [`Order`].
 
 use super::settings::Settings;
-use super::state::{Came, Counts, Order, Queue, Queues, State};
+use super::state::{Counts, Incoming, Order, Queue, Queues, State};
 
-/// Reordering queues of a switch.
 pub(super) const MOST_QUEUES: usize = 256;
 
-/// What becomes of a queue whose time may have come.
+/// The state of a queue at its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Nothing waits there.
+    /// The queue is empty.
     Free,
-    /// Its time has been put off.
+    /// The timeout was postponed to this time.
     At(u64),
-    /// What waits there goes on.
+    /// Its packets are released.
     Now,
 }
 
 impl State {
-    /// The time of a queue has come, unless it was put off.
+    /// Handles the timeout of a queue, unless it was postponed.
     //= docs/specs/conweave.md#CWV-16 a lost TAIL
     pub fn expire(&mut self, number: u32, now_ps: u64) -> Expiry {
         let Some(Some(queue)) = self.queues.all.get(number as usize) else { return Expiry::Free };
@@ -26,7 +25,7 @@ impl State {
             return Expiry::At(queue.due_ps);
         }
         self.counts.timeouts += 1;
-        if let Some(entry) = self.came.find(queue.flow) {
+        if let Some(entry) = self.incoming.find(queue.flow) {
             self.queues.end(number, entry);
         }
         Expiry::Now
@@ -34,8 +33,8 @@ impl State {
 }
 
 impl Queues {
-    /// A queue ends: its flow's packets go on from now on.
-    fn end(&mut self, number: u32, entry: &mut Came) {
+    /// Ends a queue: its flow's packets pass from now on.
+    fn end(&mut self, number: u32, entry: &mut Incoming) {
         let ended = self.all.get_mut(number as usize).and_then(Option::take);
         self.bytes -= ended.map_or(0, |queue| queue.bytes);
         (entry.queue, entry.open) = (None, true);
@@ -46,10 +45,10 @@ impl Queues {
     }
 }
 
-/// A packet that has come, and what the switch knows of its flow.
+/// A received packet, and the state of its flow.
 pub(super) struct Arrival<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) entry: &'a mut Came,
+    pub(super) entry: &'a mut Incoming,
     pub(super) queues: &'a mut Queues,
     pub(super) counts: &'a mut Counts,
     pub(super) now_ps: u64,
@@ -60,7 +59,7 @@ pub(super) struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
-    /// Has the packet wait in the queue of its flow, or in a new one; where there is none it goes on.
+    /// Holds the packet in the queue of its flow, or a new one; without one it passes.
     //= docs/specs/conweave.md#CWV-13 holding
     pub(super) fn hold(&mut self, due_ps: u64) {
         let Some(number) = self.entry.queue.or_else(|| self.open(due_ps)) else {
@@ -72,36 +71,34 @@ impl Arrival<'_> {
             return self.release_with(number);
         }
         self.join(number);
-        self.give(number, true, false);
+        self.set_order(number, true, false);
     }
 
-    /// Another time for a queue.
-    pub(super) fn put_off(&mut self, number: u32, due_ps: u64) {
+    pub(super) fn postpone(&mut self, number: u32, due_ps: u64) {
         if let Some(queue) = self.queues.queue(number) {
             queue.due_ps = due_ps;
         }
-        self.give(number, false, false);
+        self.set_order(number, false, false);
     }
 
-    /// What waits in a queue goes on behind the packet.
+    /// Releases a queue behind the packet.
     pub(super) fn release(&mut self, number: u32) {
-        self.give(number, false, true);
+        self.set_order(number, false, true);
         self.queues.end(number, self.entry);
     }
 
-    /// What waits in a queue goes on, and then the packet.
+    /// Releases a queue, and then the packet.
     pub(super) fn release_with(&mut self, number: u32) {
         self.join(number);
-        self.give(number, true, true);
+        self.set_order(number, true, true);
         self.queues.end(number, self.entry);
     }
 
-    fn give(&mut self, number: u32, holds: bool, releases: bool) {
+    fn set_order(&mut self, number: u32, holds: bool, releases: bool) {
         let due_ps = self.queues.queue(number).map_or(0, |queue| queue.due_ps);
         self.queues.order = Some(Order { queue: number, holds, releases, due_ps });
     }
 
-    /// The packet waits in a queue too.
     fn join(&mut self, number: u32) {
         let len = u64::from(self.len);
         if let Some(queue) = self.queues.queue(number) {
@@ -112,7 +109,7 @@ impl Arrival<'_> {
         self.counts.held_bytes = self.counts.held_bytes.max(self.queues.bytes);
     }
 
-    /// A free queue for the flow; each host's port has so many.
+    /// Opens a queue for the flow, within the limit of each host's port.
     fn open(&mut self, due_ps: u64) -> Option<u32> {
         let all = &mut self.queues.all;
         let of_host = all.iter().flatten().filter(|queue| queue.host == self.host).count();

@@ -1,4 +1,4 @@
-//! How a frame goes through a switch: its source's, its destination's, or one between.
+//! Routing at the source switch, the destination switch, or one in between.
 
 use super::tag::{Kind, Tag};
 use super::{destination, source};
@@ -10,7 +10,7 @@ use crate::scheme::note::ReunionNote;
 use crate::scheme::path::{self, Course};
 use crate::word::Word;
 
-/// Takes a frame through a switch: chooses its port, reads and writes its note.
+/// Routes a frame at a switch: chooses its port, and updates its note.
 pub(in crate::scheme) fn route<F: Forwarding>(
     tables: &F,
     switch: &SwitchConfig,
@@ -25,13 +25,12 @@ pub(in crate::scheme) fn route<F: Forwarding>(
     }
     let note = ReunionNote::unpack(trail.note.load());
     let way = if here || switch.leaf == target { 0 } else { path::way(note.path, note.hops) };
-    let port = go_along(tables, switch, frame, host, pinned(tables, frame, host, way));
+    let port = follow(tables, switch, frame, host, pinned(tables, frame, host, way));
     trail.note.store(note.further().beside(trail.note.load()));
     port
 }
 
-/// Takes a frame through a switch with Reunion. `port` is the one that Reunion gives the frame. At the source of its flow, the note has the
-/// path that Reunion gives.
+/// Routes a frame under Reunion, which chose `port` or, at the source, the path in its note.
 //= docs/specs/conweave.md#CWV-19 under Reunion
 pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     tables: &F,
@@ -42,14 +41,14 @@ pub(in crate::scheme) fn under_reunion<F: Forwarding>(
     let (switch, trail) = (tables.switch(frame.switch)?, tables.trail()?);
     let (from, target) = (trail.source(), leaf(tables, switch, host)?);
     if tables.switch(from)?.leaf != switch.leaf || switch.leaf == target || frame.control {
-        return go_along(tables, switch, frame, host, port);
+        return follow(tables, switch, frame, host, port);
     }
     let given = ReunionNote::unpack(trail.note.load()).path;
     send(tables, switch, frame, &Course { t_ps: frame.time_ps, from, host, target }, given)
 }
 
-/// Takes a frame of a flow that its host sends to another leaf: returns its port, and notes its path. A flow that has been `given` a path (not 0)
-/// takes that as soon as it may.
+/// Routes a frame to another leaf at its source: returns its port, and notes its path. A flow takes
+/// a `given` path (not 0) as soon as it may.
 fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course: &Course, given: u32) -> Option<u32> {
     let trail = tables.trail()?;
     let state = tables.state(frame.switch);
@@ -66,9 +65,8 @@ fn send<F: Forwarding>(tables: &F, switch: &SwitchConfig, frame: &Frame, course:
     pinned.or_else(|| hashed::port(tables, switch, frame, course.host))
 }
 
-/// Takes a frame through a switch that is not its source's, by the port of its path if that is known; at its destination's it is
-/// heeded.
-fn go_along<F: Forwarding>(
+/// Routes a frame by the port of its path, if known; its destination processes its tag.
+fn follow<F: Forwarding>(
     tables: &F,
     switch: &SwitchConfig,
     frame: &Frame,
@@ -80,14 +78,14 @@ fn go_along<F: Forwarding>(
     if tag.kind != Kind::Other && leaf(tables, switch, host)? == switch.leaf {
         let mut state = tables.state(frame.switch)?.borrow_mut();
         match tag.kind {
-            Kind::Reply | Kind::Clear | Kind::Notify => source::hear(tables, &mut state, frame.time_ps, tag),
+            Kind::Reply | Kind::Clear | Kind::Notify => source::on_control(tables, &mut state, frame.time_ps, tag),
             _ => destination::arrive(tables, &mut state, frame, host, tag),
         }
     }
     pinned.or_else(|| hashed::port(tables, switch, frame, host))
 }
 
-/// The port of a way, if routes lead over it.
+/// The port of a way, if it is on a route.
 //= docs/specs/conweave.md#CWV-2 source routing
 fn pinned<F: Forwarding>(tables: &F, frame: &Frame, host: u32, way: u32) -> Option<u32> {
     if way == 0 {

@@ -1,21 +1,21 @@
 //! The settings of ConWeave.
 
-/// What a switch's memory holds when a run begins.
+/// The settings of ConWeave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// By how much a reply may take longer than the base RTT before the flow is rerouted.
+    /// The time beyond the base RTT after which a missing reply reroutes the flow.
     pub reply_extra_ps: u64,
-    /// How long a path is not chosen after a marked packet has come over it.
+    /// The time for which a path is avoided after a marked packet.
     pub path_busy_ps: u64,
-    /// A pause of a flow after which it may take another path at once.
+    /// The pause after which a flow may take another path at once.
     pub inactive_ps: u64,
-    /// How long a TAIL is waited for beyond the time at which it is expected.
+    /// The time to wait for a TAIL beyond its due time.
     pub resume_extra_ps: u64,
-    /// How long it is waited for where nothing is known of the old path.
+    /// The time to wait for a TAIL if no packet of the old path was seen.
     pub resume_default_ps: u64,
-    /// Reordering queues of each host's port, 1 to 256.
+    /// Reordering queues per host port, 1 to 256.
     pub queues: u32,
-    /// Bytes that a switch holds at most.
+    /// Maximum number of bytes held by a switch.
     pub held_bytes: u64,
 }
 
@@ -26,8 +26,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Those of the paper's published simulation, where there are more than two tiers or not, and priority flow control or not; the last two
-    /// are ours.
+    /// Returns the paper's published settings by tiers and flow control; the last two are ours.
     //= docs/specs/conweave.md#CWV-18 settings
     pub const fn of(many_tiers: bool, lossless: bool) -> Self {
         const US: u64 = 1_000_000;

@@ -1,6 +1,6 @@
-//! What a source switch does: it measures whether its flows' packets are late, and gives late flows other paths (ConWeave §3.2).
+//! The source switch: measures whether packets are late, and reroutes late flows (ConWeave §3.2).
 
-use super::state::{Busy, Sent, State, Ways};
+use super::state::{Busy, Outgoing, State, Ways};
 use super::tag::{Kind, Tag};
 use crate::config::NEVER;
 use crate::frame::Frame;
@@ -9,20 +9,19 @@ use crate::routes::SwitchConfig;
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::path::{self, Course};
 
-/// What a packet of a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sends {
+pub(super) struct TaggedPath {
     pub(super) tag: Tag,
     pub(super) path: u32,
 }
 
-/// Random paths that a reroute looks at.
+/// Random paths tried by a reroute.
 const LOOKS: u64 = 2;
 
-/// Epochs of a flow that is new to a switch begin with the time, in units of 2^20 ps: an epoch that its destination remembers is older.
+/// First epochs follow from the time, in 2^20 ps: those known to the destination are older.
 const EPOCH_UNIT: u32 = 20;
 
-/// Takes a packet of a flow; what it carries, `None` if the table has no entry for its flow.
+/// Processes an outgoing packet; `None` if the table has no entry for its flow.
 pub(super) fn send<F: Forwarding>(
     tables: &F,
     state: &mut State,
@@ -30,11 +29,11 @@ pub(super) fn send<F: Forwarding>(
     frame: &Frame,
     course: &Course,
     given: u32,
-) -> Option<Sends> {
+) -> Option<TaggedPath> {
     let (now_ps, flow) = (course.t_ps, tables.trail()?.flow());
-    let State { settings, ways, rtts_ps, busy, sent, counts, .. } = state;
-    let pauses = |entry: &Sent| entry.active_ps + settings.inactive_ps < now_ps;
-    let Some((entry, is_new)) = sent.enter(flow, pauses) else {
+    let State { settings, ways, rtts_ps, busy, outgoing, counts, .. } = state;
+    let pauses = |entry: &Outgoing| entry.active_ps + settings.inactive_ps < now_ps;
+    let Some((entry, is_new)) = outgoing.enter(flow, pauses) else {
         counts.no_entry += 1;
         return None;
     };
@@ -46,13 +45,13 @@ pub(super) fn send<F: Forwarding>(
     let rtt_ps = rtts_ps.get(course.target as usize).copied().unwrap_or(0);
     let reply_by_ps = now_ps + rtt_ps + settings.reply_extra_ps;
     //= docs/specs/conweave.md#CWV-4 epochs
-    let has_none = is_new || path != 0 && !leads(tables, ways, frame, course, path);
+    let has_none = is_new || path != 0 && !is_routed(tables, ways, frame, course, path);
     let is_free = has_none || pauses(entry);
     //= docs/specs/conweave.md#CWV-6 a late reply
     let is_late = entry.reply_by_ps < now_ps || given != 0 && given != path && !entry.rerouted;
     entry.active_ps = now_ps;
     if is_free {
-        let any = || if has_none { one(tables, course, mix(flow ^ course.t_ps)) } else { None };
+        let any = || if has_none { random_path(tables, course, mix(flow ^ course.t_ps)) } else { None };
         let next = choose().or_else(any).unwrap_or(path);
         counts.rerouted += u64::from(!is_new && next != path);
         let epoch = if is_new { (now_ps >> EPOCH_UNIT) as u16 } else { epoch.wrapping_add(1) };
@@ -67,35 +66,34 @@ pub(super) fn send<F: Forwarding>(
         return Some(entry.leave(next));
     }
     let tag = Tag { kind: Kind::Data, rerouted: entry.rerouted, epoch, tail_ps: entry.tail_ps };
-    Some(Sends { tag, path })
+    Some(TaggedPath { tag, path })
 }
 
-impl Sent {
-    /// A packet begins an epoch on a path.
+impl Outgoing {
     //= docs/specs/conweave.md#CWV-5 a request
-    fn begin(&mut self, epoch: u16, path: u32, reply_by_ps: u64) -> Sends {
+    fn begin(&mut self, epoch: u16, path: u32, reply_by_ps: u64) -> TaggedPath {
         *self = Self { epoch, path, reply_by_ps, active_ps: self.active_ps, ..Self::default() };
-        Sends { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path }
+        TaggedPath { tag: Tag { kind: Kind::Request, rerouted: false, epoch, tail_ps: 0 }, path }
     }
 
-    /// The packet that has just come is the last one on its path.
+    /// Makes the present packet the last one on its path.
     //= docs/specs/conweave.md#CWV-7 the TAIL
-    fn leave(&mut self, next: u32) -> Sends {
+    fn leave(&mut self, next: u32) -> TaggedPath {
         let Self { epoch, path, active_ps, .. } = *self;
         *self = Self { path: next, rerouted: true, reply_by_ps: NEVER, tail_ps: active_ps, ..*self };
-        Sends { tag: Tag { kind: Kind::Tail, rerouted: false, epoch, tail_ps: active_ps }, path }
+        TaggedPath { tag: Tag { kind: Kind::Tail, rerouted: false, epoch, tail_ps: active_ps }, path }
     }
 }
 
-/// A frame of ConWeave's has come from the switch at the other end.
-pub(super) fn hear<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, tag: Tag) {
+/// Processes a control frame from the destination's switch.
+pub(super) fn on_control<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, tag: Tag) {
     let Some(trail) = tables.trail() else { return };
     //= docs/specs/conweave.md#CWV-10 busy paths
     if tag.kind == Kind::Notify {
         let leaf = tables.switch(trail.source()).map_or(0, |from| from.leaf);
         return state.busy.mark(leaf, trail.more()[0] as u32, now_ps + state.settings.path_busy_ps);
     }
-    let Some(entry) = state.sent.find(trail.flow()) else { return };
+    let Some(entry) = state.outgoing.find(trail.flow()) else { return };
     let in_time = match tag.kind {
         //= docs/specs/conweave.md#CWV-5 a request
         Kind::Reply => !entry.rerouted && now_ps < entry.reply_by_ps,
@@ -107,22 +105,21 @@ pub(super) fn hear<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, ta
     }
 }
 
-/// A path over which no marked packet has come of late: the first such of two random ones.
+/// The first of two random paths that is not busy.
 //= docs/specs/conweave.md#CWV-9 the choice of a path
 fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course: &Course, lot: u64) -> Option<u32> {
     let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
-    let mut paths = (0..LOOKS).filter_map(|look| one(tables, course, mix(random | look)));
+    let mut paths = (0..LOOKS).filter_map(|look| random_path(tables, course, mix(random | look)));
     paths.find(|path| !busy.has(course.target, *path, course.t_ps))
 }
 
-/// The path that this lot falls on.
-fn one<F: Forwarding>(tables: &F, course: &Course, lot: u64) -> Option<u32> {
+fn random_path<F: Forwarding>(tables: &F, course: &Course, lot: u64) -> Option<u32> {
     let paths = path::Paths::of(tables, course)?;
     paths.path(tables, course, pick((lot >> 32) as u32, paths.count))
 }
 
-/// Whether routes still lead over the first link of a path.
-fn leads<F: Forwarding>(tables: &F, ways: &Ways, frame: &Frame, course: &Course, path: u32) -> bool {
+/// Whether the first link of a path is still on a route.
+fn is_routed<F: Forwarding>(tables: &F, ways: &Ways, frame: &Frame, course: &Course, path: u32) -> bool {
     let Some(group) = tables.group(course.t_ps, frame.switch, course.host) else { return false };
     ways.port(path::way(path, 0)).is_some_and(|port| path::has(tables, &group, port))
 }

@@ -1,4 +1,4 @@
-//! What a switch knows: its tables of flows, which paths are busy, and what waits.
+//! The state of a switch: its tables of flows, busy paths, and reordering queues.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use super::settings::Settings;
 use crate::hash::mix;
 use crate::scheme::notice::Notice;
 
-/// What a switch with ConWeave knows. Its tables take memory once they are used.
+/// The state of a switch with ConWeave. Its tables are allocated at their first use.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub(super) settings: Settings,
@@ -15,82 +15,75 @@ pub struct State {
     pub(super) rtts_ps: Vec<u64>,
     pub(super) busy: Busy,
     /// Flows of the switch's own hosts.
-    pub(super) sent: Flows<Sent>,
+    pub(super) outgoing: Flows<Outgoing>,
     /// Flows to the switch's own hosts.
-    pub(super) came: Flows<Came>,
+    pub(super) incoming: Flows<Incoming>,
     pub(super) queues: Queues,
-    /// Frames of its own to send.
     pub(super) outbox: Vec<Notice>,
     pub(super) counts: Counts,
 }
 
 impl State {
-    /// That of a switch with the ports of its ways up, and with the base RTTs to the switches with hosts by their numbers.
+    /// Creates the state of a switch with these ports of its ways up, and base RTTs by leaf.
     pub fn new(settings: Settings, ways: Vec<u32>, rtts_ps: Vec<u64>) -> Self {
         Self { settings, ways: Ways(ways), rtts_ps, ..Self::default() }
     }
 
-    /// For tests: that of a switch that has held so many packets, in so many queues at once.
     #[cfg(test)]
     pub(in crate::scheme) fn that_held(held: u64, queues: u64) -> Self {
         Self { counts: Counts { held, queues, ..Counts::default() }, ..Self::default() }
     }
 
-    /// The base RTT to each switch with hosts.
+    /// Returns the base RTT to each leaf.
     pub fn rtts_ps(&self) -> &[u64] {
         &self.rtts_ps
     }
 
-    /// Takes what is to be done with the packet that has just come; `None`: it goes on.
+    /// Takes the order for the present packet; `None`: it passes.
     pub fn order(&mut self) -> Option<Order> {
         self.queues.order.take()
     }
 
-    /// The next frame of its own that the switch has to send.
+    /// Takes the next control frame.
     //= docs/specs/conweave.md#CWV-12 frames of their own
     pub(in crate::scheme) fn poll(&mut self) -> Option<Notice> {
         self.outbox.pop()
     }
 }
 
-/// What a source switch knows of a flow.
+/// A flow at its source switch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct Outgoing {
     pub(super) epoch: u16,
-    /// A TAIL has left in this epoch.
+    /// A TAIL was sent in this epoch.
     pub(super) rerouted: bool,
-    /// A reply or a CLEAR has come, so that the next packet begins another epoch.
+    /// A reply or a CLEAR has arrived, so that the next packet begins another epoch.
     pub(super) settled: bool,
     pub(super) path: u32,
-    /// When its last packet came.
     pub(super) active_ps: u64,
-    /// Until when a reply is in time.
     pub(super) reply_by_ps: u64,
-    /// When its TAIL left; 0: none has in this epoch.
+    /// When the TAIL of this epoch was sent; 0: none.
     pub(super) tail_ps: u64,
 }
 
-/// What a destination switch knows of a flow.
+/// A flow at its destination switch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Came {
+pub(super) struct Incoming {
     pub(super) epoch: u16,
-    /// The TAIL of this epoch has passed, or is not waited for any more.
+    /// The TAIL of this epoch has passed, or timed out.
     pub(super) open: bool,
-    /// Where its packets wait.
     pub(super) queue: Option<u32>,
-    /// When its last packet came.
     pub(super) active_ps: u64,
-    /// When the last packet of the old path left its source switch, and when it came here, in this epoch.
+    /// When the last packet of the old path in this epoch was sent, and when it arrived.
     pub(super) old_ps: Option<(u64, u64)>,
-    /// When the TAIL left its source switch.
+    /// When the TAIL was sent by its source switch.
     pub(super) tail_ps: u64,
 }
 
-/// Sets of a table of flows, and entries of a set.
 const SETS: usize = 512;
 const PLACES: usize = 4;
 
-/// A table of flows: sets of a few entries.
+/// A set-associative table of flows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows<T>(Vec<Option<(u64, T)>>);
 
@@ -99,13 +92,13 @@ impl<T: Clone + Default> Flows<T> {
         self.set(flow).iter_mut().flatten().find(|(known, _)| *known == flow).map(|(_, entry)| entry)
     }
 
-    /// A flow, and whether it is new: then it takes the place of none, or of one that may go. `None`: there is no such.
+    /// A flow's entry, and whether it is new; `None`: no free or replaceable place.
     //= docs/specs/conweave.md#CWV-17 tables of flows
-    pub(super) fn enter(&mut self, flow: u64, may_go: impl Fn(&T) -> bool) -> Option<(&mut T, bool)> {
+    pub(super) fn enter(&mut self, flow: u64, is_replaceable: impl Fn(&T) -> bool) -> Option<(&mut T, bool)> {
         self.0.resize(SETS * PLACES, None);
         let set = self.set(flow);
         let known = set.iter().position(|place| place.as_ref().is_some_and(|(known, _)| *known == flow));
-        let free = || set.iter().position(|place| place.as_ref().is_none_or(|(_, entry)| may_go(entry)));
+        let free = || set.iter().position(|place| place.as_ref().is_none_or(|(_, entry)| is_replaceable(entry)));
         let place = &mut set[known.or_else(free)?];
         if known.is_none() {
             *place = None;
@@ -119,26 +112,23 @@ impl<T: Clone + Default> Flows<T> {
     }
 }
 
-/// The port of each way up, from way 1 on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ways(Vec<u32>);
 
 impl Ways {
-    /// The port of a way; way 0 does not exist.
+    /// Way 0 does not exist.
     pub(super) fn port(&self, way: u32) -> Option<u32> {
         self.0.get((way as usize).checked_sub(1)?).copied()
     }
 }
 
-/// Places for busy paths.
 const MOST_BUSY: usize = 4_096;
 
-/// Until when paths are busy, in ns, each with a hash of leaf and path; more than one path may have a place.
+/// Until when paths are busy, in ns, with a hash of leaf and path; places may be shared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Busy(Vec<(u16, u64)>);
 
 impl Busy {
-    /// A path to a leaf is busy until this time.
     pub(super) fn mark(&mut self, leaf: u32, path: u32, until_ps: u64) {
         self.0.resize(MOST_BUSY, (0, 0));
         let (place, hash) = Self::place(leaf, path);
@@ -159,52 +149,46 @@ impl Busy {
 /// Reordering queues of a switch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queues {
-    /// By number; `None`: it is free.
     pub(super) all: Vec<Option<Queue>>,
-    /// Bytes that all of them hold.
     pub(super) bytes: u64,
-    /// What is to be done with the packet at hand.
+    /// For the present packet.
     pub(super) order: Option<Order>,
 }
 
-/// A reordering queue: which flow waits in it, and until when. Who calls the switch holds the frames.
+/// A reordering queue. The caller stores the frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     pub(super) flow: u64,
-    /// The host that the flow goes to.
     pub(super) host: u32,
-    /// What waits.
     pub(super) bytes: u64,
-    /// When it is given up.
+    /// The timeout.
     pub(super) due_ps: u64,
 }
 
-/// What is to be done after a packet has come to the switch of its host.
+/// What to do with a packet at its destination's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The queue that it is about.
+    /// The number of the queue.
     pub queue: u32,
-    /// The packet joins the queue instead of going on.
+    /// The packet joins the queue instead of passing.
     pub holds: bool,
-    /// The queue ends: what waits there goes on, right behind the packet.
+    /// The queue ends and is released, right behind the packet.
     pub releases: bool,
-    /// When the queue is [looked at](State::expire), if it has not ended.
+    /// When the queue [times out](State::expire), if it has not ended.
     pub due_ps: u64,
 }
 
-/// What a switch has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) rerouted: u64,
     pub(super) held: u64,
-    /// At most at once.
+    /// The maximum at once.
     pub(super) held_bytes: u64,
-    /// At most at once.
+    /// The maximum at once.
     pub(super) queues: u64,
     pub(super) timeouts: u64,
     pub(super) no_queue: u64,
     pub(super) no_memory: u64,
     pub(super) no_entry: u64,
-    /// Frames of its own.
     pub(super) control: u64,
 }

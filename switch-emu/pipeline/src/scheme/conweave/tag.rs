@@ -1,23 +1,22 @@
-//! What a frame says to ConWeave at the other end: the second of a trail's further words. Its path and links are in the note, [where
-//! Reunion has them](crate::scheme::note::ReunionNote).
+//! The tag of a frame: the second of a trail's further words. Its path and links are in the
+//! [note](crate::scheme::note::ReunionNote).
 
-/// What a frame is, in the paper's words (Table 2).
+/// The kind of a frame (Table 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// None of ConWeave's.
+    /// Not of ConWeave.
     #[default]
     Other,
-    /// A packet that asks for nothing.
     Data,
     /// The first packet of an epoch: RTT_REQUEST.
     Request,
     /// The last packet on the old path: TAIL.
     Tail,
-    /// A frame of its own: RTT_REPLY.
+    /// RTT_REPLY, a control frame.
     Reply,
-    /// A frame of its own: CLEAR.
+    /// CLEAR, a control frame.
     Clear,
-    /// A frame of its own: NOTIFY.
+    /// NOTIFY, a control frame.
     Notify,
 }
 
@@ -26,31 +25,28 @@ const KINDS: [Kind; 8] =
 const REROUTED: u64 = 1 << 3;
 const EPOCH_SHIFT: u32 = 4;
 const TAIL_SHIFT: u32 = 20;
-/// Times of TAILs are carried in units of 2^10 ps.
+/// Times of TAILs are in units of 2^10 ps.
 const TAIL_UNIT: u32 = 10;
 
-/// What a frame says.
 //= docs/specs/conweave.md#CWV-1 what a packet carries
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) kind: Kind,
-    /// Whether it has left behind a TAIL on the new path: the paper's REROUTED.
+    /// Outgoing behind a TAIL on the new path: the paper's REROUTED.
     pub(super) rerouted: bool,
-    /// Epoch of its flow; they are numbered modulo 2^16.
+    /// Epoch of its flow, modulo 2^16.
     pub(super) epoch: u16,
-    /// When the TAIL of its epoch left; 0: none has.
+    /// When the TAIL of its epoch was sent; 0: none.
     pub(super) tail_ps: u64,
 }
 
 impl Tag {
-    /// That of a word.
     pub(super) fn of(word: u64) -> Self {
         let kind = KINDS[(word & 7) as usize];
         let tail_ps = word >> TAIL_SHIFT << TAIL_UNIT;
         Self { kind, rerouted: word & REROUTED != 0, epoch: (word >> EPOCH_SHIFT) as u16, tail_ps }
     }
 
-    /// As a word.
     pub(super) fn word(self) -> u64 {
         let rerouted = if self.rerouted { REROUTED } else { 0 };
         let tail = self.tail_ps >> TAIL_UNIT << TAIL_SHIFT;

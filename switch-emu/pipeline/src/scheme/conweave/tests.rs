@@ -140,7 +140,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
     assert_eq!(moved.kind(), (Kind::Data, true));
     assert_ne!(moved.spine, first.spine);
     assert_eq!(moved.tag().tail_ps, (US + LATE + 1) >> 10 << 10);
-    // Neither time nor the late reply lets it move again.
+    // Neither time nor the late reply moves it again.
     let times = [3 * LATE, 10 * LATE, 30 * LATE, 60 * LATE, 90 * LATE];
     assert!(times.into_iter().all(|t_ps| {
         let packet = net.send(t_ps);
@@ -444,7 +444,7 @@ impl Twins {
         self.notices.extend(notices);
     }
 
-    fn tell(&mut self, place: usize) {
+    fn notify(&mut self, place: usize) {
         let notice = self.notices.remove(place);
         let Tag { kind, epoch, .. } = Tag::of(notice.more[1]);
         self.net.hear(self.now_ps, &notice);
@@ -471,7 +471,7 @@ impl Twins {
             Step::Lose(at) => place(at, self.packets.len()).into_iter().for_each(|at| {
                 self.packets.remove(at);
             }),
-            Step::Tell(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.tell(at)),
+            Step::Tell(at) => place(at, self.notices.len()).into_iter().for_each(|at| self.notify(at)),
             Step::Forget(at) => place(at, self.notices.len()).into_iter().for_each(|at| {
                 self.notices.remove(at);
             }),

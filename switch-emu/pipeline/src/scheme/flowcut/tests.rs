@@ -30,7 +30,7 @@ fn send(net: &Chassis, t_ps: u64, flow: u64, psn: u64) -> Result<Way, Cause> {
     send_by(net, (t_ps, t_ps), flow, psn)
 }
 
-/// Sends at `t_ps`, when the host's clock says `stamp_ps`.
+/// Sends a packet; the host's clock differs from the switch's.
 fn send_by(net: &Chassis, (t_ps, stamp_ps): (u64, u64), flow: u64, psn: u64) -> Result<Way, Cause> {
     let fields = PacketFields { number: psn, stamp_ps, ..PacketFields::default() };
     go(net, 0, flow, false, &fields, &Frame { time_ps: t_ps, len: LEN, ..FRAME })

@@ -1,4 +1,4 @@
-//! What a switch between leaves does: it goes by the note of a frame, and notes where elephants collide (Reunion §3.1, §3.3).
+//! Switches between leaves: follow notes, and note collisions (Reunion §3.1, §3.3).
 
 use super::here::Here;
 use super::links;
@@ -9,17 +9,17 @@ use crate::scheme::forwarding::Forwarding;
 use crate::scheme::note::ReunionNote;
 use crate::scheme::path;
 
-/// Whether it goes by a frame's note: control frames go by the base.
+/// Whether a frame's note is followed: control frames use the base.
 #[inline(always)]
-pub(super) fn is_told<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool {
+pub(super) fn follows_note<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> bool {
     !frame.control || here.note().elephant
 }
 
-/// The port that the frame's PathID tells.
+/// The port by the frame's PathID.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
 pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
-    if !is_told(here, frame) {
+    if !follows_note(here, frame) {
         return Some(None);
     }
     let (note, tables) = (here.note(), here.tables);
@@ -41,7 +41,7 @@ pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, port: u32) -> Option<Reu
     Some(collides(&here.memory, interval, (here.trail.flow() >> 32) as u32, port, note))
 }
 
-/// Counts an elephant at a port, once an interval; notes whether the port has too many.
+/// Counts an elephant at a port, once per interval; notes a collision.
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
 fn collides<F: Forwarding>(
@@ -61,7 +61,7 @@ fn collides<F: Forwarding>(
     behind(memory, &links, port, note)
 }
 
-/// The note of an elephant behind a port: a collision, if the port has too many.
+/// The note of an elephant behind a port: with a collision, if the port has too many.
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
 pub(super) fn behind<F: Forwarding>(

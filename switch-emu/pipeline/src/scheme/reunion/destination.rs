@@ -1,4 +1,4 @@
-//! What a destination switch does: it learns where elephants collide, and tells one source for each such link (Reunion §3.3 to §3.5).
+//! The destination switch: records collisions, and notifies sources (Reunion §3.3 to §3.5).
 
 use super::here::Here;
 use super::links::{self, Walk};
@@ -12,18 +12,18 @@ use crate::scheme::notice::Notice;
 use crate::scheme::path::Course;
 use crate::word::Word;
 
-/// What a notification says, its highly utilised links apart.
+/// A notification, without its highly utilised links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Notification {
     /// The link where elephants collide.
     pub(super) link: u32,
     /// The flow to move.
     pub(super) flow: u64,
-    /// Of the destination.
+    /// As numbered at the destination.
     pub(super) interval: u64,
 }
 
-/// Takes a frame of an elephant that has come to the leaf of its host, from another.
+/// Processes a frame from another leaf, if it is of an elephant.
 #[inline(always)]
 pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
@@ -42,12 +42,12 @@ pub(super) fn arrive<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Op
     if note.bottleneck != 0
         && let Some(link) = Walk::new(tables, course, note.path).link(note.bottleneck)
     {
-        write_down(memory, interval, link, flow, course.from)?;
+        record(memory, interval, link, flow, course.from)?;
     }
     Some(())
 }
 
-/// Counts an elephant on its links (the Link Table); lists those that now have as many as are tolerated.
+/// Counts an elephant on its links (the Link Table); lists links that reach the tolerance.
 //= docs/specs/reunion.md#REU-12 highly utilised links
 #[inline(always)]
 fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, course: &Course, path: u32) -> Option<()> {
@@ -61,7 +61,7 @@ fn count<F: Forwarding>(tables: &F, memory: &Memory<'_, F>, interval: u64, cours
 }
 
 packed! {
-    /// How many highly utilised links an interval has listed.
+    /// The number of listed links of an interval.
     struct Listed {
         links: u32 in 32,
         interval: u64 in 32,
@@ -69,7 +69,6 @@ packed! {
 }
 
 impl Listed {
-    /// The links that `word` lists of an interval.
     #[inline(always)]
     fn of(word: u64, interval: u64) -> u32 {
         let listed = Self::unpack(word);
@@ -77,7 +76,6 @@ impl Listed {
     }
 }
 
-/// Adds a link to the list of highly utilised ones.
 #[inline(always)]
 fn list<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32) {
     let Some(word) = memory.of_interval(HIGH, interval, 0) else { return };
@@ -90,7 +88,7 @@ fn list<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, link: u32) {
     }
 }
 
-/// Tells `mark` every highly utilised link of an interval, if that is not too long ago.
+/// Calls `mark` with every highly utilised link of an interval, if that is still known.
 #[inline(always)]
 pub(super) fn for_high<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, mark: impl Fn(u32)) {
     let listed = Listed::of(memory.of_interval(HIGH, interval, 0).map_or(0, Word::load), interval);
@@ -102,7 +100,6 @@ pub(super) fn for_high<F: Forwarding>(memory: &Memory<'_, F>, interval: u64, mar
 }
 
 packed! {
-    /// The first word of a place of the Bottleneck Link Table.
     struct Bottleneck {
         source: u32 in 16,
         interval: u64 in 16,
@@ -110,7 +107,7 @@ packed! {
     }
 }
 
-/// The words of a place of the Bottleneck Link Table: [`Bottleneck`]; flow, whose lowest bit says that it is yet to be sent.
+/// A place of the Bottleneck Link Table: [`Bottleneck`], and the flow with [`UNSENT`].
 #[inline(always)]
 fn bottleneck<'a, F: Forwarding>(
     memory: &Memory<'a, F>,
@@ -123,10 +120,10 @@ fn bottleneck<'a, F: Forwarding>(
 
 const UNSENT: u64 = 1;
 
-/// Keeps the last flow that came over a bottleneck, and where it came from, in the first place that the link has or finds free.
+/// Stores the last flow over a bottleneck, and its source, in the link's first own or free place.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[inline(always)]
-pub(super) fn write_down<F: Forwarding>(
+pub(super) fn record<F: Forwarding>(
     memory: &Memory<'_, F>,
     interval: u64,
     link: u32,
@@ -145,16 +142,16 @@ pub(super) fn write_down<F: Forwarding>(
     Some(())
 }
 
-/// What the notification at this place says, if it is of the interval with these low bits.
+/// Reads the notification at this place, if it is of the interval with these low bits.
 #[inline(always)]
 pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) -> Option<Notification> {
-    // Neighbouring intervals have two halves: the lowest bit says which.
+    // The lowest bit selects the half of the table.
     let (head, name) = bottleneck(memory, low, place)?;
     let (Bottleneck { link, interval, .. }, flow) = (Bottleneck::unpack(head.load()), name.load() | UNSENT);
     if interval & 0xff == low { Some(Notification { link, flow, interval }) } else { None }
 }
 
-/// A notification that rides on a frame that goes to a leaf: one place of the table is looked at, the next one each time.
+/// A notification to piggyback on a frame to a leaf: each call tries the next place of the table.
 //= docs/specs/reunion.md#REU-18 riding back
 #[inline(always)]
 pub(super) fn ride<F: Forwarding>(
@@ -171,7 +168,7 @@ pub(super) fn ride<F: Forwarding>(
     take(memory, before(interval), place, is_there).map(|_| ReunionNote::notify(place, before(interval)))
 }
 
-/// Takes the notification at a place, if there is one to send and its source fits; returns the source.
+/// Takes the unsent notification at a place if its source `fits`; returns the source.
 #[inline(always)]
 fn take<F: Forwarding>(
     memory: &Memory<'_, F>,
@@ -189,7 +186,7 @@ fn take<F: Forwarding>(
     Some(head.source)
 }
 
-/// The next notification of the interval that is over, for switches that send frames of their own; `None`: all are sent.
+/// The next notification of the last interval, to be sent as a control frame; `None`: all are sent.
 //= docs/specs/reunion.md#REU-17 a frame of its own
 #[cfg(not(target_arch = "bpf"))]
 pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Notice> {

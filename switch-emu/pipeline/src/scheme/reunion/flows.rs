@@ -1,4 +1,4 @@
-//! The Flow Path Table of a source switch: its elephants, and where those go that it has moved (Reunion §3.6).
+//! The Flow Path Table: a source's elephants, and paths of rerouted flows (Reunion §3.6).
 
 use super::memory::{Memory, before};
 use super::regions::FLOWS;
@@ -6,13 +6,12 @@ use crate::packed::packed;
 use crate::scheme::forwarding::Forwarding;
 use crate::word::Word;
 
-/// Places of a flow.
 const PLACES: u32 = 4;
 
 packed! {
     /// The first word of a flow.
     struct Counted {
-        /// The path on which it was last counted as an elephant, and the interval.
+        /// The path and the interval in which it was last counted as an elephant.
         path: u32 in 16,
         interval: u64 in 16,
         key: u32 in 32,
@@ -22,22 +21,21 @@ packed! {
 packed! {
     /// The second word of a flow.
     struct State {
-        /// The path that it has been given; 0: none.
+        /// The given path; 0: none.
         path: u32 in 16,
-        /// The interval in which it was notified or moved.
+        /// When it was notified or moved.
         interval: u64 in 16,
-        /// The interval is that in which it was moved.
+        /// Moved, not notified.
         moved: bool in 1,
-        /// When its last frame came, in units of 2^20 ps.
+        /// Time of its last frame, in units of 2^20 ps.
         time: u32 in 31,
     }
 }
 
 const TIME_SHIFT: u32 = 20;
-/// How late a frame may come, in units of time: 137 ms.
+/// Maximum lateness of a frame in units of time: 137 ms.
 const LATE: u32 = 1 << 17;
 
-/// A flow of the table.
 pub(super) struct Known<'a, W> {
     /// [`Counted`].
     counted: &'a W,
@@ -59,7 +57,6 @@ fn places<'a, F: Forwarding>(memory: &Memory<'a, F>, key: u32, place: u32) -> Op
     Some((memory.word(FLOWS.place(entry))?, memory.word(FLOWS.place(entry.wrapping_add(1)))?))
 }
 
-/// A flow, if it is in the table.
 //= docs/specs/reunion.md#REU-7 the flow path table
 #[inline(always)]
 pub(super) fn find<'a, F: Forwarding>(memory: &Memory<'a, F>, flow: u64, t_ps: u64) -> Option<Known<'a, F::Word>> {
@@ -73,7 +70,7 @@ pub(super) fn find<'a, F: Forwarding>(memory: &Memory<'a, F>, flow: u64, t_ps: u
     None
 }
 
-/// Enters a flow, in place of none or of one that has paused for longer than `timeout_ps`.
+/// Inserts a flow, in a free place or that of one that has paused for longer than `timeout_ps`.
 //= docs/specs/reunion.md#REU-7 the flow path table
 #[inline(always)]
 pub(super) fn enter<'a, F: Forwarding>(
@@ -101,7 +98,7 @@ fn now(t_ps: u64) -> u32 {
 }
 
 impl<W: Word> Known<'_, W> {
-    /// Units of time since its last frame came; below 0 where that was of a later time.
+    /// Units of time since its last frame; negative for a late frame.
     #[inline(always)]
     fn since(&self) -> i64 {
         // Times have 31 bits, and wrap after 38 minutes.
@@ -113,13 +110,12 @@ impl<W: Word> Known<'_, W> {
         State::unpack(self.state.load())
     }
 
-    /// Whether its last frame came longer ago than this.
     #[inline(always)]
     pub(super) fn has_paused(&self, timeout_ps: u64) -> bool {
         self.since() > (timeout_ps >> TIME_SHIFT) as i64
     }
 
-    /// A frame of it comes.
+    /// Updates the time of its last frame.
     #[inline(always)]
     pub(super) fn comes(&self) {
         if self.since() > 0 {
@@ -127,33 +123,31 @@ impl<W: Word> Known<'_, W> {
         }
     }
 
-    /// The path that it has been given; 0: none.
     #[inline(always)]
     pub(super) fn path(&self) -> u32 {
         self.state().path
     }
 
-    /// Gives it a path, and forgets the notification.
+    /// Sets its path, and clears the notification.
     #[inline(always)]
     pub(super) fn give(&self, path: u32) {
         self.state.store(State { path, interval: 0, moved: false, ..self.state() }.pack());
     }
 
-    /// Gives it another path in this interval.
     #[inline(always)]
     pub(super) fn moves(&self, interval: u64, path: u32) {
         self.state.store(State { path, interval, moved: true, ..self.state() }.pack());
     }
 
-    /// The interval in which it was notified; 0: it was not.
+    /// The interval in which it was notified; 0: none.
     #[inline(always)]
     pub(super) fn notified(&self) -> u64 {
         let State { interval, moved, .. } = self.state();
         if moved { 0 } else { interval }
     }
 
-    /// It is to be moved when this interval is over. A notification of the interval before comes first: it is carried out with the flow's
-    /// next frame. A flow that has been moved in this interval stays: what the notification tells is from before that.
+    /// Schedules a move after this interval. One of the previous interval has priority, with the
+    /// flow's next frame. A flow moved in this interval stays: the notification predates that.
     //= docs/specs/reunion.md#REU-15 rerouting
     #[inline(always)]
     pub(super) fn notify(&self, interval: u64) {
@@ -170,7 +164,7 @@ impl<W: Word> Known<'_, W> {
         Counted::unpack(self.counted.load()).interval == interval
     }
 
-    /// Notes that it is counted in this interval on this path; whether that is new.
+    /// Records that it was counted in this interval on this path; returns whether that is new.
     #[inline(always)]
     pub(super) fn counts(&self, interval: u64, path: u32) -> bool {
         let counted = Counted { path, interval, key: self.key }.pack();

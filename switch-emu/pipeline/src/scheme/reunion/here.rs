@@ -1,4 +1,4 @@
-//! A frame at a switch, and what that switch is on its way.
+//! A frame at a switch, and the role of that switch on its path.
 
 use super::memory::Memory;
 use crate::frame::Frame;
@@ -9,7 +9,6 @@ use crate::scheme::path::Course;
 use crate::trail::Trail;
 use crate::word::Word;
 
-/// A frame at a switch, on the way to another leaf or to hosts of its own.
 pub(in crate::scheme) struct Here<'a, F: Forwarding> {
     pub(super) tables: &'a F,
     pub(super) trail: &'a Trail<F::TrailWord>,
@@ -50,10 +49,10 @@ impl<'a, F: Forwarding> Here<'a, F> {
     }
 }
 
-/// Where a switch is on a frame's way.
+/// The role of a switch on a frame's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwitchRole {
-    /// The only one: both hosts are at it.
+    /// The only switch of both hosts.
     Local,
     Source,
     Between,

@@ -6,16 +6,15 @@ use super::regions::single;
 use crate::frame::Frame;
 use crate::hash::pick;
 use crate::routes::Group;
+use crate::scheme::calls::{NO_PORT, OPEN, Step};
 use crate::scheme::forwarding::Forwarding;
 use crate::scheme::path::{Course, Paths, has, lot, way};
-use crate::scheme::step::{NO_PORT, OPEN, Step};
 
-/// Links between switches on a path.
 pub(super) const MOST_LINKS: u32 = 4;
-/// Paths that a reroute looks at.
+/// Maximum number of paths tried by a reroute.
 const MOST_PATHS: u32 = 256;
 
-/// The port of a PathID's way at a switch, if routes lead over it.
+/// The port of a PathID's way at a switch, if it is on a route.
 //= docs/specs/reunion.md#REU-2 source routing
 #[inline(always)]
 pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &Group, way: u32) -> Option<u32> {
@@ -25,7 +24,7 @@ pub(super) fn pinned<F: Forwarding>(memory: &Memory<'_, F>, tables: &F, group: &
     memory.way(way).filter(|port| has(tables, group, *port))
 }
 
-/// The links of a path toward a host, one after the other: the numbers of their ports.
+/// Iterates over the links of a path, as the numbers of their ports.
 pub(super) struct Walk<'a, F> {
     tables: &'a F,
     t_ps: u64,
@@ -37,14 +36,13 @@ pub(super) struct Walk<'a, F> {
 }
 
 impl<'a, F: Forwarding> Walk<'a, F> {
-    /// Begins at the path's first switch.
     #[inline(always)]
     pub(super) fn new(tables: &'a F, course: &Course, path: u32) -> Self {
         let Course { t_ps, from, host, target } = *course;
         Self { tables, t_ps, at: from, host, target, path, hops: 0 }
     }
 
-    /// The next link's port; `None` at the host's leaf, and where the PathID leaves the way open.
+    /// The next link's port; `None` at the host's leaf, and where the PathID is open.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Option<u32> {
         let switch = self.tables.switch(self.at)?;
@@ -65,7 +63,7 @@ impl<'a, F: Forwarding> Walk<'a, F> {
         if group.count == 1 { self.tables.member(group.first) } else { None }
     }
 
-    /// The link with this number on the way, from 1 on.
+    /// The link with this number on the path, from 1 on.
     #[inline(always)]
     pub(super) fn link(mut self, number: u32) -> Option<u32> {
         for at in 1..=MOST_LINKS {
@@ -78,7 +76,7 @@ impl<'a, F: Forwarding> Walk<'a, F> {
     }
 }
 
-/// A path all of whose links have fewer elephants than are tolerated, which counts there from now on (Algorithm 2). `None`: there is none.
+/// Finds an available path, and counts an elephant on its links (Algorithm 2).
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
 pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course) -> Option<u32> {
@@ -92,8 +90,8 @@ pub(super) fn find<F: Forwarding>(tables: &F, frame: &mut Frame, course: &Course
     None
 }
 
-/// Takes the path whose turn it is in a search, which begins at a random one: counts one more elephant on its links in the interval that is
-/// over, if all of them have fewer than are tolerated. Gives its PathID, or [`OPEN`] when all paths have had their turn.
+/// Tries a path of a search from a random one on. If its links had fewer elephants than the
+/// tolerance, counts one more. Returns its PathID, or [`OPEN`] after the last path.
 #[inline(always)]
 pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> {
     let Here { tables, trail, switch, ref memory, ref course, .. } = *here;
@@ -112,7 +110,7 @@ pub(super) fn take<F: Forwarding>(here: &Here<'_, F>, turn: u32) -> Option<u32> 
     Some(path)
 }
 
-/// Whether fewer elephants than are tolerated take each link of a path.
+/// Whether each link of a path has fewer elephants than the tolerance.
 //= docs/specs/reunion.md#REU-16 an available path
 #[inline(always)]
 fn is_available<F: Forwarding>(
@@ -132,7 +130,7 @@ fn is_available<F: Forwarding>(
     true
 }
 
-/// Counts one more elephant on every link of a path; tells `counted` each of them, and how many it then has.
+/// Counts one more elephant on every link of a path; calls `counted` with each link and its count.
 #[inline(always)]
 pub(super) fn count<F: Forwarding>(
     tables: &F,

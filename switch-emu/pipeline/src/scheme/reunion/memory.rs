@@ -1,4 +1,4 @@
-//! A switch's memory, and its tables of intervals.
+//! A switch's memory, and its tables per interval.
 
 use super::regions::{ARRIVED, LINKS, Region, SEEN, WAYS, single};
 use crate::packed::packed;
@@ -10,11 +10,11 @@ use crate::scheme::layout::Size;
 use crate::scheme::list::Scheme;
 use crate::word::Word;
 
-/// Intervals are numbered from 1 on, and then again, so that entries of [`IntervalTable`]s name theirs. The number is even, since neighbours use
-/// two tables in turn.
+/// Intervals are numbered from 1 on, modulo this, so that entries of [`IntervalTable`]s name
+/// theirs. Even, since neighbouring intervals alternate between two tables.
 pub(super) const INTERVALS: u64 = 65_534;
 
-/// Where a switch's memory begins, behind what the base keeps; `None`: it has no Reunion.
+/// The index of a switch's memory, behind the base's; `None`: no Reunion.
 #[inline(always)]
 pub(super) fn first(switch: &SwitchConfig) -> Option<u32> {
     let base = Scheme::from_number(switch.scheme).reunion_base()?;
@@ -22,13 +22,11 @@ pub(super) fn first(switch: &SwitchConfig) -> Option<u32> {
     Some(switch.memory.wrapping_add(base.words(&size)))
 }
 
-/// The word at this place of a switch whose counters are read.
 #[cfg(not(target_arch = "bpf"))]
 pub(super) fn read(seen: &Seen<'_>, place: u32) -> u64 {
     first(seen.switch).map_or(0, |first| seen.word(first + place))
 }
 
-/// The memory of one switch.
 pub(super) struct Memory<'a, F> {
     tables: &'a F,
     first: u32,
@@ -44,7 +42,7 @@ impl<F> Clone for Memory<'_, F> {
 impl<F> Copy for Memory<'_, F> {}
 
 impl<'a, F: Forwarding> Memory<'a, F> {
-    /// That of a switch, behind what the base keeps; `None`: it has no Reunion.
+    /// `None`: no Reunion.
     #[inline(always)]
     pub(super) fn of(tables: &'a F, switch: &SwitchConfig) -> Option<Self> {
         Some(Self { tables, first: first(switch)? })
@@ -55,112 +53,103 @@ impl<'a, F: Forwarding> Memory<'a, F> {
         self.tables.word(self.first.wrapping_add(place))
     }
 
-    /// The value of the word at this place.
     #[inline(always)]
     pub(super) fn load(&self, place: u32) -> Option<u64> {
         Some(self.word(place)?.load())
     }
 
-    /// The port of a way up.
     #[inline(always)]
     pub(super) fn way(&self, way: u32) -> Option<u32> {
         (self.load(WAYS.place(way))? as u32).checked_sub(1)
     }
 
-    /// The present interval.
     #[inline(always)]
     pub(super) fn interval(&self) -> Option<u64> {
         self.load(single::INTERVAL)
     }
 
-    /// Elephants by link of an interval.
+    /// Elephants by link, of an interval.
     #[inline(always)]
     pub(super) fn links(&self, interval: u64) -> IntervalTable<'a, F> {
         IntervalTable { memory: *self, part: LINKS.half(interval), interval }
     }
 
-    /// The path or port of each elephant that went through or came in an interval.
+    /// The path or port of each elephant seen in an interval.
     #[inline(always)]
     pub(super) fn seen(&self, interval: u64) -> IntervalTable<'a, F> {
         IntervalTable { memory: *self, part: SEEN, interval }
     }
 
-    /// Elephants that came in an interval, by link.
+    /// Elephants that arrived in an interval, by link.
     #[inline(always)]
     pub(super) fn arrived(&self, interval: u64) -> IntervalTable<'a, F> {
         IntervalTable { memory: *self, part: ARRIVED, interval }
     }
 
-    /// Entry `entry` of one of the parts that neighbouring intervals have two of.
+    /// Entry `entry` of a region with halves for alternating intervals.
     #[inline(always)]
     pub(super) fn of_interval(&self, part: Region, interval: u64, entry: u32) -> Option<&'a F::Word> {
         self.word(part.half(interval).place(entry))
     }
 }
 
-/// The interval before.
 #[inline(always)]
 pub(super) const fn before(interval: u64) -> u64 {
     if interval <= 1 { INTERVALS } else { interval - 1 }
 }
 
-/// Values by key, of one interval: in the next it is empty, without having been cleared.
-///
-/// Each key has four places. A key for which there is none left is not counted.
+/// Values by key, of one interval: empty in the next without being cleared. A key with no free one
+/// of its four places is not counted.
 pub(super) struct IntervalTable<'a, F> {
     memory: Memory<'a, F>,
     part: Region,
     interval: u64,
 }
 
-/// Places of a key.
 pub(super) const PLACES: u32 = 4;
 
 packed! {
-    /// The word of an entry.
-    struct Kept {
+    struct EntryWord {
         value: u32 in 16,
         interval: u64 in 16,
         key: u32 in 32,
     }
 }
 
-/// An entry of a table.
 pub(super) struct Entry<'a, W> {
     word: &'a W,
-    head: Kept,
-    /// What it holds; `None`: the key is new.
+    head: EntryWord,
+    /// `None`: the key is new.
     pub(super) value: Option<u32>,
 }
 
 impl<W: Word> Entry<'_, W> {
-    /// Sets the value, at most 65,535.
+    /// At most 65,535.
     #[inline(always)]
     pub(super) fn set(&self, value: u32) {
-        self.word.store(Kept { value, ..self.head }.pack());
+        self.word.store(EntryWord { value, ..self.head }.pack());
     }
 }
 
 impl<'a, F: Forwarding> IntervalTable<'a, F> {
-    /// The entry of a key: its own, or one that this interval does not use. `None`: there is none left.
+    /// The entry of a key: its own or a free one; `None`: none is free.
     //= docs/specs/reunion.md#REU-4 tables of an interval
     #[inline(always)]
     pub(super) fn entry(&self, key: u32) -> Option<Entry<'a, F::Word>> {
         let Memory { tables, first } = self.memory;
-        let head = Kept { value: 0, interval: self.interval, key };
+        let head = EntryWord { value: 0, interval: self.interval, key };
         let found = tables.look_up(first.wrapping_add(self.part.first), self.part.words, head.pack());
         let word = tables.word((found as u32).checked_sub(1)?)?;
-        let value = if found & KNOWN != 0 { Some(Kept::unpack(word.load()).value) } else { None };
+        let value = if found & KNOWN != 0 { Some(EntryWord::unpack(word.load()).value) } else { None };
         Some(Entry { word, head, value })
     }
 
-    /// The value of a key; 0 if it is new.
     #[inline(always)]
     pub(super) fn value(&self, key: u32) -> u32 {
         self.entry(key).and_then(|entry| entry.value).unwrap_or(0)
     }
 
-    /// Counts one more; returns how many there are. A mark stays.
+    /// Increments and returns the count; a mark is kept.
     #[inline(always)]
     pub(super) fn count(&self, key: u32) -> u32 {
         let Some(entry) = self.entry(key) else { return 0 };
@@ -170,7 +159,7 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
         next & MOST
     }
 
-    /// Marks a link as not to be chosen; what is counted stays.
+    /// Excludes a link; its count is kept.
     #[inline(always)]
     pub(super) fn mark(&self, link: u32) {
         if let Some(entry) = self.entry(link) {
@@ -179,11 +168,11 @@ impl<'a, F: Forwarding> IntervalTable<'a, F> {
     }
 }
 
-/// Looks a key up in a table of `words` from `first` on; `head` is its entry with the value 0. Gives 1 plus the word of its entry or of a free one,
-/// with bit 32 set if it is its own; 0: there is none left.
+/// Looks up a key in a table of `words` from `first` on; `head` is its entry with the value 0.
+/// Returns 1 plus the index of its entry, with bit 32 set, or of a free one; 0: none is free.
 #[inline(always)]
 pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> u64 {
-    let set = Kept::unpack(head).key.wrapping_mul(0x9e37_79b1) >> 16;
+    let set = EntryWord::unpack(head).key.wrapping_mul(0x9e37_79b1) >> 16;
     let mut free = 0;
     for place in 0..PLACES {
         let index = first.wrapping_add(set.wrapping_mul(PLACES).wrapping_add(place) % words.max(1));
@@ -192,17 +181,16 @@ pub fn look_up<F: Forwarding>(tables: &F, first: u32, words: u32, head: u64) -> 
         if known >> 16 == head >> 16 {
             return KNOWN | (u64::from(index) + 1);
         }
-        if free == 0 && Kept::unpack(known).interval != Kept::unpack(head).interval {
+        if free == 0 && EntryWord::unpack(known).interval != EntryWord::unpack(head).interval {
             free = u64::from(index) + 1;
         }
     }
     free
 }
 
-/// The entry that [`look_up`] has found is the key's own.
 const KNOWN: u64 = 1 << 32;
 
-/// A bit beside the count of a link that is not to be chosen: the paper's infinity.
+/// Set beside the count of an excluded link: the paper's infinity.
 pub(super) const MARKED: u32 = 0x8000;
-/// Most that a table counts.
+/// The maximum count of a table.
 pub(super) const MOST: u32 = MARKED - 1;

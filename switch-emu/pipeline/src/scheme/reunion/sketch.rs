@@ -1,4 +1,4 @@
-//! Which flows are elephants: a Count-Min Sketch (Cormode and Muthukrishnan, *J. Algorithms* 55, 2005; Reunion §3.2).
+//! Count-Min Sketch of elephants (Cormode, Muthukrishnan, *J. Algorithms* 55, 2005; Reunion §3.2).
 
 use super::memory::{Memory, before};
 use super::regions::{CLASSES, ENTRIES, HASHES, SKETCH, single};
@@ -8,7 +8,6 @@ use crate::scheme::forwarding::Forwarding;
 use crate::word::Word;
 
 packed! {
-    /// How many there were in an interval.
     struct Count {
         count: u64 in 48,
         interval: u64 in 16,
@@ -18,7 +17,7 @@ packed! {
 /// Classes of counts, by the power of two.
 const MOST_CLASSES: u32 = 32;
 
-/// Counts a frame; returns how many of its flow there were in this interval, this one included, or more.
+/// Counts a frame; returns an upper bound of its flow's frames in this interval.
 //= docs/specs/reunion.md#REU-5 the sketch
 #[inline(always)]
 pub(super) fn count<F: Forwarding>(memory: &Memory<'_, F>, flow: u64, interval: u64) -> Option<u64> {
@@ -45,10 +44,11 @@ fn of_interval(entry: u64, interval: u64) -> u64 {
     if entry.interval == interval { entry.count } else { 0 }
 }
 
-/// How many powers of two a count has reached.
+/// The number of powers of two that a count has reached.
 #[inline(always)]
 fn class(count: u64) -> u32 {
-    // BPF has no instruction for it, and each branch doubles what the verifier follows: all bits below the highest are set and counted.
+    // BPF has no such instruction, and each branch doubles the verifier's paths: sets all bits
+    // below the highest, and counts them.
     let mut bits = count.min(u64::from(u32::MAX));
     for shift in [1, 2, 4, 8, 16] {
         bits |= bits >> shift;
@@ -59,14 +59,14 @@ fn class(count: u64) -> u32 {
     bits as u32
 }
 
-/// Whether a flow that has this many frames may be an elephant, as far as there are not too many of them.
+/// Whether a flow with this many frames may be an elephant.
 //= docs/specs/reunion.md#REU-6 among the largest
 #[inline(always)]
 pub(super) fn is_large<F: Forwarding>(memory: &Memory<'_, F>, count: u64) -> bool {
     memory.load(single::THRESHOLD).is_some_and(|threshold| u64::from(class(count)) >= threshold)
 }
 
-/// Whether the interval has room for another elephant, which takes it.
+/// Admits another elephant, if the interval has room.
 //= docs/specs/reunion.md#REU-6 among the largest
 #[inline(always)]
 pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<bool> {
@@ -79,13 +79,13 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
     Some(admits)
 }
 
-/// Settles by the interval that is over from which class on flows are elephants: the lowest one that no more flows have reached than are
-/// to be elephants. If even the highest has more of them, then that one. Without any flow it stays as it was.
+/// Sets the lowest class of elephants from the last interval: the lowest that at most `hot` flows
+/// have reached, or the highest. Unchanged without any flow.
 //= docs/specs/reunion.md#REU-6 among the largest
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
     let (over, hot) = (before(interval), memory.load(single::HOT)?);
-    // A flow has reached all classes below its own, so there are ever fewer.
+    // A flow has reached all classes below its own, so that counts fall with the class.
     let reached = |class: u32| Some(of_interval(memory.load(CLASSES.place(class - 1))?, over));
     let mut class = 1;
     while class < MOST_CLASSES && reached(class)? > hot {

@@ -1,4 +1,4 @@
-//! What a source switch does: it knows its elephants, and moves those that it is told to (Reunion §3.2, §3.3, §3.6).
+//! The source switch: detects elephants, and reroutes notified ones (Reunion §3.2, §3.3, §3.6).
 
 use super::between::behind;
 use super::here::Here;
@@ -12,7 +12,7 @@ use crate::scheme::note::ReunionNote;
 use crate::scheme::path::{self, Course};
 use crate::word::Word;
 
-/// Gives a flow that was notified in the interval that is over another path, if there is an available one (Algorithm 2).
+/// Reroutes a flow that was notified in the last interval, if a path is available (Algorithm 2).
 //= docs/specs/reunion.md#REU-15 rerouting
 #[inline(always)]
 pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> Option<()> {
@@ -40,7 +40,7 @@ pub(super) fn reroute<F: Forwarding>(here: &Here<'_, F>, frame: &mut Frame) -> O
     Some(())
 }
 
-/// Counts a frame that its host sends to another leaf; if its flow has been given a path, notes that and gives its port.
+/// Counts a frame to another leaf; if its flow has a path, notes that and returns its port.
 #[inline(always)]
 pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Option<Option<u32>> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
@@ -59,7 +59,7 @@ pub(super) fn prepare<F: Forwarding>(here: &Here<'_, F>, frame: &Frame) -> Optio
     Some(pinned)
 }
 
-/// The note of a frame that leaves by this port, on the path that it notes already, if any.
+/// The note of a frame behind this port, on the path that it has noted, if any.
 #[inline(always)]
 pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32) -> Option<ReunionNote> {
     let Here { tables, trail, ref memory, ref course, .. } = *here;
@@ -78,7 +78,7 @@ pub(super) fn settle<F: Forwarding>(here: &Here<'_, F>, frame: &Frame, port: u32
     })
 }
 
-/// Counts a frame of a flow, and returns what is known of it: `None` of a flow that is none of the elephants.
+/// Counts a frame of a flow, and returns its entry; `None` if it is no elephant.
 #[inline(always)]
 fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Option<Option<flows::Known<'a, F::Word>>> {
     let Here { ref memory, ref course, .. } = *here;
@@ -93,13 +93,13 @@ fn count<'a, F: Forwarding>(here: &Here<'a, F>, flow: u64, interval: u64) -> Opt
     let timeout_ps = memory.load(single::TIMEOUT_PS)?;
     let known = known.or_else(|| flows::enter(memory, flow, course.t_ps, timeout_ps));
     if let Some(known) = &known {
-        // On no path yet.
+        // Without a path yet.
         known.counts(interval, 0);
     }
     Some(known)
 }
 
-/// Counts an elephant on the links of its path, once an interval and path; notes whether its first link has too many.
+/// Counts an elephant on its path's links, once per interval and path; notes a collision.
 //= docs/specs/reunion.md#REU-9 links of the source
 //= docs/specs/reunion.md#REU-10 a collision
 #[inline(always)]
@@ -119,7 +119,7 @@ fn collides<F: Forwarding>(
     behind(memory, &table, port, note)
 }
 
-/// A notification has come: its links are not to be chosen in this interval, and its flow is to be moved when it ends.
+/// Processes a notification: excludes its links now, and moves its flow after the interval.
 //= docs/specs/reunion.md#REU-14 what a notification does
 #[inline(always)]
 pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {

@@ -207,7 +207,7 @@ fn links_of_one_place_are_all_told_of() {
     let memory = fabric.memory(3);
     let links = [3, 131, 259, 387, 515];
     for (link, flow) in links.into_iter().chain([131]).zip((2..).step_by(2)) {
-        destination::write_down(&memory, 1, link, flow, 1).unwrap();
+        destination::record(&memory, 1, link, flow, 1).unwrap();
     }
     let read = (0..regions::MOST_BOTTLENECKS).filter_map(|place| destination::read(&memory, place, 1));
     let told: Vec<_> = read.map(|told| (told.link, told.flow & !1)).collect();

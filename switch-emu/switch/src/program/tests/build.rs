@@ -83,7 +83,7 @@ fn v6(host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host + 1)
 }
 
-/// What a test frame says.
+/// The fields of a test frame.
 #[derive(Clone, Copy)]
 pub(super) struct Spec {
     pub(super) v6: bool,

@@ -1,4 +1,4 @@
-//! Every program is loaded, and one that the kernel refuses is told with the verifier's words.
+//! Every program is loaded, and a rejected one is reported with the verifier's message.
 
 use super::super::check::{PROGRAMS, check};
 use super::super::object::{Compiled, STEER, SWITCH};

@@ -1,5 +1,4 @@
-//! What the objects hand to functions by pointer has no padding: Linux 5.15 refuses bytes of the stack that nobody
-//! wrote. Newer kernels take them, so that loading alone would not notice.
+//! Structs passed by pointer in the objects have no padding: Linux 5.15 rejects uninitialised bytes of the stack.
 
 use super::super::object::{Compiled, STEER, SWITCH};
 use libbpf_rs::btf::types::{Array, Composite, Enum, Int, Ptr};

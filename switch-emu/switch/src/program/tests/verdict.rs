@@ -1,4 +1,4 @@
-//! Single frames through the kernel's test run, which tells the action alone: the counters tell the verdict.
+//! Single frames through the kernel's test run, which returns the action only: counters give the verdict.
 
 use super::super::switch::SWITCH;
 use super::super::{ProgramError, SwitchProgram};

@@ -1,4 +1,4 @@
-//! What tests ask a network of Reunion.
+//! A leaf-spine network for tests of Reunion.
 
 use spray_wire::switch_view::PacketFields;
 use std::vec::Vec;
@@ -89,7 +89,7 @@ impl Chassis {
         choose_by(self, &self.switches[self.leaf(src) as usize], &arrival, Scheme::Ecmp).unwrap().rank
     }
 
-    /// Delivers the notifications of a switch as frames of their own; returns where they went.
+    /// Delivers the notifications of a switch as control frames; returns their destinations.
     pub(super) fn notify(&self, t_ps: u64, switch: u32) -> Vec<u32> {
         let mut sent = Vec::new();
         while let Some(Notice { to, note, .. }) = poll(self, switch) {

@@ -1,4 +1,4 @@
-//! Interfaces that are the user's and the ends of links: NICs, veth ends and TAPs, in any network namespace.
+//! External interfaces: NICs, veth ends and TAPs of the user, in any network namespace.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,23 +15,23 @@ use spray_nic::net::declared::Declared;
 use spray_nic::net::ethtool::Ethtool;
 use spray_wire::offsets::ETHERNET_BYTES;
 
-use super::stations::{Stations, is_of_one_host};
+use super::fdb::{Fdb, is_of_one_host};
 use crate::RunError;
 use crate::netns;
 use crate::program::MOST_QUEUES;
 use crate::registry;
 
-/// An interface that is to be the end of a cable: `HOST=IF`, `SWITCH=IF` where another box runs that switch, or `HOST=IF@NETNS` of one in
-/// another network namespace; behind either may stand addresses that are the host's alone, as in `h0=eth1,10.0.0.1`.
+/// An interface at the end of a cable: `HOST=IF`, `SWITCH=IF` where another machine runs that
+/// switch, or `HOST=IF@NETNS`. Addresses bound to the host may follow, as in `h0=eth1,10.0.0.1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenPort {
-    /// What is at the cable's other end, by its name in the fabric: a host, or a switch; or the whole name of the link.
+    /// The other end: the name of a host or a switch, or the whole name of the link.
     pub end: String,
-    /// The interface.
+    /// The name of the interface.
     pub interface: String,
-    /// Its network namespace, as for `ip netns`; `None` is that of this process.
+    /// Its network namespace, as for `ip netns`; `None`: that of this process.
     pub namespace: Option<String>,
-    /// Addresses of the host at the other end that no other host gets.
+    /// Addresses bound to the host at the other end.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -66,35 +66,34 @@ impl std::fmt::Display for GivenPort {
     }
 }
 
-/// Such an interface, while a fabric has it.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct ExternalInterface {
     pub port: GivenPort,
-    /// The link that leaves by it.
+    /// The number of the link that leaves by it.
     pub link: usize,
-    /// The host at its other end; `None`: a switch that another box runs.
+    /// The host at its other end; `None`: a switch of another machine.
     pub host: Option<usize>,
     pub mac: [u8; 6],
     pub index: u32,
-    /// Bytes of the longest frame.
+    /// The longest frame, in bytes.
     pub longest: usize,
-    /// Receive queues.
+    /// The number of receive queues.
     pub queues: u32,
-    /// What it carries may come with a checksum that its sender's kernel has yet to write.
+    /// Received frames may have partial checksums.
     pub is_software: bool,
     namespace: Option<File>,
-    /// Takes frames to other Ethernet addresses as long as this is open.
+    /// Keeps the interface promiscuous while open.
     _promiscuous: Socket,
 }
 
-/// The share of an interface's rate that a link may have: at more, its own queue would grow, not the fabric's.
+/// The maximum share of an interface's rate: beyond it, its own queue would grow.
 const SHARE: (u64, u64) = (95, 100);
 
-impl Given {
-    /// Takes the interfaces: one for each host, or for each cable of the switch `own` if the others are run elsewhere.
+impl ExternalInterface {
+    /// Opens the interfaces: one per host, or per cable of the only switch of this machine.
     ///
     /// # Errors
-    /// [`RunError::Port`] says what has none, or which interface cannot be had and why.
+    /// [`RunError::Port`] when an end has no interface, or an interface cannot be used.
     pub fn all(ports: &[GivenPort], network: &Network, own: Option<usize>) -> Result<Vec<Self>, RunError> {
         let links: Vec<usize> = match own {
             None => (0..network.hosts.len()).map(|host| network.downlink(host)).collect(),
@@ -109,31 +108,33 @@ impl Given {
             let GivenPort { end: name, .. } = strange;
             return Err(RunError::Port(match own.map(|own| &network.switches[own].name) {
                 None => format!("--port {name}={strange}: the scenario has no host `{name}`; its hosts: {ends}"),
-                Some(own) => format!("--port {name}={strange}: {own} has no cable to `{name}`; it has some to: {ends}"),
+                Some(own) => {
+                    format!("--port {name}={strange}: {own} has no cable to `{name}`; its cables lead to: {ends}")
+                }
             }));
         }
         check_addresses(ports, network)?;
         let mut all: Vec<Self> = Vec::with_capacity(links.len());
         for link in links {
             let name = end(link);
-            let mut given = ports.iter().filter(|port| is_of(port, link));
-            let (Some(port), None) = (given.next(), given.next()) else {
+            let mut interface = ports.iter().filter(|port| is_of(port, link));
+            let (Some(port), None) = (interface.next(), interface.next()) else {
                 return Err(RunError::Port(format!("`{name}` needs one port: --port {name}=INTERFACE")));
             };
-            let given = Self::take(port, network, link)?;
-            if let Some(other) = all.iter().find(|other| other.index == given.index) {
+            let interface = Self::take(port, network, link)?;
+            if let Some(other) = all.iter().find(|other| other.index == interface.index) {
                 let other = &other.port;
-                return Err(RunError::Port(if other.to_string() == given.port.to_string() {
+                return Err(RunError::Port(if other.to_string() == interface.port.to_string() {
                     format!("{port} is given twice, for {} and {name}", other.end)
                 } else {
                     format!(
-                        "{other} and {port} have the same number ({}) in their network namespaces, and one program could not tell them \
-                         apart: use interfaces of one namespace",
-                        given.index
+                        "{other} and {port} have the same index ({}) in their network namespaces, so that one program cannot \
+                         distinguish them: use interfaces of one namespace",
+                        interface.index
                     )
                 }));
             }
-            all.push(given);
+            all.push(interface);
         }
         Ok(all)
     }
@@ -179,27 +180,24 @@ impl Given {
         Ok(Self { namespace, ..found })
     }
 
-    /// Checks that it sends frames which the program on another interface sends on by it; `refusal` is why its driver does not take the program.
-    /// Runs in its namespace, with the program attached.
-    ///
-    /// # Errors
-    /// [`RunError::Port`] says what to do about it.
-    pub fn check_sends(&self, refusal: Option<&str>) -> Result<(), RunError> {
+    /// Checks that its driver forwards frames redirected from other interfaces; `refusal` is its
+    /// reason not to run the program natively. Runs in its namespace, with the program attached.
+    pub fn check_forwards(&self, refusal: Option<&str>) -> Result<(), RunError> {
         let wrong = |why: String| {
             let Self { port, .. } = self;
             Err(RunError::Port(format!(
-                "--port {}={port}: the scenario's links carry more than one thread holds, so that drivers have to send frames on by themselves; {why}",
+                "--port {}={port}: the links carry more than one thread can delay, so that drivers must forward frames; {why}",
                 port.end
             )))
         };
         match (refusal, Declared::of(self.index)) {
-            (Some(why), _) => wrong(format!("this one does not take the program, it says: {why}")),
+            (Some(why), _) => wrong(format!("its driver rejects the program: {why}")),
             (None, Ok(declared)) if !declared.sends() => wrong(if self.is_software {
-                "a veth does so if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()
+                "a veth does if its other end has an XDP program or GRO (`ethtool -K OTHER_END gro on`)".into()
             } else {
-                "this one cannot (it does not declare ndo-xmit)".into()
+                "its driver cannot (it does not declare ndo-xmit)".into()
             }),
-            // Before Linux 6.3 drivers do not tell.
+            // Drivers do not report it before Linux 6.3.
             _ => Ok(()),
         }
     }
@@ -209,28 +207,27 @@ impl Given {
         within(self.namespace.as_ref(), work)
     }
 
-    /// The neighbours that the kernel knows there, with their Ethernet addresses: of hosts that it has asked itself.
+    /// Returns the entries of the kernel's neighbour table.
     pub fn neighbours(&self, now: &Interface) -> Vec<(IpAddr, [u8; 6])> {
         self.run(|| now.neighbours()).ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// How the interface is now; `None` where it is gone.
+    /// Reads the state of the interface; `None` where it is gone.
     pub fn now(&self) -> Option<Interface> {
         let found = self.run(|| Interface::find(&self.port.interface)).ok()?.ok()?;
         (found.index == self.index).then_some(found)
     }
 }
 
-/// Checks that no address is bound twice, and those of hosts alone.
 fn check_addresses(ports: &[GivenPort], network: &Network) -> Result<(), RunError> {
     let wrong = |port: &GivenPort, why: String| Err(RunError::Port(format!("--port {}={port}: {why}", port.end)));
     let mut bound = HashSet::new();
     for port in ports {
         if !port.addresses.is_empty() && !network.hosts.contains(&port.end) {
-            return wrong(port, "addresses are those of hosts".into());
+            return wrong(port, "only hosts have addresses".into());
         }
-        if port.addresses.len() > Stations::ADDRESSES {
-            return wrong(port, format!("{} addresses at most", Stations::ADDRESSES));
+        if port.addresses.len() > Fdb::MAX_ADDRESSES {
+            return wrong(port, format!("at most {} addresses", Fdb::MAX_ADDRESSES));
         }
         if let Some(twice) = port.addresses.iter().find(|address| !bound.insert(**address)) {
             return wrong(port, format!("{twice} is bound twice"));
@@ -239,13 +236,9 @@ fn check_addresses(ports: &[GivenPort], network: &Network) -> Result<(), RunErro
     Ok(())
 }
 
-/// What is at the other end of a link, by the link's name without where it begins: parallel cables keep their numbers.
+/// The end in a link's name; parallel cables keep their numbers.
 fn end(link: &str) -> &str {
     link.split_once("->").map_or(link, |(_, end)| end)
-}
-
-pub(super) fn addresses<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> HashSet<IpAddr> {
-    interfaces.flat_map(|interface| &interface.station().addresses).copied().collect()
 }
 
 fn within<T>(namespace: Option<&File>, work: impl FnOnce() -> T) -> Result<T, RunError> {
@@ -264,8 +257,7 @@ struct PacketMembership {
     address: [u8; 8],
 }
 
-/// Has an interface of this thread's network namespace take frames to any Ethernet address for as long as the result lives: whatever ends this
-/// process ends that.
+/// Keeps an interface promiscuous while the socket lives, so that it ends with the process.
 fn promiscuous(index: u32) -> io::Result<Socket> {
     // Without a protocol it receives nothing.
     let socket = Socket::new(Domain::from(libc::AF_PACKET), Type::from(libc::SOCK_RAW), None)?;
@@ -275,7 +267,7 @@ fn promiscuous(index: u32) -> io::Result<Socket> {
         address_bytes: 0,
         address: [0; 8],
     };
-    // SAFETY: the option reads one such structure, which is live, of the size that is given.
+    // SAFETY: the option reads one such structure, which is live, of the given size.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
