@@ -1,7 +1,8 @@
-//! The papers' figures and tables, each described by a file: what is run, how it is drawn, what the paper says of it.
+//! The papers' figures and tables, each described by a file: what is run, how it is drawn, what the
+//! paper claims.
 //!
-//! `figures/PAPER/NUMBER.toml` is one of them, in the form of [`Figure`]. Its runs are scenarios on the simulator, or one of the [`models`]
-//! where the paper has a formula or draws balls.
+//! A file `figures/PAPER/NUMBER.toml` has the form of [`Figure`]. It runs scenarios on the
+//! simulator, or one of the [`models`] (formulas, balls into bins).
 
 mod claim;
 mod file;

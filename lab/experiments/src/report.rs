@@ -1,7 +1,7 @@
-//! HTML pages about runs, each one file that needs nothing else: no server, no fonts, nothing from elsewhere.
+//! Self-contained HTML pages about runs: no server, no fonts, nothing fetched.
 //!
-//! A page is headings and tables, written here, and plots: `data` says what they show, as JSON, and `assets` are the programs that draw
-//! it, around the library in `vendor`.
+//! Headings and tables are written here. `data` holds the plots' data as JSON, `assets` the scripts
+//! that draw it with the library in `vendor`.
 
 mod data;
 mod figures;

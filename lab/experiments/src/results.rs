@@ -1,6 +1,7 @@
-//! A run's results: their types, their folder, and the tables that compare runs.
+//! Results of runs: types, folders, and tables that compare runs.
 //!
-//! Every time here is *scenario* time from the start of the run, already divided by the dilation: in microseconds, but for samples.
+//! Times are scenario time from the start of the run (divided by the dilation), in us except for
+//! samples.
 
 mod collect;
 mod columns;

@@ -1,7 +1,7 @@
-//! Who watches the frames of a run: captures for Wireshark, and the life of chosen packets.
+//! Observers of a run's frames: captures for Wireshark, and traces of chosen packets.
 //!
-//! An interface is a cable's end: by its place among the network's links that which leaves there. Behind them come the switches,
-//! for frames that have no way on.
+//! Interface `n` is the sending end of the network's link `n`. The switches follow, for frames
+//! without a next hop.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -16,10 +16,10 @@ use spray_fabric::{Link, Network, Node, address, first_flows};
 use crate::scenario::Scenario;
 use crate::workload::{classes, largest_bytes};
 
-/// A capture of a run of `scenario` into a new file, of so many frames at most.
+/// Creates a capture of at most `frames` frames of a run of `scenario`, in a new file.
 ///
 /// # Errors
-/// When the file is there already, or cannot be made.
+/// When the file exists or cannot be created.
 pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shared> {
     let places = places(&scenario.network);
     let names: Vec<String> = places.iter().map(interface).collect();
@@ -28,10 +28,11 @@ pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shar
     Ok(Shared::new(Some(capture), None))
 }
 
-/// A tracer of the flows with these numbers in a run of `scenario`; `simulated` says on which engine.
+/// Creates a tracer of the flows numbered `chosen`; `simulated` is whether the engine is the
+/// simulator.
 ///
 /// # Errors
-/// When there is no flow of such a number, and which there are.
+/// When a number is not that of a flow.
 pub fn tracer(
     scenario: &Scenario,
     balancer: BalancerKind,
@@ -77,7 +78,7 @@ fn places(network: &Network) -> Vec<Place> {
     network.links.iter().map(end).chain((0..network.switches.len()).map(switch)).collect()
 }
 
-/// The name of an interface: `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
+/// Returns the interface's name: `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
 fn interface(place: &Place) -> String {
     place.port.replace("->", ":")
 }

@@ -18,15 +18,14 @@ use crate::results::{
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::{Flow, Payload, classes, largest_bytes};
 
-/// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
-/// scenario on the same network; dropping the engine removes the testbed.
+/// Sends real packets through the kernel, one run at a time. Needs root. The testbed is kept for
+/// the next scenario on the same network; dropping the engine removes it.
 #[derive(Debug, Default)]
 pub struct Xdp {
-    /// `None` after a failed run, since the testbed may be in any state.
+    /// `None` after a failed run, which may leave the testbed in any state.
     kept: Mutex<Option<Kept>>,
 }
 
-/// A testbed and the network that it was made for.
 #[derive(Debug)]
 struct Kept {
     testbed: Testbed,
@@ -49,11 +48,13 @@ impl Engine for Xdp {
     }
 }
 
-/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
-/// Hosts are in the namespaces that are `lent` for them. `between` interfaces that exist, nothing is made but switches.
+/// Sets up a scenario's hosts, links and switches for external traffic, without its workload and
+/// failures. Hosts use the `lent` namespaces; with `between`, only switches are created, between
+/// existing interfaces.
 ///
 /// # Errors
-/// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
+/// When this engine cannot run the scenario, privileges are missing, or the kernel refuses;
+/// everything is removed then.
 pub fn deploy(
     scenario: &Scenario,
     lent: &[Lent],
@@ -84,7 +85,6 @@ pub fn deploy(
 
 const PER_SWITCH: &str = "`chassis` in [emulation] is `per-switch`";
 
-/// A scenario and the testbed that runs it.
 struct Ready<'a> {
     engine: &'a Xdp,
     scenario: &'a Scenario,
@@ -109,7 +109,7 @@ impl Prepared for Ready<'_> {
 }
 
 impl Ready<'_> {
-    /// The present testbed if it was made for this network, otherwise a new one.
+    /// Returns `kept` if it was made for this network, otherwise a new testbed.
     fn set_up(&self, kept: Option<Kept>, tell: Tell<'_>) -> Result<Kept, EngineError> {
         let Scenario { network, emulation, seed, .. } = self.scenario;
         let per_switch = emulation.chassis == Chassis::PerSwitch;
@@ -128,7 +128,7 @@ impl Ready<'_> {
         Ok(Kept { testbed, network: network.clone(), per_switch })
     }
 
-    /// The link events of a run, and the failures that its seed draws.
+    /// Returns the scenario's link events and the failures drawn from `seed`.
     fn events(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, RunError> {
         let drawn = self.scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| RunError::Unsupported(mistake.to_string()))?;
@@ -209,7 +209,7 @@ impl Ready<'_> {
 
 const ETHERNET_BYTES: u32 = 14;
 
-/// Refuses what `scenario` asks for and real packets cannot do.
+/// Returns an error if `scenario` needs what real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     if scenario.transport.erasure {
@@ -257,7 +257,8 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     })
 }
 
-/// Refuses switches of several programs, for which `what` asks, where they tell each other something about a frame.
+/// Returns an error if several programs (`what` requires them) would have to share state of a
+/// frame.
 fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     let scheme = &scenario.network.switching;
     if scheme.remembers() {
@@ -267,7 +268,7 @@ fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`check_parts`], where nothing goes before the frames either.
+/// The same as [`check_parts`], where in addition nothing is prepended to frames.
 fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     check_parts(scenario, what)?;
     match scenario.network.switching.schemes.iter().find(|scheme| scheme.needs_groups()) {
@@ -278,7 +279,7 @@ fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses more interfaces than a testbed makes, and more payload than this machine's memory holds.
+/// Returns an error for more interfaces than a testbed has, or more payload than fits into memory.
 fn check_machine(scenario: &Scenario) -> Result<(), String> {
     let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
     let leaves = |from| matches!(from, Node::Host(_));
@@ -292,7 +293,7 @@ fn check_machine(scenario: &Scenario) -> Result<(), String> {
         Payload::File { bytes, .. } => bytes.len() as u64,
         Payload::Generated => 0,
     };
-    // A receiver keeps what arrives until it has been compared.
+    // Receivers keep data until it has been compared.
     let held = |flow: &Flow| if flow.bytes > file_bytes(flow) { flow.bytes.saturating_mul(2) } else { flow.bytes };
     let payload = scenario.flows(scenario.seed).iter().fold(0u64, |sum, flow| sum.saturating_add(held(flow)));
     let rule = "smaller or fewer flows, or `--engine sim`, which sends no payload";
@@ -310,7 +311,6 @@ impl From<RunError> for EngineError {
     }
 }
 
-/// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     let losses = outcome.losses;
     let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
@@ -343,7 +343,7 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     }
 }
 
-/// Rows of what the hosts' balancers and connections reported.
+/// Returns rows of the events of hosts and connections.
 fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item = EventRow> {
     outcome.log.iter().filter_map(|report| {
         let subject = match report.subject {

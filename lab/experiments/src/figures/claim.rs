@@ -1,46 +1,47 @@
-//! The form of what a paper says of a figure.
+//! The form of a paper's claims.
 
 use serde::Deserialize;
 
-/// A statement of a paper about one value, or about one value in relation to another.
+/// A claim of a paper about a value, or about its ratio to another value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The statement in our words.
+    /// The claim in our words.
     pub says: String,
-    /// The series that it is about.
+    /// The series it is about.
     pub of: String,
-    /// Those that it is compared with: series, or `others` for all others.
+    /// The series to compare with; `others` is all others.
     #[serde(default)]
     pub to: Names,
-    /// Whether the best (least) or the worst (largest) of these counts.
+    /// Whether to compare with the least or the largest of these.
     #[serde(default)]
     pub to_the: Extreme,
     /// The conditions; by default all.
     #[serde(default)]
     pub at: Names,
-    /// The condition in which the other value stands; by default the same.
+    /// The condition of the other value; by default the same.
     #[serde(default)]
     pub to_at: Option<String>,
-    /// Whether it holds for each of the conditions, or is about one of them ("up to").
+    /// Whether it holds for each condition, or for one of them ("up to").
     #[serde(default)]
     pub pick: Pick,
     /// The measure; by default the first.
     #[serde(default)]
     pub measure: Option<String>,
-    /// The paper's number: the value, or how many times the other it is.
+    /// The paper's number: the value, or the ratio to the other value.
     #[serde(default)]
     pub paper: Option<f64>,
-    /// Where the paper gives no number, at least this is what it means.
+    /// Lower bound, if the paper gives no number.
     #[serde(default)]
     pub least: Option<f64>,
-    /// At most this.
+    /// Upper bound, likewise.
     #[serde(default)]
     pub most: Option<f64>,
-    /// Where less than `least`, or more than `most`, is better still.
+    /// The side of the range on which a value is even better.
     #[serde(default)]
     pub better: Option<Better>,
-    /// Why it is not confirmed here, where that is known: another set-up, a figure of the published simulator, an error of the text.
+    /// A known reason why it is not confirmed: another set-up, an artefact of the published
+    /// simulator, an error of the text.
     #[serde(default)]
     pub why: Option<String>,
 }
@@ -49,16 +50,16 @@ pub struct Claim {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Names {
-    /// None was given.
+    /// No name.
     #[default]
     None,
-    /// One.
+    /// One name.
     One(String),
-    /// Several.
+    /// Several names.
     Several(Vec<String>),
 }
 
-/// Which of several values.
+/// Selects one of several values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extreme {
@@ -69,20 +70,20 @@ pub enum Extreme {
     Largest,
 }
 
-/// For which conditions a statement holds.
+/// The conditions for which a claim holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
-    /// Each: the one that fits worst counts.
+    /// Each; the one that fits worst counts.
     #[default]
     Each,
-    /// The one with the least value, or the least ratio.
+    /// The one with the least value or ratio.
     Least,
-    /// The one with the largest.
+    /// The one with the largest value or ratio.
     Largest,
 }
 
-/// Which side of a range is better than it.
+/// A side of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
@@ -102,5 +103,5 @@ impl Names {
     }
 }
 
-/// For all other series.
+/// The name for all other series.
 pub(super) const OTHERS: &str = "others";

@@ -6,85 +6,88 @@ use toml::{Table, Value};
 
 use super::claim::{Claim, OTHERS};
 
-/// A figure or table of a paper: what it shows, what is run for it, and what the paper says.
+/// A figure or table of a paper: what it shows, what is run, and what the paper claims.
 ///
-/// Its cells are the runs of every [`Series`] under every [`Condition`] with every seed.
+/// A cell is the runs of a [`Series`] under a [`Condition`] with all seeds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Its paper and number there: `reps/7`.
+    /// Paper and number: `reps/7`.
     #[serde(skip)]
     pub id: String,
-    /// What it shows, in a few words.
+    /// A short title.
     pub title: String,
-    /// Where the paper has it: `§4.3.1`.
+    /// Section of the paper: `§4.3.1`.
     pub section: String,
-    /// The paper's setting, in our words.
+    /// The paper's setup, in our words.
     pub paper: String,
-    /// In what ours differs, at full size.
+    /// Differences of our setup at full size.
     #[serde(default)]
     pub ours: String,
-    /// Why it is not shown. Then nothing is run.
+    /// The reason why it is not run.
     #[serde(default)]
     pub not_shown: Option<String>,
-    /// What is measured; the first is drawn, all are in the tables.
+    /// Measures; the first is plotted, all are in the tables.
     #[serde(default)]
     pub measure: Vec<Measure>,
-    /// How it is drawn.
+    /// Type of plot.
     #[serde(default)]
     pub plot: Plot,
-    /// What the x axis of a plot of lines has.
+    /// Label of the x axis of a line plot.
     #[serde(default)]
     pub x: String,
-    /// The switch whose uplinks are drawn over time, for each series under the first condition with the first seed.
+    /// A switch whose uplinks are plotted over time, for each series under the first condition with
+    /// the first seed.
     #[serde(default)]
     pub watch: Option<String>,
-    /// Settings that the scenario begins with: only `reference`, those of the published REPS simulations.
+    /// Settings to start from.
     #[serde(default)]
     pub preset: Option<Preset>,
-    /// A name of [`models`](super::models) in place of the simulator. Its parameters stand where a scenario's settings would.
+    /// A model of [`models`](super::models) to run instead of the simulator, with its parameters in
+    /// `scenario`.
     #[serde(default)]
     pub model: Option<String>,
-    /// Whether hosts send at the rate that all flows can have at once (OFAN §4): a bound computed for each seed.
+    /// Whether hosts send at the rate that all flows can have at once (OFAN §4), computed for each
+    /// seed.
     #[serde(default)]
     pub at_bound_rate: bool,
-    /// What all runs have in common.
+    /// Settings of all runs.
     #[serde(default)]
     pub scenario: Table,
-    /// What is compared: the rows of the tables.
+    /// The series to compare: the rows of the tables.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// Whether every balancer is a series, by its name.
+    /// Whether to add a series for every balancer.
     #[serde(default)]
     pub every_balancer: bool,
-    /// Under which conditions: the columns.
+    /// The conditions: the columns of the tables.
     #[serde(default)]
     pub condition: Vec<Condition>,
-    /// What the paper says.
+    /// Claims of the paper.
     #[serde(default)]
     pub claim: Vec<Claim>,
-    /// The size that comes nearest to the paper's.
+    /// The size closest to the paper's.
     #[serde(default)]
     pub full: Size,
-    /// The size that all figures have together within ten minutes on two cores.
+    /// A size at which all figures take ten minutes on two cores.
     #[serde(default)]
     pub quick: Size,
 }
 
-/// A figure of a run.
+/// A measure of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// Its key, see `measures.rs`: those of `summary.json`, and what follows from them.
+    /// Key in `summary.json`, or one of those in `measures.rs`.
     pub key: String,
-    /// Its name.
+    /// Name.
     pub title: String,
-    /// Its unit; empty for what has none.
+    /// Unit; may be empty.
     #[serde(default)]
     pub unit: String,
 }
 
-/// How a figure is drawn.
+/// Type of plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
@@ -95,7 +98,7 @@ pub enum Plot {
     Lines,
 }
 
-/// Settings to begin with.
+/// Settings to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
@@ -103,16 +106,16 @@ pub enum Preset {
     Reference,
 }
 
-/// One of those that are compared.
+/// A series to compare.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its settings, by path: `"transport.balancer" = "reps"`.
+    /// Settings by path: `"transport.balancer" = "reps"`.
     #[serde(default)]
     pub set: Table,
-    /// A setting of which the best value is taken, under each condition by itself.
+    /// A setting whose best value is taken for each condition separately.
     #[serde(default)]
     pub tune: Option<Tune>,
 }
@@ -124,26 +127,26 @@ impl Series {
     }
 }
 
-/// A setting whose best value counts.
+/// A setting to tune.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
-    /// Its path.
+    /// Path of the setting.
     pub path: String,
-    /// Its values.
+    /// Values to try.
     pub values: Vec<Value>,
-    /// The measure that is to be least.
+    /// The measure to minimise.
     pub least: String,
-    /// A measure that has a limit. Where no value keeps it, the value with the least of it counts.
+    /// A constraint. If no value satisfies it, the one closest to it counts.
     #[serde(default)]
     pub limit: Option<Limit>,
 }
 
-/// The most that a measure may be.
+/// Upper limit of a measure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// Its key.
+    /// Key of the measure.
     pub key: String,
     /// The limit.
     pub most: f64,
@@ -153,49 +156,49 @@ pub struct Limit {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it stands on the x axis of a plot of lines.
+    /// Position on the x axis of a line plot.
     #[serde(default)]
     pub x: Option<f64>,
-    /// Its settings, by path.
+    /// Settings by path.
     #[serde(default)]
     pub set: Table,
-    /// Settings that it has in addition at quick size.
+    /// Additional settings at quick size.
     #[serde(default)]
     pub quick: Table,
 }
 
-/// How large the runs are.
+/// Size of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
-    /// What it is, for people: `128 hosts, 8 MiB`.
+    /// Description: `128 hosts, 8 MiB`.
     #[serde(default)]
     pub about: String,
-    /// Runs of each cell, with seeds from 1 on.
+    /// Number of runs of each cell, with seeds from 1 on.
     #[serde(default)]
     pub seeds: u64,
-    /// Settings, by path, before those of condition and series.
+    /// Settings by path, which those of condition and series override.
     #[serde(default)]
     pub set: Table,
-    /// Conditions that are left out.
+    /// Conditions to leave out.
     #[serde(default)]
     pub without: Vec<String>,
 }
 
-/// Which of the two sizes.
+/// Selects one of the two sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// As near to the paper's as ours comes.
+    /// The size closest to the paper's.
     Full,
-    /// For all figures within ten minutes.
+    /// The size for all figures within ten minutes.
     Quick,
 }
 
 impl Scale {
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -205,10 +208,10 @@ impl Scale {
 }
 
 impl Figure {
-    /// Reads the text of the file of the figure `id`.
+    /// Parses the file of the figure `id`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes what is wrong with it.
     pub fn parse(id: &str, text: &str) -> Result<Self, String> {
         let figure: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut figure = Self { id: id.into(), ..figure };
@@ -243,7 +246,7 @@ impl Figure {
         self.claim.iter().try_for_each(|claim| self.check_claim(claim))
     }
 
-    /// Refuses names that the figure does not have, and statements without a number.
+    /// Returns an error for unknown names, and for claims without a number.
     pub(super) fn check_claim(&self, claim: &Claim) -> Result<(), String> {
         let wrong = |what: &str, name: &str| Err(format!("claim `{}`: there is no {what} `{name}`", claim.says));
         let series = |name: &str| self.series.iter().any(|series| series.name == name);
@@ -268,12 +271,12 @@ impl Figure {
         }
     }
 
-    /// Whether it is drawn as lines.
+    /// Whether it is a line plot.
     pub fn has_lines(&self) -> bool {
         self.plot == Plot::Lines
     }
 
-    /// Its size at a scale.
+    /// Returns its size at a scale.
     pub const fn size(&self, scale: Scale) -> &Size {
         match scale {
             Scale::Full => &self.full,
@@ -281,7 +284,7 @@ impl Figure {
         }
     }
 
-    /// The conditions at a scale.
+    /// Returns its conditions at a scale.
     pub fn conditions(&self, scale: Scale) -> impl Iterator<Item = &Condition> {
         self.condition.iter().filter(move |condition| !self.size(scale).without.contains(&condition.name))
     }

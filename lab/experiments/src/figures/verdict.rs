@@ -1,50 +1,50 @@
-//! What a paper says of a figure, held against our values.
+//! Compares a paper's claims with our values.
 
 use super::claim::{Better, Claim, Extreme, Names, OTHERS, Pick};
 use super::file::Figure;
 use super::run::Shown;
 
-/// Whether a statement holds.
+/// The result of checking a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Yes: our value is in the range, or within a tenth of the paper's.
+    /// Our value is in the range, or within a tenth of the paper's.
     Confirmed,
-    /// In its direction; our value differs from the paper's by so many per cent.
+    /// The direction holds; our value differs by this many per cent.
     Off(f64),
-    /// Ours is better than that.
+    /// Our value is better.
     Better,
-    /// No.
+    /// The claim does not hold.
     Contradicted,
-    /// What it is about was not run at this scale.
+    /// Its series or conditions were not run at this scale.
     NotRun,
 }
 
-/// What we find.
+/// Our result for a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Our values in words.
+    /// Our values as text.
     pub ours: String,
-    /// Whether the statement holds.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why it is not confirmed, where that is known.
+    /// The known reason why it is not confirmed.
     pub why: Option<String>,
 }
 
 impl Found {
-    /// The verdict in words, and why.
+    /// Formats the verdict and its reason.
     pub fn text(&self) -> String {
         let verdict = self.verdict.text();
         self.why.as_ref().map_or(verdict.clone(), |why| format!("{verdict}: {why}"))
     }
 }
 
-/// "Alike", and the paper's own numbers, which are read off plots or rounded.
+/// Tolerance, as the paper's numbers are read off plots or rounded.
 const TENTH: f64 = 0.1;
-/// Ratios nearer to 1 than this have no side.
+/// Ratios this close to 1 have no direction.
 const EVEN: f64 = 0.005;
 
 impl Verdict {
-    /// In words.
+    /// Formats the verdict.
     pub fn text(self) -> String {
         match self {
             Self::Confirmed => "confirmed".into(),
@@ -56,7 +56,7 @@ impl Verdict {
     }
 }
 
-/// One of the comparisons of a claim: the condition, the value, and the one that it is compared with.
+/// A comparison: the condition, our value, and the one it is compared with.
 struct Compared<'a> {
     at: &'a str,
     own: f64,
@@ -64,7 +64,7 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// The value, or how many times the other it is. Of two runs that never end none is ahead.
+    /// Returns the value, or its ratio to the other. Two runs that never end are equal.
     fn value(&self) -> f64 {
         match self.other {
             Some(other) if other.is_infinite() && self.own.is_infinite() => 1.0,
@@ -76,7 +76,7 @@ impl Compared<'_> {
 }
 
 impl Claim {
-    /// Holds the statement against what was run.
+    /// Checks the claim against the results.
     pub fn against(&self, figure: &Figure, shown: &Shown) -> Found {
         let key = self.measure.as_deref().unwrap_or(&figure.measure[0].key);
         let compared = self.compared(figure, shown, key);
@@ -127,7 +127,7 @@ impl Claim {
         conditions.iter().enumerate().filter(wanted).filter_map(one).collect()
     }
 
-    /// How far a value is from what the paper says: 0 for none.
+    /// Returns the deviation from the claim; 0 if it holds.
     fn misfit(&self, value: f64) -> f64 {
         match self.paper {
             Some(paper) => (value / paper).ln().abs(),
@@ -162,10 +162,9 @@ impl Claim {
     }
 }
 
-/// The word for what does not hold.
 pub(super) const CONTRADICTED: &str = "contradicted";
 
-/// A value in as many digits as it needs.
+/// Formats a value with an appropriate number of digits.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         v if v.is_infinite() => "never".into(),

@@ -1,4 +1,4 @@
-//! The page of the papers' figures: plots, tables, and what the papers say.
+//! Pages of the papers' figures: plots, tables and statements of the papers.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::data::Line;
 use super::html::{self, Row, WITHOUT_SCRIPTS, escape, page, page_with, section, table};
 use crate::figures::{Cell, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
 
-/// The page that lists figures, with a link to the page of each that was run.
+/// Returns the page that lists figures, with links to those that were run.
 pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
     let row = |(figure, shown): &(Figure, Option<Shown>)| {
         let name = escape(&figure.heading());
@@ -27,7 +27,7 @@ pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
 
 const TITLE: &str = "The papers' figures";
 
-/// The page of a figure.
+/// Returns the page of a figure.
 pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     let size = figure.size(shown.scale);
     let mut text =
@@ -55,14 +55,12 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     page_with(&figure.heading(), &body, &FigureData { kind: "figure", plots })
 }
 
-/// What the page holds for its plots.
 #[derive(Serialize)]
 struct FigureData {
     kind: &'static str,
     plots: Vec<Plot>,
 }
 
-/// Lines, or bars.
 #[derive(Default, Serialize)]
 struct Plot {
     id: String,
@@ -73,7 +71,7 @@ struct Plot {
     bars: Vec<Bar>,
 }
 
-/// A line, and the outline of the band around it.
+/// A line and the outline of its confidence band.
 #[derive(Serialize)]
 struct Drawn {
     #[serde(flatten)]
@@ -85,7 +83,7 @@ struct Drawn {
 #[derive(Serialize)]
 struct Bar {
     name: String,
-    /// None where a run never ended.
+    /// `None` where a run never ended.
     value: Option<f64>,
     interval: Option<[f64; 2]>,
 }
@@ -96,7 +94,7 @@ impl Plot {
     }
 }
 
-/// A table whose words may take several lines.
+/// Lets the cells of a table wrap.
 fn wrapped(table: &str) -> String {
     format!("<div class=\"wrap\">{table}</div>")
 }
@@ -120,14 +118,14 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
     table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The plots of a measure: one with lines, or one with bars for each condition.
+/// Returns one plot with lines, or one with bars for each condition.
 fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
     let conditions: Vec<_> = figure.conditions(shown.scale).collect();
     let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
     let interval = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
     if figure.has_lines() && conditions.len() > 1 {
         let line = |(series, cells): (&Series, &Vec<Cell>)| {
-            // The values, or an end of their intervals.
+            // The values, or one end of their intervals.
             let at = |end: Option<usize>| {
                 let of = move |(condition, cell): (&&Condition, &Cell)| {
                     let value = value(cell)?;

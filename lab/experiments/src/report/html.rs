@@ -1,14 +1,14 @@
-//! The pages around the plots.
+//! HTML of pages, cards and tables.
 
 use super::data;
 
 const STYLE: &str = concat!(include_str!("vendor/uplot/uPlot.min.css"), include_str!("assets/report.css"));
 
-/// The plotting library's licence goes where it goes.
+/// The plotting library with its licence.
 const LIBRARY: &str =
     concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
 
-/// The page's program, in the order in which it runs.
+/// The page's scripts, in the order of their dependencies.
 const SCRIPTS: [&str; 13] = [
     LIBRARY,
     include_str!("assets/base.js"),
@@ -25,15 +25,15 @@ const SCRIPTS: [&str; 13] = [
     include_str!("assets/start.js"),
 ];
 
-/// Nothing may be fetched, whatever a name in the data looks like.
+/// Prevents fetching, regardless of names in the data.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// A whole page without plots that one explores; `body` is HTML, `title` is text.
+/// Returns a page without scripts; `body` is HTML, `title` is text.
 pub(super) fn page(title: &str, body: &str) -> String {
     whole(title, body, "")
 }
 
-/// A whole page with the data of its plots.
+/// Returns a page with the data of its plots.
 pub(super) fn page_with(title: &str, body: &str, data: &impl serde::Serialize) -> String {
     let json = format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::text(data));
     let scripts: String = SCRIPTS.iter().map(|script| format!("<script>\n{script}</script>\n")).collect();
@@ -49,11 +49,10 @@ fn whole(title: &str, body: &str, scripts: &str) -> String {
     format!("<!doctype html>\n<html lang=\"en\">\n<head>\n{head}\n</head>\n<body>\n{body}{scripts}</body>\n</html>\n")
 }
 
-/// What a page says where plots would be, if scripts do not run.
 pub(super) const WITHOUT_SCRIPTS: &str =
     "<noscript><p class=\"soft\">The plots need JavaScript; the figures and tables below do not.</p></noscript>\n";
 
-/// An empty card for the plot `id`, which the page's program draws; without scripts it is not shown.
+/// Returns a hidden card that the script fills with plot `id`.
 pub(super) fn plot(id: &str, title: &str, remark: &str) -> String {
     let remark = if remark.is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", escape(remark)) };
     format!(
@@ -62,12 +61,12 @@ pub(super) fn plot(id: &str, title: &str, remark: &str) -> String {
     )
 }
 
-/// A titled card; `inner` is HTML.
+/// Returns a titled card; `inner` is HTML.
 pub(super) fn section(title: &str, inner: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\">{inner}</div></section>\n", escape(title))
 }
 
-/// Figures with their names, in a grid.
+/// Returns a grid of named values.
 pub(super) fn figures(figures: &[(&str, String)]) -> String {
     const LONG: usize = 18;
     let item = |(name, value): &(&str, String)| {
@@ -77,14 +76,14 @@ pub(super) fn figures(figures: &[(&str, String)]) -> String {
     format!("<dl class=\"figures\">\n{}</dl>\n", figures.iter().map(item).collect::<String>())
 }
 
-/// A row of a [`table`]: cells are HTML.
+/// A row of a [`table`]; cells are HTML.
 pub(super) struct Row {
     pub cells: Vec<String>,
-    /// Whether a new group of rows begins here.
+    /// Whether it begins a new group of rows.
     pub first: bool,
 }
 
-/// A table whose first `words` columns hold words; headings are text, cells HTML.
+/// Returns a table whose first `words` columns are aligned as text; headings are text, cells HTML.
 pub(super) fn table(heads: &[&str], words: usize, rows: &[Row]) -> String {
     let class = |column: usize| if column < words { " class=\"w\"" } else { "" };
     let head: String = heads.iter().enumerate().map(|(c, h)| format!("<th{}>{}</th>", class(c), escape(h))).collect();
@@ -97,7 +96,7 @@ pub(super) fn table(heads: &[&str], words: usize, rows: &[Row]) -> String {
     format!("<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n")
 }
 
-/// Text as HTML.
+/// Escapes text for HTML.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! The page that compares runs: plots by balancer, condition and seed, and the table.
+//! The page that compares runs: plots by balancer, condition and seed, and a table.
 
 use spray_settings::AxisValue;
 
@@ -7,7 +7,7 @@ use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table}
 use super::run::{warnings, workloads};
 use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
 
-/// The page that compares runs; each row of its table links to the run's own page in its folder.
+/// Returns the page that compares runs. Rows of its table link to the runs' own pages.
 pub fn overview_page(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
     let several = has_several_switches(summaries.iter());
@@ -28,7 +28,6 @@ pub fn overview_page(runs: &[Finished]) -> String {
     page_with(&scenario, &body, &data)
 }
 
-/// Cards for the plots that have something to show.
 fn plots(data: &OverviewData) -> String {
     let about = |id| match id {
         "measure" => ("Figures by balancer and condition", INTERVAL),
@@ -49,10 +48,10 @@ fn plots(data: &OverviewData) -> String {
     choices.to_string() + &data.plots().into_iter().map(card).collect::<String>()
 }
 
-/// Most conditions by name in the first sentence.
+/// Maximum number of conditions named in the first sentence.
 const CONDITIONS: usize = 12;
 
-/// The condition of a run, its values of the axes, and its switches if `several` have other ones.
+/// Labels a run by condition and axis values, and by switch scheme if `several` are compared.
 fn condition(s: &Summary, several: bool) -> String {
     let axis = |(path, value): (&String, &AxisValue)| format!("{} {value}", path.rsplit('.').next().unwrap_or(path));
     let switch = several.then(|| format!("switch {}", s.switch));
@@ -75,7 +74,8 @@ fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> S
     )
 }
 
-/// What the scenarios' names begin with: `demo` for `demo-healthy` and `demo-slow-uplink`.
+/// Returns the common prefix of the scenarios' names: `demo` for `demo-healthy` and
+/// `demo-slow-uplink`.
 fn title(summaries: &[Summary]) -> String {
     let names = distinct(summaries.iter().map(|s| s.scenario.clone()));
     let [first, rest @ ..] = names.as_slice() else { return "no runs".into() };
@@ -86,7 +86,6 @@ fn title(summaries: &[Summary]) -> String {
     if common.is_empty() { format!("{} scenarios", names.len()) } else { common.into() }
 }
 
-/// The first names of a list.
 fn some(names: &[String]) -> String {
     let shown = names[..names.len().min(CONDITIONS)].join("; ");
     if names.len() > CONDITIONS { format!("{shown} and {} more", names.len() - CONDITIONS) } else { shown }
@@ -120,7 +119,7 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
     table(&header, WORDS, &rows) + &rest
 }
 
-/// Most rows of the table of runs.
+/// Maximum number of rows of the table of runs.
 const LISTED: usize = 500;
 
 fn notes(summaries: &[Summary]) -> String {

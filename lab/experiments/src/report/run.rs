@@ -7,13 +7,13 @@ use super::html::{Row, WITHOUT_SCRIPTS, escape, figures, page_with, plot, sectio
 use crate::results::measures::{Measure, named};
 use crate::results::{Lines, RunResult, Summary, incomplete_notes, loss_note, workload_lines};
 
-/// Most rows of the list of events; `events.csv` has all of them.
+/// Maximum number of listed events; `events.csv` has all of them.
 const LISTED_EVENTS: usize = 60;
 
-/// Most rows of the table of workloads; the tables called `workloads` have all of them.
+/// Maximum number of listed workloads; the `workloads` tables have all of them.
 const LISTED_WORKLOADS: usize = 200;
 
-/// The page about one run: figures, plots that one explores, events, flows, ports.
+/// Returns the page about one run: measures, interactive plots, events, flows and ports.
 pub fn run_page(run: &RunResult) -> String {
     let s = run.summary();
     let title = format!("{} · {} · {}", s.scenario, s.condition, s.balancer);
@@ -29,7 +29,6 @@ pub fn run_page(run: &RunResult) -> String {
     page_with(&title, &body, &data)
 }
 
-/// Cards for the plots that have something to show.
 fn plots(data: &RunData) -> String {
     let (rows, sampled) = data.rows();
     let ports = if rows < sampled {
@@ -65,7 +64,7 @@ fn plots(data: &RunData) -> String {
     data.plots().into_iter().map(card).collect()
 }
 
-/// The figures of each workload, where there are several or collectives.
+/// Returns the table of workloads, if there are several or collectives.
 pub(super) fn workloads(summaries: &[Summary]) -> String {
     let Some(Lines { header, words, rows }) = workload_lines(summaries) else { return String::new() };
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
@@ -92,13 +91,11 @@ fn notes(s: &Summary) -> String {
     verdict.to_string() + &warnings(std::slice::from_ref(s))
 }
 
-/// What did not complete, and what the testbed lost.
 pub(super) fn warnings(summaries: &[Summary]) -> String {
     let notes = incomplete_notes(summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
     notes.map(|note| format!("<p class=\"bad\">{}</p>\n", escape(&note))).collect()
 }
 
-/// The measures that the page of a run shows.
 const SHOWN: [&str; 27] = [
     "goodput_gbps",
     "flows_total",
@@ -135,7 +132,7 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
     measures.chain([("Reordering distance, packets", distances(&s.reordering_degrees))]).collect()
 }
 
-/// How many reordered packets were behind by how much.
+/// Formats the histogram of reordering distances.
 fn distances(degrees: &[u64]) -> String {
     let range = |(power, count): (usize, &u64)| match power {
         0 => format!("1: {count}"),

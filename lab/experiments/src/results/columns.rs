@@ -1,4 +1,5 @@
-//! A table of results: each column is declared once, with its name, unit and meaning. CSV, Parquet and the documentation follow from that.
+//! Columns of result tables, declared once each with name, unit and meaning; CSV, JSON, Parquet and
+//! documentation derive from them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,19 +17,18 @@ use super::statistics::round3;
 /// A column of a table with rows `R`.
 pub(super) struct Column<R: ?Sized> {
     name: &'static str,
-    /// `us`, `bytes`, ...; empty for what has none.
     unit: &'static str,
-    /// What it says, for the documentation.
+    /// Meaning, for the documentation.
     about: &'static str,
     of: Of<R>,
 }
 
-/// The kind of a column's values, and how a row gives them. `None` and empty text are a field without a value.
+/// Type of a column and its accessor. `None` and empty text are missing values.
 enum Of<R: ?Sized> {
     Text(fn(&R) -> String),
     Count(fn(&R) -> Option<u64>),
     Measure(&'static Measure, fn(&Measure, &R) -> Option<f64>),
-    /// Rounded to thousandths, and with three decimals in CSV.
+    /// Rounded to thousandths; three decimals in CSV.
     Real(fn(&R) -> Option<f64>),
     Flag(fn(&R) -> bool),
 }
@@ -57,19 +57,16 @@ pub(super) const fn real<R: ?Sized>(
     Column { name, unit, about, of: Of::Real(of) }
 }
 
-/// A column with its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Values {
     pub name: String,
     pub data: Data,
 }
 
-/// The values of a column, one for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Data {
     Text(Vec<Option<String>>),
     Whole(Vec<Option<i64>>),
-    /// `decimals` is how many CSV shows; without it as many as it takes.
     Real {
         values: Vec<Option<f64>>,
         decimals: Option<usize>,
@@ -78,13 +75,12 @@ pub(super) enum Data {
 }
 
 impl<R> Column<R> {
-    /// The column of a measure, with how a row gives it.
+    /// Creates the column of a measure.
     pub fn of_measure(measure: &'static Measure, of: fn(&Measure, &R) -> Option<f64>) -> Self {
         let Measure { key: name, unit, about, .. } = *measure;
         Self { name, unit, about, of: Of::Measure(measure, of) }
     }
 
-    /// Its values in `rows`.
     pub fn values(&self, rows: &[R]) -> Values {
         let data = match self.of {
             Of::Text(of) => Data::Text(rows.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect()),
@@ -103,7 +99,6 @@ impl<R> Column<R> {
     }
 }
 
-/// Values rounded to thousandths.
 fn reals(values: impl Iterator<Item = Option<f64>>) -> Data {
     Data::Real {
         values: values.map(|value| value.filter(|value| value.is_finite()).map(round3)).collect(),
@@ -112,7 +107,6 @@ fn reals(values: impl Iterator<Item = Option<f64>>) -> Data {
 }
 
 impl Values {
-    /// Whether any row has a value.
     pub fn has_any(&self) -> bool {
         match &self.data {
             Data::Text(values) => values.iter().any(Option::is_some),
@@ -122,7 +116,7 @@ impl Values {
         }
     }
 
-    /// Its first value, so many times.
+    /// Repeats its first value.
     pub fn repeated(self, rows: usize) -> Self {
         fn first<T: Clone>(values: &[Option<T>], rows: usize) -> Vec<Option<T>> {
             vec![values.first().cloned().flatten(); rows]
@@ -137,7 +131,6 @@ impl Values {
     }
 }
 
-/// The columns in Markdown.
 pub(super) fn markdown<R>(columns: &[Column<R>]) -> String {
     columns.iter().fold("| column | type | unit | meaning |\n|---|---|---|---|\n".into(), |text, column| {
         let kind = match column.of {
@@ -160,7 +153,6 @@ impl Data {
         }
     }
 
-    /// The field of a row in JSON.
     fn json(&self, row: usize) -> serde_json::Value {
         match self {
             Self::Text(values) => values[row].clone().into(),
@@ -170,7 +162,7 @@ impl Data {
         }
     }
 
-    /// The field of a row in CSV (RFC 4180); empty without a value.
+    /// Formats a field as CSV (RFC 4180); a missing value is empty.
     fn field(&self, row: usize) -> String {
         match self {
             Self::Text(values) => values[row].as_deref().map(quoted),
@@ -183,12 +175,12 @@ impl Data {
     }
 }
 
-/// Quotes a field if it holds a comma, a quote or a line break.
+/// Quotes a field with a comma, a quote or a line break.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
-/// The columns as CSV.
+/// Formats the columns as CSV.
 pub(super) fn csv(columns: &[Values]) -> String {
     let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
     let mut out = names.join(",") + "\n";
@@ -202,7 +194,7 @@ pub(super) fn csv(columns: &[Values]) -> String {
     out
 }
 
-/// The rows as lines of JSON, each an object.
+/// Formats the rows as JSON lines, an object each.
 pub(super) fn json_lines(columns: &[Values]) -> String {
     let mut out = String::new();
     for row in 0..columns.first().map_or(0, |column| column.data.len()) {
@@ -215,10 +207,7 @@ pub(super) fn json_lines(columns: &[Values]) -> String {
     out
 }
 
-/// The columns as a Parquet file.
-///
-/// # Errors
-/// Never of what [`Column::values`] returns.
+/// Encodes the columns as a Parquet file.
 pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
     let field = |column: &Values| {
         let (kind, converted) = match column.data {
@@ -253,7 +242,7 @@ pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-/// Writes the next column: its values, and where there are any.
+/// Writes the next column.
 fn write<T: DataType, W: std::io::Write + Send>(
     rows: &mut parquet::file::writer::SerializedRowGroupWriter<'_, W>,
     values: &[Option<T::T>],

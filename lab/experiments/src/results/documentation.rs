@@ -1,10 +1,10 @@
-//! The documentation of the tables: `spray explain results`.
+//! The text of `spray explain results`.
 
 use super::columns::markdown;
 use super::tables::{EVENTS, EVS, FLOWS, GOODPUT, PORTS, QUEUES, RUN, RUNS, TRACE, WORKLOADS};
 use super::{Record, Summary, figures, measures};
 
-/// What the files of a results folder hold, in Markdown.
+/// Returns the documentation of the files of a results folder, in Markdown.
 pub fn documentation() -> String {
     let tables: [(&str, &str, String); 10] = [
         (
@@ -68,7 +68,7 @@ pub fn documentation() -> String {
     )
 }
 
-/// The lines of a table of keys that are not of measures.
+/// Filters out the keys of measures.
 fn without_measures(keys: &str) -> String {
     let key = |line: &str| line.split('`').nth(1).map(|key| key.trim_start_matches("workloads[].").to_string());
     let is_other = |line: &&str| key(line).is_none_or(|key| measures::find(&key).is_none());

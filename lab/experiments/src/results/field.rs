@@ -1,17 +1,18 @@
-//! Structs of figures of which every field is declared once: its key, its names, its unit, what it means, and which way is better.
+//! Structs of measures whose fields are declared once: key, names, unit, meaning, and which values
+//! are better.
 
-/// Which values of a measure are better.
+/// The direction in which a measure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Smaller ones.
+    /// Smaller is better.
     Less,
-    /// Larger ones.
+    /// Larger is better.
     More,
-    /// It says how a run went, not how well.
+    /// Neutral.
     Neither,
 }
 
-/// A field of `F`, see [`Measure`](super::measures::Measure).
+/// A field of struct `F`, see [`Measure`](super::measures::Measure).
 pub(super) struct Field<F: 'static> {
     pub key: &'static str,
     pub title: &'static str,
@@ -24,10 +25,9 @@ pub(super) struct Field<F: 'static> {
     pub of: ValueOf<F>,
 }
 
-/// How figures give the value of a field.
 pub(super) type ValueOf<F> = fn(&F) -> Option<f64>;
 
-/// What a field of figures may be.
+/// The type of a field.
 pub(super) trait Value {
     const IS_COUNT: bool;
     fn value(self) -> Option<f64>;
@@ -54,8 +54,8 @@ impl Value for Option<f64> {
     }
 }
 
-/// Declares a struct of figures, each with its type, its title on terminals, its name, its unit, its digits and which way is better, and the list
-/// of its fields.
+/// Declares a struct of measures and the list of its fields: type, terminal title, name, unit,
+/// digits and which values are better.
 macro_rules! figures {
     (
         $(#[$meta:meta])* $name:ident;

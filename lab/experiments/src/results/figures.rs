@@ -1,4 +1,4 @@
-//! Values of the papers' figures as a table.
+//! The papers' figures as a table of values.
 
 use std::path::Path;
 
@@ -47,10 +47,11 @@ const COLUMNS: [Column<Row>; 17] = [
     real(["max", ""], "The largest.", |row| Some(row.spread.max)),
 ];
 
-/// Writes the figures into `dir`: a page for each with plots and statements, `report.html` with links to them, `figures.csv` and `figures.parquet` with every value.
+/// Writes the figures into `dir`: a page each, `report.html` with links to them, and `figures.csv`
+/// and `figures.parquet` with every value.
 ///
 /// # Errors
-/// When the folder or one of the files cannot be written.
+/// When the folder or a file cannot be written.
 pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<(), WriteError> {
     let rows: Vec<Row> =
         figures.iter().filter_map(|(figure, shown)| Some(rows(figure, shown.as_ref()?))).flatten().collect();
@@ -62,7 +63,6 @@ pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<
     write(dir, "report.html", &report::figures_page(figures))
 }
 
-/// The columns in Markdown.
 pub(super) fn documentation() -> String {
     super::columns::markdown(&COLUMNS)
 }

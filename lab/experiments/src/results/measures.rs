@@ -1,7 +1,8 @@
-//! Every measure of a run, declared once: its key, its names, its unit, what it means, and which way is better.
+//! All measures of runs, with key, names, unit, meaning, and which values are better.
 //!
-//! `summary.json`, the columns of `runs` and `workloads`, `sweep.json`, tables, reports, figures and metrics take theirs from here. How a measure
-//! follows from a run stands beside its declaration: in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs` and `workloads.rs`.
+//! `summary.json`, `runs`, `workloads`, `sweep.json`, tables, reports, figures and metrics use
+//! them. They are declared in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs` and
+//! `workloads.rs`.
 
 use std::sync::LazyLock;
 
@@ -16,26 +17,26 @@ use super::{
 /// A measure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// Its key in `summary.json`, and its name as a column.
+    /// Key in `summary.json`, and column name.
     pub key: &'static str,
-    /// Above a column on a terminal, with the unit.
+    /// Column title on terminals, with the unit.
     pub title: &'static str,
-    /// In words, without the unit.
+    /// Full name, without the unit.
     pub name: &'static str,
-    /// `us`, `bytes`, ...; empty for what has none.
+    /// `us`, `bytes`, ...; may be empty.
     pub unit: &'static str,
-    /// What it means.
+    /// Meaning.
     pub about: &'static str,
-    /// Digits behind the point in tables.
+    /// Decimals in tables.
     pub digits: usize,
-    /// Which way is better.
+    /// The direction in which it improves.
     pub better: Better,
-    /// Whether it counts: its values are whole.
+    /// Whether its values are integers.
     pub(super) is_count: bool,
     of: Of,
 }
 
-/// Of which figures a measure is, and how they give it.
+/// The struct of a measure and its accessor.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Flows(ValueOf<FlowFigures>),
@@ -43,13 +44,12 @@ enum Of {
     Engine(ValueOf<EngineFigures>),
     Sim(ValueOf<SimFigures>),
     Pfc(ValueOf<PfcFigures>),
-    /// What the switches' schemes count.
+    /// A counter of switch schemes.
     Counted,
     Collectives(ValueOf<Collectives>),
 }
 
 impl Measure {
-    /// The measures of the fields of some figures.
     fn of_fields<F>(fields: &[Field<F>], of: fn(ValueOf<F>) -> Of) -> impl Iterator<Item = Self> {
         fields.iter().map(move |field| {
             let Field { key, title, name, unit, about, digits, better, is_count, of: value } = *field;
@@ -57,14 +57,14 @@ impl Measure {
         })
     }
 
-    /// What a scheme of switches counts.
+    /// Creates the measure of a counter of switch schemes.
     fn of_counter(counter: &Counter) -> Self {
         let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
         let better = if less_is_better { Better::Less } else { Better::Neither };
         Self { key, title, name, unit, about, digits: 0, better, is_count: true, of: Of::Counted }
     }
 
-    /// Its value in a run; `None` where the run has none.
+    /// Returns its value in a run, if it has one.
     pub fn of(&self, run: &Summary) -> Option<f64> {
         match self.of {
             Of::Flows(of) => of(&run.flows),
@@ -85,21 +85,21 @@ impl Measure {
         run.lower_bounds.iter().any(|key| key == self.key)
     }
 
-    /// The spread of its values in several runs: a lower bound if one of them is.
+    /// Returns the spread over runs: a lower bound if one value is.
     pub(crate) fn spread<'a>(&self, runs: impl IntoIterator<Item = &'a Summary> + Clone) -> Spread {
         let lower_bound = runs.clone().into_iter().any(|run| self.is_bound(run));
         let values: Vec<f64> = runs.into_iter().filter_map(|run| self.of(run)).collect();
         Spread { lower_bound, ..Spread::of(&values) }
     }
 
-    /// The same for one workload of each of several runs.
+    /// Returns the spread over the results of a workload.
     pub(crate) fn spread_of_workloads(&self, workloads: &[&WorkloadSummary]) -> Spread {
         let lower_bound = workloads.iter().any(|own| own.lower_bounds.iter().any(|key| key == self.key));
         let values: Vec<f64> = workloads.iter().filter_map(|own| self.of_workload(own)).collect();
         Spread { lower_bound, ..Spread::of(&values) }
     }
 
-    /// Its value for one workload of a run; `None` too where it is not measured by workload.
+    /// Returns its value for a workload; `None` if it has none.
     pub fn of_workload(&self, workload: &WorkloadSummary) -> Option<f64> {
         match self.of {
             Of::Flows(of) => of(&workload.flows),
@@ -113,7 +113,7 @@ impl Measure {
         matches!(self.of, Of::Flows(_) | Of::Collectives(_))
     }
 
-    /// Its value in a run as tables show it: `> 20.0` if it is a lower bound, a dash without one.
+    /// Formats its value in a run: `> 20.0` for a lower bound, a dash if missing.
     pub(crate) fn text(&self, run: &Summary) -> String {
         self.spread([run]).text(self.digits)
     }
@@ -136,20 +136,20 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
     ALL.iter()
 }
 
-/// The measure with this key.
+/// Returns the measure with this key.
 pub fn find(key: &str) -> Option<&'static Measure> {
     all().find(|measure| measure.key == key)
 }
 
-/// The measures with these keys.
+/// Returns the measures with these keys.
 ///
 /// # Panics
-/// When there is none with one of them: the keys are written in the program.
+/// When a key is unknown: keys are constants.
 pub(crate) fn named<const N: usize>(keys: [&str; N]) -> [&'static Measure; N] {
     keys.map(|key| find(key).expect("tables name measures that there are, and a test draws each of them"))
 }
 
-/// All of them as a table in Markdown.
+/// Formats all measures as a Markdown table.
 pub(super) fn documentation() -> String {
     all().fold(
         "| measure | unit | better | of workloads | meaning |\n|---|---|---|---|---|\n".into(),

@@ -1,4 +1,4 @@
-//! The tables of a run, column by column. A new column is a new line here.
+//! The tables of a run, column by column.
 
 use spray_capture::Row;
 use spray_fabric::{Bin, PortOutcome, PortSamples};
@@ -8,7 +8,7 @@ use super::columns::{Column, Data, Values, count, flag, json_lines, parquet, rea
 use super::measures::{self, Measure};
 use super::{ConnectionEvs, EvBin, EventRow, FlowResult, RunResult, Summary, WorkloadSummary, gbps, us};
 
-/// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
+/// The first columns of every table. Columns for the axes of the sweep follow.
 pub(super) const RUN: [Column<Summary>; 7] = [
     text("engine", "`xdp` or `sim`.", |s| s.engine.clone()),
     text("scenario", "The scenario's name.", |s| s.scenario.clone()),
@@ -76,7 +76,6 @@ pub(super) const WORKLOADS: [Column<WorkloadSummary>; 4] = [
 const BOUNDS: &str =
     "The measures of this row that are lower bounds, with spaces between; empty where all flows completed.";
 
-/// All of them.
 fn workloads() -> Vec<Column<WorkloadSummary>> {
     WORKLOADS
         .into_iter()
@@ -113,7 +112,7 @@ pub(super) const PORTS: [Column<PortOutcome>; 17] = [
     real(["paused_us", "us"], "For how long.", |p| Some(us(p.paused_ps))),
 ];
 
-/// `events`: a row per thing that happened.
+/// `events`: a row per event.
 pub(super) const EVENTS: [Column<EventRow>; 8] = [
     real(["time_us", "us"], "When.", |e| Some(e.time_us)),
     text(
@@ -141,10 +140,10 @@ pub(super) const EVENTS: [Column<EventRow>; 8] = [
     ),
 ];
 
-/// The payload that has arrived: time in ps, bytes so far, and those of the time before.
+/// Time in ps and cumulative payload bytes, of the previous bin and of this one.
 type Delivered = [(u64, u64); 2];
 
-/// `goodput`: a row per bin of time.
+/// `goodput`: a row per time bin.
 pub(super) const GOODPUT: [Column<Delivered>; 3] = [
     real(["time_us", "us"], "When the bin ends; the first row is that of time 0.", |[_, (at, _)]| Some(us(*at))),
     count(
@@ -157,10 +156,10 @@ pub(super) const GOODPUT: [Column<Delivered>; 3] = [
     }),
 ];
 
-/// A bin of a port: its name, when the bin ends in ps, bytes that have left by then, what it counted.
+/// Port name; end of the bin in ps and cumulative bytes sent; counters of the bin.
 type PortBin = (String, (u64, u64), Bin);
 
-/// `queues`: a row per port and bin of time.
+/// `queues`: a row per port and time bin.
 pub(super) const QUEUES: [Column<PortBin>; 8] = [
     real(["time_us", "us"], "When the bin ends.", |(_, (at, _), _)| Some(us(*at))),
     text("port", "The port, as in `ports`.", |(port, ..)| port.clone()),
@@ -184,10 +183,10 @@ pub(super) const QUEUES: [Column<PortBin>; 8] = [
     count(["drops", "frames"], "Frames that went no further, for any reason.", |(.., bin)| Some(bin.drops)),
 ];
 
-/// A bin of a connection's entropy values: the connection, when it begins and ends, and what it holds.
+/// Connection, start and end of the bin, and its counts.
 type EvTime = (String, [f64; 2], EvBin);
 
-/// `evs`: a row per connection that is watched, and bin of time.
+/// `evs`: a row per sampled connection and time bin.
 pub(super) const EVS: [Column<EvTime>; 8] = [
     text("connection", "Its sender and its receiver.", |(connection, ..)| connection.clone()),
     real(["time_us", "us"], "When the bin begins.", |(_, [from, _], _)| Some(*from)),
@@ -225,7 +224,7 @@ fn runs() -> Vec<Column<Summary>> {
     RUNS.into_iter().chain(measures::all().map(|measure| Column::of_measure(measure, Measure::of))).collect()
 }
 
-/// What `spray trace` writes: a row per thing in the life of a packet.
+/// `spray trace`: a row per event of a packet.
 pub(super) const TRACE: [Column<Row>; 9] = [
     real(["time_us", "us"], "When; negative before the scenario begins.", |r| Some(r.at_ps as f64 / 1e6)),
     count(["flow", ""], "The packet's flow, as in `flows`.", |r| Some(r.flow as u64)),
@@ -249,27 +248,26 @@ pub(super) const TRACE: [Column<Row>; 9] = [
     }),
 ];
 
-/// The life of packets as a Parquet file.
+/// Encodes traced packets as Parquet.
 ///
 /// # Errors
-/// Never of rows that a run has left.
+/// None for rows of a run.
 pub fn trace_parquet(rows: &[Row]) -> Result<Vec<u8>, String> {
     let columns: Vec<Values> = TRACE.iter().map(|column| column.values(rows)).collect();
     parquet(&columns).map_err(|error| error.to_string())
 }
 
-/// The life of packets as lines of JSON.
+/// Formats traced packets as JSON lines.
 pub fn trace_json(rows: &[Row]) -> String {
     json_lines(&TRACE.iter().map(|column| column.values(rows)).collect::<Vec<_>>())
 }
 
-/// The name of a table's files, without their ending, and its columns.
+/// Stem of a table's files, and its columns.
 pub(super) type Table = (&'static str, Vec<Values>);
 
-/// The tables with a row for each of many bins of time.
+/// Tables with a row per time bin.
 pub(super) const SERIES: [&str; 3] = ["goodput", "queues", "evs"];
 
-/// The tables of a run.
 pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     let before = run.delivered.first().into_iter().chain(&run.delivered);
     let delivered: Vec<Delivered> = before.zip(&run.delivered).map(|(a, b)| [*a, *b]).collect();
@@ -296,21 +294,19 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     ]
 }
 
-/// The table of all runs of a sweep.
 pub(super) fn of_sweep(summaries: &[Summary]) -> Table {
     let own = RUN.iter().map(|column| column.values(summaries));
     let measures = runs().into_iter().map(|column| column.values(summaries)).filter(Values::has_any);
     ("runs", own.chain(axes(summaries)).chain(measures).collect())
 }
 
-/// The columns of every table, then those of this one.
 fn with_run<R>(summary: &Summary, columns: &[Column<R>], rows: &[R]) -> Vec<Values> {
     let one = std::slice::from_ref(summary);
     let own = RUN.iter().map(|column| column.values(one)).chain(axes(one)).map(|column| column.repeated(rows.len()));
     own.chain(columns.iter().map(|column| column.values(rows))).collect()
 }
 
-/// A column for each axis of some runs, all of one sweep.
+/// Returns a column for each axis of the runs, which are of one sweep.
 fn axes(runs: &[Summary]) -> Vec<Values> {
     let column = |(path, kind): (&String, &AxisValue)| {
         let values = || runs.iter().map(|run| run.axes.get(path));

@@ -1,25 +1,25 @@
-//! The table of workloads on a terminal: one aligned line for each under each condition and balancer.
+//! The table of workloads on a terminal.
 
 use super::incomplete::percent;
 use super::measures::{Measure, named};
 use super::{Collectives, Summary, WorkloadSummary, align, grouped};
 
-/// What a table of workloads shows, and what else of those with collectives.
+/// Measures of the table, and further ones with collectives.
 const SHOWN: [&str; 6] = ["goodput_gbps", "fct_mean_us", "fct_p99_us", "fct_max_us", "slowdown_p99", "jain"];
 const SHOWN_OF_COLLECTIVES: [&str; 4] = ["cct_mean_us", "cct_p99_us", "bus_bandwidth_gbps", "step_mean_us"];
 
-/// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
-/// `None` where the table of runs says it all: runs of one workload without collectives.
+/// Formats a line per workload, condition and balancer, with means over the seeds and 95 %
+/// intervals; `None` for runs of one workload without collectives, which the table of runs covers.
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
     workload_lines(runs).map(|Lines { header, words, rows }| {
         align(&header.iter().map(String::as_str).collect::<Vec<_>>(), words, &rows)
     })
 }
 
-/// What [`workload_table`] shows.
+/// The rows of [`workload_table`].
 pub(crate) struct Lines {
     pub header: Vec<String>,
-    /// How many columns at the beginning hold words.
+    /// Number of text columns.
     pub words: usize,
     pub rows: Vec<Vec<String>>,
 }
@@ -35,7 +35,7 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
         let switch = [run.switch.clone(), run.balancer.clone()];
         std::iter::once(run.condition.clone()).chain(values).chain(switch).collect::<Vec<String>>()
     };
-    // Lines in the order of their first runs, each with what its workload came to in all of them.
+    // In the order of first occurrence, with the workload's results in all runs.
     let all = runs.iter().flat_map(|run| run.workloads.iter().map(move |own| (run, own)));
     let lines = grouped(all.map(|(run, own)| ([words(run), vec![own.name.clone()]].concat(), own)));
     let of_collectives = named(SHOWN_OF_COLLECTIVES).into_iter().filter(|_| collectives);

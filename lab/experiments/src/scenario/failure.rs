@@ -1,4 +1,4 @@
-//! `[[failure]]`: links and switches that fail at random; and `[routing]`.
+//! `[[failure]]`, random failures of links and switches, and `[routing]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,67 +8,70 @@ use spray_settings::{Document, Mistake};
 use super::link_event::{named, span_ps};
 use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 
-/// Links or switches that fail at one time, drawn from all of a tier or of a name. Its seed, or that of each run, draws which.
+/// Links or switches of a tier or name that fail at one time, drawn from its seed or that of each
+/// run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureSettings {
-    /// What fails: links (both directions of a cable between two switches) or whole switches, all or those of a tier. Leaves count as
-    /// ToRs, spines as aggregation switches. Either this, `link` or `node`.
+    /// What fails: links (both directions of a cable between switches) or switches, all or those of
+    /// a tier. Leaves are ToRs, spines are aggregation switches. Either this, `link` or `node`.
     #[serde(default)]
     pub what: Option<Level>,
-    /// Links by name, as in [[link_event]]: with `-` each cable fails in both directions, with `->` in one.
+    /// Links by name, as in [[link_event]]: with `-` each cable fails in both directions, with `->`
+    /// in one.
     #[serde(default)]
     pub link: Option<String>,
-    /// Switches or hosts by name, as in [[link_event]]. A host is cut off, and needs `disconnect`.
+    /// Switches or hosts by name, as in [[link_event]]. Hosts need `disconnect`.
     #[serde(default)]
     pub node: Option<String>,
-    /// Share of them that fails, rounded up to a whole one. Either this or `probability`.
+    /// Share of them that fails, rounded up to an integer. Either this or `probability`.
     #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 1))]
     pub share: Option<Ratio>,
-    /// Probability with which each fails, by itself.
+    /// Probability of each to fail, independently.
     #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 1))]
     pub probability: Option<Ratio>,
-    /// When they fail.
+    /// Time of the failure.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub at_us: Micros,
-    /// When they are back. By default never.
+    /// Time of the recovery. By default never.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
-    /// Whether the failure may leave a host without a shortest path to another. Otherwise devices that are the last way do not fail.
+    /// Whether hosts may be disconnected by the failure. Otherwise devices on a last shortest path
+    /// do not fail.
     #[serde(default)]
     pub disconnect: bool,
-    /// Root of the draw, so that the same fail in all runs. By default the run's seed.
+    /// Seed of the draw, for the same failures in all runs. By default the run's seed.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// What happens.
+    /// Effect of the failure.
     #[serde(flatten)]
     pub action: FailureAction,
 }
 
-/// What happens to what fails.
+/// Effect of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum FailureAction {
-    /// Its links drop every frame, and routing learns of it after the time in [routing].
+    /// Its links drop every frame; routing converges after the time in [routing].
     Down,
-    /// Its links drop every frame, and routing does not learn of it.
+    /// Its links drop every frame; routing does not react.
     SilentDrop,
-    /// Its links are slower.
+    /// Its links have a lower rate.
     Rate {
-        /// Share of the rate that is left.
+        /// Share of the rate that remains.
         #[schemars(range(min = 0.001, max = 0.999))]
         factor: Ratio,
     },
 }
 
 impl FailureSettings {
-    /// The failure, number `index` of `document`; routing learns of it `convergence_ps` late.
+    /// Converts entry `index` of `document`; `convergence_ps` applies to links that are down.
     ///
     /// # Errors
-    /// Settings that do not go together, with their place.
+    /// Returns conflicting settings, with their place.
     pub(super) fn failure(
         &self,
         document: &Document,
@@ -105,7 +108,7 @@ impl FailureSettings {
         Ok(RandomFailure { what, how_many, at_ps, until_ps, action, disconnect, seed })
     }
 
-    /// The setting that says which devices may fail.
+    /// Returns the setting that selects the devices.
     pub(super) fn field(&self) -> &'static str {
         match (&self.link, &self.node) {
             (Some(_), _) => "link",
@@ -115,7 +118,6 @@ impl FailureSettings {
     }
 }
 
-/// The failure in a few words.
 pub(super) fn words(failure: &RandomFailure) -> String {
     let how_many = match failure.how_many {
         HowMany::Share(share) => format!("{} % of", share * 100.0),
@@ -128,27 +130,28 @@ pub(super) fn words(failure: &RandomFailure) -> String {
     format!("{how_many} {} {what}", failure.what.words())
 }
 
-/// How routing learns of failures.
+/// Reaction of routing to failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Routing {
-    /// Time from the moment at which links go down, or are back, until all switches have the new routes and weights: the G of OFAN
-    /// (§5.2). Until then frames on links that are down are lost. 0: routes are right at once. `"never"`: routing does not learn of it.
+    /// Time from a link's failure or recovery until all switches have the new routes and weights: G
+    /// of OFAN (§5.2). Until then frames on failed links are lost. 0: at once. `"never"`: routing
+    /// does not react.
     pub convergence_us: Convergence,
 }
 
-/// Time until routing has learned of a change.
+/// Convergence time of routing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub enum Convergence {
-    /// That much later.
+    /// After this time.
     After(Micros),
     /// Not during the run.
     Never,
 }
 
 impl Convergence {
-    /// In ps; [`u64::MAX`] is never.
+    /// Returns it in ps; [`u64::MAX`] is never.
     pub fn ps(self) -> u64 {
         match self {
             Self::After(time) => time.ps(),
@@ -163,7 +166,6 @@ impl Default for Convergence {
     }
 }
 
-/// The two TOML types that a time may have.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -183,7 +185,7 @@ impl TryFrom<Written> for Convergence {
     }
 }
 
-/// An hour, as of other times.
+/// An hour, the maximum of all times.
 const MOST: Micros = Micros::new(3_600_000_000);
 
 impl From<Convergence> for Written {

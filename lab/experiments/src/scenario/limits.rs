@@ -1,4 +1,4 @@
-//! What a run may come to. The numbers are those of [`spray_fabric::limits`].
+//! Checks of a run's size against [`spray_fabric::limits`].
 
 use spray_core::link::PS_PER_S;
 use spray_core::path::MAX_RTT_PS;
@@ -7,7 +7,7 @@ use spray_settings::{Document, Mistake};
 
 use super::{Paths, Scenario};
 
-/// Refuses paths that are longer than connections count with.
+/// Returns an error for a base RTT above that of connections.
 pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let rtt_ps = scenario.base_rtt_ps(paths);
     if rtt_ps > MAX_RTT_PS {
@@ -18,7 +18,7 @@ pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths)
     Ok(())
 }
 
-/// Refuses more time, packets or samples than a run may come to.
+/// Returns an error for too many flows, too long a time or too many packets.
 pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let flows = scenario.flows(scenario.seed);
     if flows.len() > MAX_FLOWS {

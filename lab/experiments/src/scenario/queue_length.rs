@@ -1,11 +1,11 @@
-//! Lengths of queues as scenarios write them.
+//! Queue lengths as scenarios write them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spray_core::units::ByteSize;
 
-/// A length of a queue.
+/// A queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub enum QueueLength {
@@ -15,7 +15,7 @@ pub enum QueueLength {
     Packets(f64),
     /// Bandwidth-delay products: the longest base RTT of the fabric at the port's own rate.
     Bdp(f64),
-    /// Per cent of the queue's limit. The limit itself cannot be a percentage.
+    /// Per cent of the queue's limit; not for the limit itself.
     Percent(f64),
 }
 
@@ -51,7 +51,6 @@ impl From<QueueLength> for String {
     }
 }
 
-/// The two TOML types that a length may have.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {

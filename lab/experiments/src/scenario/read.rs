@@ -1,4 +1,5 @@
-//! Turns the settings of a scenario into what the engines run: builds the network, reads files, checks rules between settings.
+//! Converts settings to scenarios: builds the network, reads files, checks settings against each
+//! other.
 
 use std::path::Path;
 
@@ -21,34 +22,34 @@ use spray_fabric::{
 };
 
 impl Scenario {
-    /// Reads the scenario in `file`, and the files that it names.
+    /// Reads the scenario in `file`, and the files it names.
     ///
     /// # Errors
-    /// The first mistake, with its place and what is allowed there.
+    /// Returns the first mistake, with its place and what is allowed there.
     pub fn load(file: &Path) -> Result<Self, Mistake> {
         Self::read(&Document::load(file)?)
     }
 
-    /// Reads `text`, which came from `file`: messages name it, and relative paths start at its folder.
+    /// Reads `text` of `file`, whose folder relative paths start at.
     ///
     /// # Errors
-    /// As [`Scenario::load`].
+    /// The same as [`Scenario::load`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         Self::read(&Document::parse(file, text)?)
     }
 
-    /// Reads a document in which settings may have lists of values: a scenario for each combination.
+    /// Reads a document with lists of values: a scenario for each combination.
     ///
     /// # Errors
-    /// As [`Scenario::load`], and when there are more than [`MAX_RUNS`] combinations.
+    /// The same as [`Scenario::load`], and more than [`MAX_RUNS`] combinations.
     pub fn read_all(document: &Document) -> Result<Vec<Self>, Mistake> {
         document.variants::<Settings>(MAX_RUNS)?.iter().map(Self::read).collect()
     }
 
-    /// Reads a file with the assignments that replace parts of it.
+    /// Reads a document with overriding assignments.
     ///
     /// # Errors
-    /// As [`Scenario::load`].
+    /// The same as [`Scenario::load`].
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let settings: Settings = document.read()?;
         let of_document = Written::of(document, &settings)?;
@@ -62,7 +63,7 @@ impl Scenario {
         let events = events.map(|(index, event)| event.event(document, index, &network, convergence_ps));
         let link_events = events.collect::<Result<Vec<_>, _>>()?;
         let failures = failures(document, &settings, seeds[0], &network)?;
-        // The file's name for the condition does not describe events that the command line changed.
+        // The file's `condition` does not describe events that assignments changed.
         let written = settings.condition.filter(|_| {
             document.is_assigned("condition")
                 || !["link_event", "failure", "routing", "simulation"].iter().any(|path| document.is_assigned(path))
@@ -105,7 +106,8 @@ impl Scenario {
 }
 
 impl Switch {
-    /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet, `longest_ps` as [`Switching`] has it.
+    /// Returns the schemes by tier. `gap_ps` is the default flowlet gap, `longest_ps` as in
+    /// [`Switching`].
     fn switching(&self, gap_ps: u64, longest_ps: u64, conweave: conweave::Settings) -> Switching {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
@@ -121,7 +123,7 @@ impl Switch {
 }
 
 impl ConWeave {
-    /// What switches go by; the defaults depend on the network.
+    /// Returns the switches' settings; defaults depend on the network.
     //= docs/specs/conweave.md#CWV-18 settings
     fn over(&self, scenario: &Scenario) -> conweave::Settings {
         let many_tiers = scenario.network.tiers().tier.into_iter().any(|tier| tier > 1);
@@ -138,7 +140,7 @@ impl ConWeave {
     }
 }
 
-/// A thread polls a host or several.
+/// Checks that there are no more threads than hosts.
 fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let hosts = scenario.network.hosts.len();
     match scenario.emulation.threads.filter(|threads| *threads as usize > hosts) {
@@ -150,8 +152,8 @@ fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake
     }
 }
 
-/// Frames need the fields that switches hash, and schemes that detour need groups. Host DR names paths by entropy values: it needs switches
-/// whose choice follows from these.
+/// Checks that frames have the hashed fields, that detours have groups, and that Host DR, which
+/// names paths by entropy values, has switches that hash them.
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Network { switching, groups, .. } = &scenario.network;
     let Switching { schemes, hash, .. } = switching;
@@ -177,13 +179,12 @@ fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistak
     }
 }
 
-/// The seeds to run with.
 fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> {
     let seeds = Seeds::all(&settings.seeds);
     if seeds.len() > MAX_SEEDS {
         return Err(document.mistake("seeds", format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())));
     }
-    // What the command line says replaces what the file says.
+    // Assignments override the file.
     let [one, several] = ["seed", "seeds"].map(|path| (document.has(path), document.is_assigned(path)));
     match (one, several) {
         (_, (false, _)) | ((_, true), (_, false)) => Ok(vec![settings.seed]),
@@ -201,7 +202,7 @@ fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// The failures that are drawn from each run's seed.
+/// Returns the failures drawn from each run's seed.
 fn failures(
     document: &Document,
     settings: &Settings,
@@ -234,7 +235,7 @@ fn failures(
     Ok(Some(Failures { file: file.and(random), source, places, name: names.join(", ") }))
 }
 
-/// The failures of `[[failure]]`, and where each stands.
+/// Returns the failures of `[[failure]]` and their places.
 fn random_failures(
     document: &Document,
     settings: &Settings,
@@ -248,7 +249,7 @@ fn random_failures(
         document.mistake(&format!("failure.{index}.{}", failure.field()), "").place
     };
     let places: Vec<_> = settings.failure.iter().enumerate().map(place).collect();
-    // The scenario's own seed must find devices that may fail. Other seeds find as many, or say so when they run.
+    // Checks the draw with the scenario's seed; other seeds are checked when they run.
     let context = FailureContext { network, seed, until_ps: u64::MAX, packet_bytes: 0 };
     match FailureFile::default().and(random.clone()).events(&context) {
         Err(DrawError::Random { index, message }) => Err(Mistake { place: places[index].clone(), message }),
@@ -256,7 +257,7 @@ fn random_failures(
     }
 }
 
-/// Checks the thresholds against each other, in bytes, at the fabric's own rates.
+/// Checks the thresholds in bytes at the rate of every link.
 fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     if matches!(scenario.queue.limit, QueueLength::Percent(_)) {
         let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
@@ -280,7 +281,7 @@ fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Resul
             );
             return Err(document.mistake("simulation.short_slow_queues", message));
         }
-        // With priority flow control the limit is that of a link's data, which waits at any ports.
+        // With priority flow control the limit is per ingress link, across all ports.
         let below_limit = scenario.queue.pfc || queue.mark_max_bytes <= queue.limit_bytes;
         let ascending = queue.mark_min_bytes <= queue.mark_max_bytes && below_limit;
         if scenario.queue.marking && !ascending {
@@ -295,7 +296,7 @@ fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Resul
     Ok(())
 }
 
-/// By link the millionths of its queue that it has, where slow links have short queues.
+/// Returns each link's share of its queue in ppm, if slow links have short queues.
 fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
     if !scenario.simulation.short_slow_queues {
         return Vec::new();
@@ -305,7 +306,8 @@ fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
     all.iter().map(|changes| first(changes).map_or(1_000_000, |first| first.state.rate_ppm)).collect()
 }
 
-/// Checks that each length of a queue is one that a port of `link` can have: a queue that holds no full packet carries nothing.
+/// Checks that each length fits a port of `link`: a queue without room for a full packet carries
+/// nothing.
 fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &Thresholds) -> Result<(), Mistake> {
     let (packet, control) = (scenario.packet_bytes(), scenario.largest_control_bytes());
     let lengths = [
@@ -316,7 +318,7 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
     ];
     for (name, bytes, least, what) in lengths {
         let mistake = |message| Err(document.mistake(&format!("queue.{name}"), message));
-        // Larger values were cut to this one.
+        // Larger values are clamped to this one.
         if bytes == u32::MAX {
             return mistake(format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name));
         }
@@ -328,7 +330,7 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
     Ok(())
 }
 
-/// Checks that all events together can be preloaded into the switches.
+/// Checks that the switches can preload all events.
 fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {

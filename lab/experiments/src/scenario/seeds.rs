@@ -1,15 +1,15 @@
-//! Seeds as scenarios write them: a number, a range, or a list of these.
+//! Seeds as scenarios write them: numbers, ranges, and lists of them.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-/// Most seeds of one scenario.
+/// Maximum number of seeds of a scenario.
 pub const MAX_SEEDS: usize = 10_000;
-/// The largest seed: TOML has no larger integer.
+/// Largest seed: TOML's largest integer.
 const MAX_SEED: u64 = i64::MAX as u64;
 
-/// A seed, or all from one to another, both included.
+/// An inclusive range of seeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub struct Seeds(RangeInclusive<u64>);
@@ -23,7 +23,7 @@ impl Seeds {
         (first <= last && last - first < MAX_SEEDS as u64).then_some(Self(first..=last))
     }
 
-    /// All seeds of a list, each once, in its order.
+    /// Returns the distinct seeds of a list, in order.
     pub fn all(list: &[Self]) -> Vec<u64> {
         let mut seen = std::collections::HashSet::new();
         list.iter().flat_map(|seeds| seeds.0.clone()).filter(|seed| seen.insert(*seed)).collect()
@@ -36,7 +36,6 @@ impl From<Seeds> for String {
     }
 }
 
-/// The two TOML types that seeds may have.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {

@@ -10,7 +10,7 @@ use crate::memory::fits_memory;
 use spray_fabric::limits::Size;
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, Network, TopoFile};
 
-/// How the fabric is described.
+/// Description of the fabric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Topology {
@@ -18,7 +18,7 @@ pub enum Topology {
     LeafSpine(LeafSpine),
     /// Three tiers of switches in pods.
     FatTree(FatTree),
-    /// Groups of routers: every two routers of a group, and every two groups, are joined.
+    /// Groups of routers: all routers of a group, and all groups, are pairwise connected.
     Dragonfly(Dragonfly),
     /// Any fabric, listed cable by cable.
     Graph {
@@ -32,7 +32,7 @@ pub enum Topology {
         #[schemars(length(min = 1))]
         link: Vec<GraphLink>,
     },
-    /// As a `.topo` file says.
+    /// The fabric of a `.topo` file.
     File {
         /// A `.topo` file of two or three tiers; a relative path starts at the scenario's folder.
         #[schemars(extend("x-file" = true))]
@@ -69,7 +69,7 @@ impl Topology {
     /// Builds the network.
     ///
     /// # Errors
-    /// Settings that do not fit together, with their place in `document`.
+    /// Returns inconsistent settings, with their place in `document`.
     pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
         let network = match self {
             Self::LeafSpine(settings) => {
@@ -117,7 +117,7 @@ fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mis
     Ok(())
 }
 
-/// Refuses a fabric that is too large for its tables or for this machine's memory. `path` is the setting to name.
+/// Returns an error at `path` for a fabric that is too large for its tables or for memory.
 fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Mistake> {
     size.check().map_err(|message| document.mistake(path, message))?;
     let rule = "fewer hosts, switches or cables";

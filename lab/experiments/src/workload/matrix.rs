@@ -1,9 +1,10 @@
 //! `.cm` connection matrices.
 //!
-//! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size BYTES` per flow, with
-//! `trigger T` in place of `start`, and `send_done_trigger T` or `recv_done_trigger T` to signal trigger T at the flow's
-//! end; then `trigger id T oneshot`, `multishot` or `barrier count N` per trigger. Times are picoseconds, `#` starts a
-//! comment, words may be in any case.
+//! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size
+//! BYTES` per flow, with `trigger T` in place of `start`, and `send_done_trigger T` or
+//! `recv_done_trigger T` to signal trigger T at its end; then `trigger id T oneshot`, `multishot`
+//! or `barrier count N` per trigger. Times are ps, `#` starts a comment, words are
+//! case-insensitive.
 
 mod line;
 
@@ -15,18 +16,18 @@ use spray_fabric::FileError;
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS};
 use spray_fabric::{Trigger, TriggerKind};
 
-/// What a matrix holds.
+/// A parsed matrix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matrix {
-    /// The flows, numbered in the file's order; those that a trigger starts have a start of 0.
+    /// The flows in the file's order; triggered ones start at 0.
     pub flows: Vec<Flow>,
-    /// What starts flows at the end of others; `None` if no flow waits for another.
+    /// Triggers; `None` if no flow waits for another.
     pub triggers: Option<Triggers>,
-    /// Sentences about parts of the file that are ignored.
+    /// Warnings about ignored parts of the file.
     pub warnings: Vec<String>,
 }
 
-/// A number in the file, and where it stands.
+/// A number in the file, and its position.
 #[derive(Debug, Clone, Copy)]
 struct Reference {
     id: u64,
@@ -37,7 +38,7 @@ struct Reference {
 #[derive(Default)]
 struct Reader {
     flows: Vec<Flow>,
-    /// Per flow: its line, and the triggers that it names.
+    /// By flow, its line and the triggers it names.
     lines: Vec<usize>,
     start: Vec<Option<Reference>>,
     on_sent: Vec<Option<Reference>>,
@@ -52,7 +53,8 @@ struct Reader {
 /// Parses the matrix in `text` for a fabric of `hosts` hosts.
 ///
 /// # Errors
-/// The first word that cannot be read, trigger without a description, or flow that would never start, with line and column.
+/// Returns the first invalid word, undefined trigger or flow that never starts, with line and
+/// column.
 pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, FileError> {
     let mut reader = Reader::default();
     for (index, full) in text.lines().enumerate() {
@@ -207,7 +209,7 @@ impl Reader {
     }
 }
 
-/// The hosts of `SRC->DST`.
+/// Parses the hosts of `SRC->DST`.
 fn ends(line: &Line<'_>, hosts: usize) -> Result<(usize, usize), FileError> {
     let pair: Word<'_> = line.words[0];
     let ends = pair.text.split_once("->").and_then(|(src, dst)| Some((src.parse().ok()?, dst.parse().ok()?)));

@@ -1,6 +1,5 @@
-//! Partner after partner: every host sends one message after the other, each to another random host (Flowcut §III-B2).
-//!
-//! `docs/specs/closed-loop.md` states the rules (`CL-n`).
+//! Closed-loop traffic: every host sends messages to random hosts, one after the other (Flowcut
+//! §III-B2). Specified in `docs/specs/closed-loop.md` (`CL-n`).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,23 +11,24 @@ use spray_fabric::Network;
 use super::streams::PATTERN_STREAM;
 use super::{Distribution, Flow, leaves};
 
-/// Every host sends messages to random partners, the next one when the one before is delivered.
+/// Every host sends messages to random partners, the next one when the previous one is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partners {
-    /// Messages of each host.
+    /// Number of messages of each host.
     pub messages: u32,
-    /// Their sizes.
+    /// Message sizes.
     pub sizes: Distribution,
     /// Whether partners are under another leaf.
     pub cross_leaf: bool,
-    /// When the first ones start.
+    /// Start of the first messages.
     pub start_ps: u64,
-    /// Messages whose turn comes then or later are left out.
+    /// End of message starts.
     pub until_ps: Option<u64>,
 }
 
 impl Partners {
-    /// The messages among `members`, those of all in turn: flow `round * members + member` is the member's message number `round`.
+    /// Returns the messages among `members`: flow `round * members + member` is message `round` of
+    /// a member.
     //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
     pub(super) fn flows(&self, network: &Network, members: &[usize], seed: u64) -> Vec<Flow> {
         let choice = Choice::new(network, members, self.cross_leaf);
@@ -43,15 +43,15 @@ impl Partners {
     }
 }
 
-/// To whom each of some hosts may send.
+/// The allowed receivers of each host.
 pub(super) struct Choice<'a> {
     members: &'a [usize],
-    /// By member the members, ascending, that it may not send to.
+    /// By member, the members, ascending, that it may not send to.
     shunned: Vec<Rc<[usize]>>,
 }
 
 impl<'a> Choice<'a> {
-    /// All but the sender itself, or those under another leaf.
+    /// Excludes the sender, or with `cross_leaf` all hosts under its leaf.
     pub(super) fn new(network: &Network, members: &'a [usize], cross_leaf: bool) -> Self {
         if !cross_leaf {
             return Self { members, shunned: (0..members.len()).map(|member| Rc::from([member])).collect() };
@@ -64,7 +64,7 @@ impl<'a> Choice<'a> {
         Self { members, shunned: leaf.iter().map(|leaf| Rc::clone(&under[leaf])).collect() }
     }
 
-    /// The host to which `member` sends.
+    /// Maps a random number to a receiver for `member`.
     //= docs/specs/closed-loop.md#CL-4 every partner alike
     pub(super) fn draw(&self, member: usize, random: u64) -> usize {
         let shunned = &self.shunned[member];

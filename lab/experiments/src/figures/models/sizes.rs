@@ -6,7 +6,8 @@ use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 use crate::workload::{Distribution, Sizes};
 
-/// `percent`: the share of messages of the distribution `sizes` that have at most so many `bytes`. `mean_bytes`: their mean.
+/// Returns `percent`, the share of messages of the distribution `sizes` of at most `bytes`, and
+/// `mean_bytes`.
 pub(super) fn sizes(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let name = parameters.text("sizes")?;
     let sizes = Sizes::ALL.into_iter().find(|sizes| sizes.name() == name);

@@ -1,4 +1,5 @@
-//! From the settings of workloads to workloads: finds the hosts, reads files, checks rules between settings.
+//! Converts workload settings to workloads: finds hosts, reads files, checks settings against each
+//! other.
 
 use std::collections::HashSet;
 
@@ -20,7 +21,8 @@ use spray_fabric::{Network, Node};
 /// Builds the workloads on `network`.
 ///
 /// # Errors
-/// A setting that does not fit the network or the other workloads, with its place in `document`.
+/// Returns a setting that does not fit the network or the other workloads, with its place in
+/// `document`.
 pub(in crate::scenario) fn workloads(
     document: &Document,
     settings: &[WorkloadSettings],
@@ -38,7 +40,7 @@ pub(in crate::scenario) fn workloads(
     Ok(workloads)
 }
 
-/// Every workload and part has a name of its own, by which results tell it.
+/// Checks that names of workloads and parts are unique.
 fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistake> {
     let mut known: Vec<&str> = Vec::new();
     for (index, workload) in workloads.iter().enumerate() {
@@ -60,7 +62,7 @@ fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistak
     Ok(())
 }
 
-/// There are as many hosts as are to be drawn.
+/// Checks that there are enough hosts to draw.
 fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Result<(), Mistake> {
     for (index, (workload, members)) in workloads.iter().zip(members(workloads, hosts, 0)).enumerate() {
         if workload.drawn.is_some_and(|drawn| members.len() < drawn) {
@@ -73,11 +75,10 @@ fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Res
     Ok(())
 }
 
-/// Reads one workload.
 struct Reader<'a> {
     document: &'a Document,
     network: &'a Network,
-    /// Its place in the scenario.
+    /// Index in the scenario.
     index: usize,
     settings: &'a WorkloadSettings,
 }
@@ -107,7 +108,7 @@ impl Reader<'_> {
         Ok(workload)
     }
 
-    /// The path of one of its settings in the document.
+    /// Returns the path of a setting in the document.
     fn path(&self, field: &str) -> String {
         format!("workload.{}.{field}", self.index)
     }
@@ -116,7 +117,6 @@ impl Reader<'_> {
         self.document.mistake(&self.path(field), message)
     }
 
-    /// The hosts that it names.
     //= docs/specs/workloads.md#WL-2 hosts that are named
     fn hosts(&self) -> Result<Option<Vec<usize>>, Mistake> {
         let Some(names) = &self.settings.hosts else { return Ok(None) };
@@ -157,11 +157,11 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the pattern of a workload of which the rest is known.
+/// Reads the pattern of a workload whose other fields are set.
 struct Patterns<'a> {
     reader: &'a Reader<'a>,
     workload: &'a Workload,
-    /// How many hosts take part.
+    /// Number of participating hosts.
     members: usize,
 }
 
@@ -247,7 +247,7 @@ impl Patterns<'_> {
         self.reader.mistake(field, message)
     }
 
-    /// A list of flows says itself who takes part.
+    /// Rejects `hosts` and `draw_hosts` where the flows name their hosts.
     fn check_all_take_part(&self) -> Result<(), Mistake> {
         let settings = self.reader.settings;
         let field = if settings.hosts.is_some() { "hosts" } else { "draw_hosts" };
@@ -374,7 +374,7 @@ impl Patterns<'_> {
         Ok(())
     }
 
-    /// Whether there are hosts under several leaves, whichever are drawn.
+    /// Checks that hosts are under several leaves, regardless of the draw.
     fn check_cross_leaf(&self, cross_leaf: bool) -> Result<(), Mistake> {
         if cross_leaf && self.largest_group(&leaves(self.reader.network)) >= self.members {
             let message = "all hosts are under one leaf; allowed: false, or another topology";
@@ -383,7 +383,7 @@ impl Patterns<'_> {
         Ok(())
     }
 
-    /// The most of the hosts that may take part and are in one group.
+    /// Returns the maximum number of participating hosts in one group.
     fn largest_group(&self, group: &[usize]) -> usize {
         let mut own: Vec<usize> = match &self.workload.hosts {
             Some(hosts) => hosts.iter().map(|host| group[*host]).collect(),
@@ -393,7 +393,7 @@ impl Patterns<'_> {
         own.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0)
     }
 
-    /// A permutation across groups needs groups of at most half of the hosts.
+    /// Checks that no group has more than half of the hosts.
     fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Mistake> {
         if 2 * self.largest_group(group) <= self.members {
             return Ok(());
@@ -421,7 +421,7 @@ impl Patterns<'_> {
 
     fn senders(&self, senders: Option<usize>, receiver: Option<usize>) -> Result<usize, Mistake> {
         let hosts = self.workload.hosts.as_ref();
-        // The receiver may be one of those that are drawn.
+        // The receiver may be among the drawn hosts.
         let is_member = receiver.is_none_or(|receiver| hosts.is_none_or(|hosts| hosts.contains(&receiver)));
         let others = self.members - usize::from(is_member);
         match senders {
