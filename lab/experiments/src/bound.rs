@@ -4,7 +4,7 @@
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 
 use crate::scenario::Scenario;
-use crate::workload::Flow;
+use crate::workload::{Flow, largest_bytes};
 
 /// The optimum of all schemes that spread every flow evenly over its shortest paths.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,14 +40,14 @@ impl Scenario {
     /// links have the lower rate.
     pub fn bound(&self, seed: u64, events: &[LinkEvent]) -> Bound {
         let flows = self.flows(seed);
-        let state = Links::new(self, events);
-        let paths = ShortestPaths::new(&self.network, |link| state.rate_bps[link] > 0);
+        let rate_bps = rates_bps(self, events);
+        let paths = ShortestPaths::new(&self.network, |link| rate_bps[link] > 0);
         let data = loads(&self.network, &paths, &flows);
         let with_acks = self.with_acks(&paths, &flows, &data);
         let narrowest = |loads: &[f64], of_hosts: bool| {
             let is_own = |link: &usize| matches!(self.network.links[*link].from, Node::Host(_));
             let busy = (0..loads.len()).filter(|link| loads[*link] > 0.0 && (is_own(link) || !of_hosts));
-            let rates = busy.map(|link| (state.rate_bps[link] as f64 / loads[link], link));
+            let rates = busy.map(|link| (rate_bps[link] as f64 / loads[link], link));
             rates.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0))
         };
         let (steady_bps, _) = narrowest(&with_acks, false);
@@ -75,26 +75,20 @@ impl Scenario {
 const ROUNDING: f64 = 1e-9;
 
 /// Returns the rates of all links while `events` last; 0 for a link that drops everything.
-struct Links {
-    rate_bps: Vec<u64>,
-}
-
-impl Links {
-    fn new(scenario: &Scenario, events: &[LinkEvent]) -> Self {
-        let mut rate_bps: Vec<u64> = scenario.network.links.iter().map(|link| link.rate_bps).collect();
-        for event in scenario.link_events.iter().chain(events).filter(|event| event.at_ps == 0) {
-            for link in &event.links {
-                match event.action {
-                    LinkAction::Down { .. } | LinkAction::SilentDrop => rate_bps[*link] = 0,
-                    LinkAction::Rate { ppm } => {
-                        rate_bps[*link] = (rate_bps[*link] as u128 * u128::from(ppm) / 1_000_000) as u64
-                    }
-                    LinkAction::Loss { .. } | LinkAction::Flap { .. } | LinkAction::Periodic(_) => {}
+fn rates_bps(scenario: &Scenario, events: &[LinkEvent]) -> Vec<u64> {
+    let mut rate_bps: Vec<u64> = scenario.network.links.iter().map(|link| link.rate_bps).collect();
+    for event in scenario.link_events.iter().chain(events).filter(|event| event.at_ps == 0) {
+        for link in &event.links {
+            match event.action {
+                LinkAction::Down { .. } | LinkAction::SilentDrop => rate_bps[*link] = 0,
+                LinkAction::Rate { ppm } => {
+                    rate_bps[*link] = (rate_bps[*link] as u128 * u128::from(ppm) / 1_000_000) as u64
                 }
+                LinkAction::Loss { .. } | LinkAction::Flap { .. } | LinkAction::Periodic(_) => {}
             }
         }
-        Self { rate_bps }
     }
+    rate_bps
 }
 
 /// Returns the load of every link, in flows, when each flow is split evenly over its shortest paths
@@ -120,9 +114,9 @@ fn loads(network: &Network, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
 /// Adds the load of the flows from every switch (`from`) to a leaf.
 fn spread(network: &Network, paths: &ShortestPaths, leaf: usize, from: &[f64], loads: &mut [f64]) {
     let mut ways = Ways { network, paths, leaf, count: vec![None; from.len()], order: Vec::new() };
-    (0..from.len()).filter(|switch| from[*switch] > 0.0).for_each(|switch| {
+    for switch in (0..from.len()).filter(|switch| from[*switch] > 0.0) {
         ways.count(switch);
-    });
+    }
     let mut carried = from.to_vec();
     for switch in ways.order.iter().rev() {
         let (load, all) = (carried[*switch], ways.count[*switch].unwrap_or(0.0));
@@ -223,8 +217,7 @@ impl<'a> Times<'a> {
     }
 
     fn packets(&self) -> u64 {
-        let most = self.flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
-        most.div_ceil(u64::from(self.scenario.transport.payload_bytes)).max(1)
+        largest_bytes(self.flows).div_ceil(u64::from(self.scenario.transport.payload_bytes)).max(1)
     }
 
     /// Returns the time of the last ACK of a permutation: data alone, data and ACKs in turn, ACKs

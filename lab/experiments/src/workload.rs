@@ -24,7 +24,7 @@ use spray_core::path::BalancerKind;
 use spray_core::rng::{below, stream};
 
 use crate::memory::read_payload;
-use spray_fabric::Network;
+use spray_fabric::{Network, ShortestPaths, hops};
 
 use streams::{PATTERN_STREAM, PAYLOAD_STREAM};
 use triggers::ClosedLoop;
@@ -196,10 +196,7 @@ impl Workload {
         let flows = match &self.pattern {
             Pattern::CrossLeafPermutation(each) => pairs(permutation(&group(leaves(network)), seed), *each),
             Pattern::CrossPodPermutation(each) => pairs(permutation(&group(pods(network)), seed), *each),
-            Pattern::AllToAll { each, .. } => {
-                let all = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
-                number(all.map(|(a, b)| (members[a], members[b])), *each)
-            }
+            Pattern::AllToAll { each, .. } => number(all_pairs(hosts).map(|(a, b)| (members[a], members[b])), *each),
             Pattern::Permutation(each) => pairs(permutation(&(0..hosts).collect::<Vec<_>>(), seed), *each),
             Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
             Pattern::Incast { senders, receiver, each } => {
@@ -271,16 +268,14 @@ impl Workload {
     }
 }
 
+/// Returns all (source, destination), by distance from the source.
+fn all_pairs(hosts: usize) -> impl Iterator<Item = (usize, usize)> {
+    (1..hosts).flat_map(move |step| (0..hosts).map(move |host| (host, (host + step) % hosts)))
+}
+
 fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
-    let flow = |(flow, (src, dst)): (usize, _)| Flow {
-        flow: flow as u32,
-        src,
-        dst,
-        bytes: each.bytes,
-        start_ps: each.start_ps,
-        ..Flow::default()
-    };
-    pairs.enumerate().map(flow).collect()
+    let Each { bytes, start_ps } = each;
+    (0..).zip(pairs).map(|(flow, (src, dst))| Flow { flow, src, dst, bytes, start_ps, ..Flow::default() }).collect()
 }
 
 /// Returns a random permutation in which every host sends into another group. No group may have
@@ -312,11 +307,11 @@ const SWAPS: usize = 32;
 /// Returns all hosts but `receiver`, those on the longest paths first, then by number from
 /// `receiver + n / 2` on, cyclically.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
-    let routes = spray_fabric::ShortestPaths::new(network, |_| true);
+    let routes = ShortestPaths::new(network, |_| true);
     let hosts = network.hosts.len();
     let turned = |host: usize| (2 * hosts + host - receiver - hosts / 2) % hosts;
     let mut others: Vec<_> = (0..hosts).filter(|host| *host != receiver).collect();
-    let length = |host: usize| spray_fabric::hops(network, &routes, host, receiver).count();
+    let length = |host: usize| hops(network, &routes, host, receiver).count();
     others.sort_by_cached_key(|host| (std::cmp::Reverse(length(*host)), turned(*host)));
     others
 }

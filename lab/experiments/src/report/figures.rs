@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::data::Line;
-use super::html::{self, Row, WITHOUT_SCRIPTS, escape, page, page_with, section, table};
-use crate::figures::{Cell, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
+use super::html::{WITHOUT_SCRIPTS, escape, page, page_with, paragraph, plot, section, table};
+use crate::figures::{Cell, Claim, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
 
 /// Returns the page that lists figures, with links to those that were run.
 pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
@@ -18,10 +18,9 @@ pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
             None => (name, String::new()),
         };
         let size = figure.what_was_run(shown.as_ref());
-        Row { cells: vec![name, escape(&size), escape(&count)], first: false }
+        vec![name, escape(&size), escape(&count)]
     };
-    let rows: Vec<Row> = figures.iter().map(row).collect();
-    let list = wrapped(&table(&["figure", "what was run", "statements of the paper"], 3, &rows));
+    let list = wrapped(&table(&["figure", "what was run", "statements of the paper"], 3, figures.iter().map(row)));
     page(TITLE, &format!("<h1>{TITLE}</h1>\n{}", section("All figures", &list)))
 }
 
@@ -32,7 +31,7 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     let size = figure.size(shown.scale);
     let mut text =
         format!("<p class=\"soft\">{} ({}). {}</p>\n", sentence(&figure.paper), figure.section, escape(&figure.ours));
-    text += &format!("<p class=\"soft\">Here: {}; seeds: {}.</p>\n", escape(&size.about), size.seeds);
+    text += &paragraph("soft", &format!("Here: {}; seeds: {}.", size.about, size.seeds));
     if !figure.claim.is_empty() {
         text += &wrapped(&statements(figure, shown));
     }
@@ -40,7 +39,7 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     for (series, lines) in figure.series.iter().zip(&shown.watched).filter(|(_, lines)| !lines.is_empty()) {
         let over_time = |what: &str, unit, of: fn(&Lines) -> &Vec<(f64, f64)>| {
             let line = |lines: &Lines| Drawn { line: Line::new(&lines.port, of(lines).iter().copied()), band: None };
-            Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line).collect())
+            Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line))
         };
         plots.push(over_time("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
         plots.push(over_time("queues", "bytes", |lines| &lines.queue_bytes));
@@ -48,7 +47,7 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     plots.iter_mut().enumerate().for_each(|(number, plot)| plot.id = format!("plot{number}"));
     let mut body = format!("<header><h1>{}</h1></header>\n", escape(&figure.heading()));
     body += &section("What the paper says", &text);
-    let cards: String = plots.iter().map(|plot| html::plot(&plot.id, &plot.title, "")).collect();
+    let cards: String = plots.iter().map(|Plot { id, title, .. }| plot(id, title, "")).collect();
     body += &format!("{WITHOUT_SCRIPTS}<div class=\"two\">\n{cards}</div>\n");
     body += &section("Values", &grids(figure, shown, true).iter().map(values).collect::<String>());
     body += "<p><a href=\"report.html\">All figures</a></p>\n";
@@ -89,8 +88,8 @@ struct Bar {
 }
 
 impl Plot {
-    fn of_lines(title: String, x: &str, unit: &str, lines: Vec<Drawn>) -> Self {
-        Self { title, x: x.into(), unit: unit.into(), lines, ..Self::default() }
+    fn of_lines(title: String, x: &str, unit: &str, lines: impl Iterator<Item = Drawn>) -> Self {
+        Self { title, x: x.into(), unit: unit.into(), lines: lines.collect(), ..Self::default() }
     }
 }
 
@@ -104,7 +103,7 @@ fn sentence(text: &str) -> String {
 }
 
 fn statements(figure: &Figure, shown: &Shown) -> String {
-    let row = |claim: &crate::figures::Claim| {
+    let row = |claim: &Claim| {
         let found = claim.against(figure, shown);
         let class = match found.verdict {
             Verdict::Confirmed | Verdict::Better => "good",
@@ -113,9 +112,9 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
         };
         let paper = claim.paper.map_or_else(String::new, |paper| paper.to_string());
         let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.text()));
-        Row { cells: vec![escape(&claim.says), paper, escape(&found.ours), verdict], first: false }
+        vec![escape(&claim.says), paper, escape(&found.ours), verdict]
     };
-    table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())
+    table(&["the paper says", "its number", "ours", ""], 1, figure.claim.iter().map(row))
 }
 
 /// Returns one plot with lines, or one with bars for each condition.
@@ -138,7 +137,7 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
             let is_there = cells.iter().any(|cell| interval(cell).is_some());
             Drawn { line: Line::new(&series.name, at(None).into_iter()), band: is_there.then(|| Line::new("", band)) }
         };
-        let lines = figure.series.iter().zip(&shown.cells).map(line).collect();
+        let lines = figure.series.iter().zip(&shown.cells).map(line);
         return vec![Plot::of_lines(measure.title.clone(), &figure.x, &measure.unit, lines)];
     }
     let bars = |(index, condition): (usize, &&Condition)| {
@@ -150,16 +149,15 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
         let title =
             if conditions.len() > 1 { format!("{}: {}", condition.name, measure.title) } else { measure.title.clone() };
         let bars = figure.series.iter().zip(&shown.cells).map(bar).collect();
-        Plot { bars, ..Plot::of_lines(title, "", &measure.unit, Vec::new()) }
+        Plot { title, unit: measure.unit.clone(), bars, ..Plot::default() }
     };
     conditions.iter().enumerate().map(bars).collect()
 }
 
 fn values(grid: &Grid) -> String {
-    let heads: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.titles).map(String::as_str).collect();
-    let row = |(name, cells): &(String, Vec<String>)| Row {
-        cells: std::iter::once(name).chain(cells).map(|text| escape(text)).collect(),
-        first: false,
+    let heads: Vec<&String> = std::iter::once(&grid.corner).chain(&grid.titles).collect();
+    let row = |(name, cells): &(String, Vec<String>)| -> Vec<String> {
+        std::iter::once(name).chain(cells).map(|text| escape(text)).collect()
     };
-    table(&heads, 1, &grid.rows.iter().map(row).collect::<Vec<_>>())
+    table(&heads, 1, grid.rows.iter().map(row))
 }

@@ -52,9 +52,28 @@ fn whole(title: &str, body: &str, scripts: &str) -> String {
 pub(super) const WITHOUT_SCRIPTS: &str =
     "<noscript><p class=\"soft\">The plots need JavaScript; the figures and tables below do not.</p></noscript>\n";
 
+/// Returns a paragraph of text in a class.
+pub(super) fn paragraph(class: &str, text: &str) -> String {
+    format!("<p class=\"{class}\">{}</p>\n", escape(text))
+}
+
+/// Returns a note about the rows beyond a limit, which `file` has too.
+pub(super) fn more(rows: usize, file: &str) -> String {
+    if rows > 0 { paragraph("soft", &format!("{rows} more in {file}")) } else { String::new() }
+}
+
+/// Returns the cards of the plots that have data; `about` gives the title and a remark of each.
+pub(super) fn plots<'a>(
+    all: impl IntoIterator<Item = (&'static str, bool)>,
+    about: impl Fn(&str) -> (&'a str, &'a str),
+) -> String {
+    let card = |(id, has_data): (_, bool)| has_data.then(|| plot(id, about(id).0, about(id).1));
+    all.into_iter().filter_map(card).collect()
+}
+
 /// Returns a hidden card that the script fills with plot `id`.
 pub(super) fn plot(id: &str, title: &str, remark: &str) -> String {
-    let remark = if remark.is_empty() { String::new() } else { format!("<p class=\"soft\">{}</p>\n", escape(remark)) };
+    let remark = if remark.is_empty() { String::new() } else { paragraph("soft", remark) };
     format!(
         "<section class=\"plot\" id=\"{id}\" hidden=\"\">\n<h2>{}</h2>\n{remark}<div class=\"body\"></div>\n</section>\n",
         escape(title)
@@ -83,16 +102,27 @@ pub(super) struct Row {
     pub first: bool,
 }
 
+impl From<Vec<String>> for Row {
+    fn from(cells: Vec<String>) -> Self {
+        Self { cells, first: false }
+    }
+}
+
 /// Returns a table whose first `words` columns are aligned as text; headings are text, cells HTML.
-pub(super) fn table(heads: &[&str], words: usize, rows: &[Row]) -> String {
+pub(super) fn table<R: Into<Row>>(
+    heads: &[impl AsRef<str>],
+    words: usize,
+    rows: impl IntoIterator<Item = R>,
+) -> String {
     let class = |column: usize| if column < words { " class=\"w\"" } else { "" };
-    let head: String = heads.iter().enumerate().map(|(c, h)| format!("<th{}>{}</th>", class(c), escape(h))).collect();
-    let body = |row: &Row| {
-        let cells: String =
-            row.cells.iter().enumerate().map(|(c, cell)| format!("<td{}>{cell}</td>", class(c))).collect();
-        format!("<tr{}>{cells}</tr>\n", if row.first { " class=\"first\"" } else { "" })
+    let head = |(c, head): (usize, _)| format!("<th{}>{}</th>", class(c), escape(AsRef::as_ref(head)));
+    let head: String = heads.iter().enumerate().map(head).collect();
+    let body = |row: R| {
+        let Row { cells, first } = row.into();
+        let cells: String = cells.iter().enumerate().map(|(c, cell)| format!("<td{}>{cell}</td>", class(c))).collect();
+        format!("<tr{}>{cells}</tr>\n", if first { " class=\"first\"" } else { "" })
     };
-    let body: String = rows.iter().map(body).collect();
+    let body: String = rows.into_iter().map(body).collect();
     format!("<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n")
 }
 

@@ -3,7 +3,7 @@
 use spray_settings::AxisValue;
 
 use super::data::overview::{OverviewData, distinct, has_several_switches};
-use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
+use super::html::{Row, WITHOUT_SCRIPTS, escape, more, page_with, paragraph, plots, section, table};
 use super::run::{warnings, workloads};
 use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
 
@@ -17,19 +17,22 @@ pub fn overview_page(runs: &[Finished]) -> String {
     let data = OverviewData::of(runs);
     let mut body = format!("<header><h1>{}</h1>\n", escape(&scenario));
     body += &format!("<p class=\"soft\">{}</p></header>\n", escape(&lead(&summaries, &conditions, &balancers)));
-    if data.left_out() > 0 {
-        body += &format!("<p class=\"soft\">{} more runs are in runs.csv and sweep.json only.</p>\n", data.left_out());
+    if data.left_out > 0 {
+        body += &paragraph("soft", &format!("{} more runs are in runs.csv and sweep.json only.", data.left_out));
     }
     body += &warnings(&summaries);
     body += WITHOUT_SCRIPTS;
-    body += &plots(&data);
+    body += "<div id=\"choices\" hidden=\"\"></div>\n";
+    body += &plots(data.plots(), about);
     body += &workloads(&summaries);
-    body += &section("All runs", &(compared(runs, &summaries) + &notes(&summaries)));
+    let lateness = lateness_note(&summaries).map_or_else(String::new, |note| paragraph("soft", &note));
+    body += &section("All runs", &(compared(runs, &summaries) + &lateness));
     page_with(&scenario, &body, &data)
 }
 
-fn plots(data: &OverviewData) -> String {
-    let about = |id| match id {
+/// Returns title and remark of a plot.
+fn about(id: &str) -> (&'static str, &'static str) {
+    match id {
         "measure" => ("Figures by balancer and condition", INTERVAL),
         "axis" => ("Figures along an axis of the sweep", BAND),
         "fct" => ("Flow completion times", BAND),
@@ -39,13 +42,7 @@ fn plots(data: &OverviewData) -> String {
             "Completion time over that of the same message alone in the fabric; means over the seeds.",
         ),
         _ => ("Frames lost and trimmed, by place and cause", "Means over the seeds."),
-    };
-    let card = |id| {
-        let (title, remark) = about(id);
-        plot(id, title, remark)
-    };
-    let choices = "<div id=\"choices\" hidden=\"\"></div>\n";
-    choices.to_string() + &data.plots().into_iter().map(card).collect::<String>()
+    }
 }
 
 /// Maximum number of conditions named in the first sentence.
@@ -99,8 +96,9 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
     let switches = has_several_switches(summaries.iter());
     let balancer = WORDS - 1;
     for ((run, s), line) in runs.iter().zip(summaries).zip(lines).take(LISTED) {
+        let label = condition(s, switches);
         let mut cells: Vec<String> = line.iter().map(|cell| escape(cell)).collect();
-        cells[0] = escape(&condition(s, switches));
+        cells[0] = escape(&label);
         if several {
             cells[balancer] += &format!(", seed {}", s.seed);
         }
@@ -110,19 +108,11 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
         if let Some(cell) = cells.last_mut() {
             *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
         }
-        let label = condition(s, switches);
         rows.push(Row { cells, first: last.is_some_and(|last| last != label) });
         last = Some(label);
     }
-    let more = runs.len().saturating_sub(LISTED);
-    let rest = if more > 0 { format!("<p class=\"soft\">{more} more in runs.csv</p>\n") } else { String::new() };
-    table(&header, WORDS, &rows) + &rest
+    table(&header, WORDS, rows) + &more(runs.len().saturating_sub(LISTED), "runs.csv")
 }
 
 /// Maximum number of rows of the table of runs.
 const LISTED: usize = 500;
-
-fn notes(summaries: &[Summary]) -> String {
-    let lateness = lateness_note(summaries).map(|note| format!("<p class=\"soft\">{}</p>\n", escape(&note)));
-    lateness.unwrap_or_default()
-}

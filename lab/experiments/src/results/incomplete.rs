@@ -3,6 +3,14 @@
 use super::statistics::share;
 use super::{FlowFigures, Summary, grouped};
 
+/// Formats the completed and the total number of flows: `9158/14400`, `63.6 %`.
+pub(super) fn completed<'a>(runs: impl IntoIterator<Item = &'a FlowFigures>) -> [String; 2] {
+    let (completed, total) = runs
+        .into_iter()
+        .fold((0, 0), |(completed, total), own| (completed + own.flows_completed, total + own.flows_total));
+    [format!("{completed}/{total}"), percent(completed, total)]
+}
+
 /// Returns notes about incomplete flows, if there are any.
 pub fn incomplete_notes(runs: &[Summary]) -> Vec<String> {
     let sum = |of: fn(&FlowFigures) -> u64| runs.iter().map(|run| of(&run.flows)).sum::<u64>();

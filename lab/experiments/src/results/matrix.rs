@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::incomplete::{incomplete_notes, percent};
+use super::incomplete::{completed, incomplete_notes};
 use super::measures::{Better, Measure, named};
-use super::table::{align, lateness_note, loss_note};
-use super::{FlowFigures, Spread, Summary, WriteError, files, grouped};
+use super::table::{align, lateness_note, loss_note, progress};
+use super::{Spread, Summary, WriteError, files, grouped};
 
 /// The runs of a balancer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,14 +52,13 @@ impl BalancerRuns {
         match (self.runs.as_slice(), complete) {
             ([], _) => "FAILED".into(),
             (_, complete) if complete == all => "ok".into(),
-            ([run], _) if all == 1 => ending(run),
-            (_, complete) => format!("{complete}/{all} runs, {} of flows", self.share_completed()),
+            ([run], _) if all == 1 && run.flows.flows_completed == run.flows.flows_total => "wrong payload".into(),
+            ([run], _) if all == 1 => progress(&run.flows),
+            (runs, complete) => {
+                let [_, share] = completed(runs.iter().map(|run| &run.flows));
+                format!("{complete}/{all} runs, {share} of flows")
+            }
         }
-    }
-
-    fn share_completed(&self) -> String {
-        let sum = |of: fn(&FlowFigures) -> u64| self.runs.iter().map(|run| of(&run.flows)).sum();
-        percent(sum(|flows| flows.flows_completed), sum(|flows| flows.flows_total))
     }
 
     fn complete(&self) -> usize {
@@ -72,18 +71,8 @@ impl BalancerRuns {
     }
 }
 
-fn ending(run: &Summary) -> String {
-    let FlowFigures { flows_completed, flows_total, .. } = run.flows;
-    if flows_completed == flows_total {
-        "wrong payload".into()
-    } else {
-        format!("{flows_completed}/{flows_total} flows, {}", percent(flows_completed, flows_total))
-    }
-}
-
 fn merit() -> &'static Measure {
-    let [merit] = named([MERIT]);
-    merit
+    named([MERIT])[0]
 }
 
 impl Matrix {

@@ -160,10 +160,8 @@ pub(super) fn documentation() -> String {
                 Better::More => "more",
                 Better::Neither => "",
             };
-            format!(
-                "{text}| `{key}` | {unit} | {better} | {} | {about} |\n",
-                if measure.is_of_workloads() { "yes" } else { "" }
-            )
+            let of_workloads = if measure.is_of_workloads() { "yes" } else { "" };
+            format!("{text}| `{key}` | {unit} | {better} | {of_workloads} | {about} |\n")
         },
     )
 }

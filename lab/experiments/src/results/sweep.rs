@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::incomplete::{incomplete_notes, percent};
+use super::incomplete::{completed as flows_completed, incomplete_notes};
 use super::measures::{self, named};
 use super::table::{align, lateness_note, loss_note, notes};
 use super::{Spread, Summary, WriteError, files, grouped, tables};
@@ -37,11 +37,6 @@ fn completed(group: &[&Summary]) -> usize {
     group.iter().filter(|run| run.is_complete()).count()
 }
 
-fn share_completed(group: &[&Summary]) -> String {
-    let sum = |of: fn(&Summary) -> u64| group.iter().map(|run| of(run)).sum();
-    percent(sum(|run| run.flows.flows_completed), sum(|run| run.flows.flows_total))
-}
-
 /// Formats a line per condition, axis values, switches and balancer. A cell has a mean over the
 /// runs and its 95 % interval.
 pub fn sweep_table(runs: &[Summary]) -> String {
@@ -62,7 +57,8 @@ pub fn sweep_table(runs: &[Summary]) -> String {
         };
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
-        row.extend([one.switch.clone(), one.balancer.clone(), count, share_completed(group)]);
+        let [_, share] = flows_completed(group.iter().map(|run| &run.flows));
+        row.extend([one.switch.clone(), one.balancer.clone(), count, share]);
         row.extend(shown.map(|measure| measure.spread(group.iter().copied()).text(measure.digits)));
         row
     };

@@ -1,6 +1,6 @@
 //! The table of runs on a terminal.
 
-use super::incomplete::{incomplete_notes, percent};
+use super::incomplete::{completed, incomplete_notes};
 use super::measures::named;
 use super::{FlowFigures, Summary};
 
@@ -51,10 +51,15 @@ pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     (header, runs.iter().map(row).collect())
 }
 
+/// Formats how many flows completed.
+pub(super) fn progress(flows: &FlowFigures) -> String {
+    let [count, share] = completed([flows]);
+    format!("{count} flows, {share}")
+}
+
 fn payload(s: &Summary) -> String {
-    let FlowFigures { flows_completed, flows_total, .. } = s.flows;
-    match (flows_completed == flows_total, s.payload_verified) {
-        (false, _) => format!("{flows_completed}/{flows_total} flows, {}", percent(flows_completed, flows_total)),
+    match (s.flows.flows_completed == s.flows.flows_total, s.payload_verified) {
+        (false, _) => progress(&s.flows),
         (true, None) => "-".into(),
         (true, Some(true)) => "verified".into(),
         (true, Some(false)) => "WRONG".into(),

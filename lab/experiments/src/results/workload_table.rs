@@ -1,6 +1,6 @@
 //! The table of workloads on a terminal.
 
-use super::incomplete::percent;
+use super::incomplete::completed;
 use super::measures::{Measure, named};
 use super::{Collectives, Summary, WorkloadSummary, align, grouped};
 
@@ -41,9 +41,7 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
     let of_collectives = named(SHOWN_OF_COLLECTIVES).into_iter().filter(|_| collectives);
     let measures: Vec<&Measure> = named(SHOWN).into_iter().chain(of_collectives).collect();
     let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {
-        let (done, total) = own
-            .iter()
-            .fold((0, 0), |(done, total), own| (done + own.flows.flows_completed, total + own.flows.flows_total));
+        let [completed, share] = completed(own.iter().map(|own| &own.flows));
         let cell = |measure: &&Measure| measure.spread_of_workloads(own).text(measure.digits);
         let sum =
             |of: fn(&Collectives) -> u64| own.iter().filter_map(|own| own.collectives.as_ref()).map(of).sum::<u64>();
@@ -51,7 +49,7 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
             (_, 0) => "-".into(),
             (done, total) => format!("{done}/{total}"),
         };
-        let flows = [own[0].balancer.clone(), format!("{done}/{total}, {}", percent(done, total))];
+        let flows = [own[0].balancer.clone(), format!("{completed}, {share}")];
         let count = collectives.then_some(count);
         words.iter().cloned().chain(flows).chain(count).chain(measures.iter().map(cell)).collect::<Vec<String>>()
     };

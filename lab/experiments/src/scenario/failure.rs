@@ -80,23 +80,18 @@ impl FailureSettings {
         convergence_ps: u64,
     ) -> Result<RandomFailure, Mistake> {
         let entry = format!("failure.{index}");
+        let mistake = |field: &str, message: &str| Err(document.mistake(&format!("{entry}.{field}"), message));
         let named = named(document, &entry, network, &self.link, &self.node)?;
         let what = match (self.what, named) {
             (Some(level), None) => Which::Level(level),
             (None, Some((name, _))) => Which::Named(name.into()),
-            _ => {
-                let message = "needs `what`, `link` or `node`; allowed: one of them";
-                return Err(document.mistake(&format!("{entry}.what"), message));
-            }
+            _ => return mistake("what", "needs `what`, `link` or `node`; allowed: one of them"),
         };
         let part = |ratio: Ratio| ratio.ppm() as f64 / 1e6;
         let how_many = match (self.share, self.probability) {
             (Some(share), None) => HowMany::Share(part(share)),
             (None, Some(probability)) => HowMany::Probability(part(probability)),
-            _ => {
-                let message = "needs `share` or `probability`; allowed: one of the two";
-                return Err(document.mistake(&format!("{entry}.{}", self.field()), message));
-            }
+            _ => return mistake(self.field(), "needs `share` or `probability`; allowed: one of the two"),
         };
         let (at_ps, until_ps) = span_ps(document, &entry, self.at_us, self.until_us)?;
         let action = match self.action {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
-use super::mistake::list;
+use super::mistake::{allow, list};
 use spray_fabric::{LinkAction, LinkEvent, LinkPattern, Network};
 
 /// A timed change of links.
@@ -147,9 +147,8 @@ pub(super) fn span_ps(
     at_us: Micros,
     until_us: Option<Micros>,
 ) -> Result<(u64, Option<u64>), Mistake> {
-    if until_us.is_some_and(|until| until <= at_us) {
-        let message = "`until_us` is not after `at_us`; allowed: later times";
-        return Err(document.mistake(&format!("{entry}.until_us"), message));
-    }
+    allow(document, until_us.is_none_or(|until| until > at_us), &format!("{entry}.until_us"), || {
+        "`until_us` is not after `at_us`; allowed: later times".into()
+    })?;
     Ok((at_us.ps(), until_us.map(Micros::ps)))
 }

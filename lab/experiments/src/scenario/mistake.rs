@@ -13,6 +13,16 @@ pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
 }
 
+/// Returns a mistake at `path` unless `is_allowed`.
+pub(super) fn allow(
+    document: &Document,
+    is_allowed: bool,
+    path: &str,
+    message: impl FnOnce() -> String,
+) -> Result<(), Mistake> {
+    if is_allowed { Ok(()) } else { Err(document.mistake(path, message())) }
+}
+
 /// Reads and parses the file that the setting at `path` names; returns its path as well. `allowed`
 /// describes such files.
 pub(super) fn read_file<T>(

@@ -10,7 +10,7 @@ use spray_core::units::{ByteSize, Micros};
 
 use super::failure::{FailureSettings, words};
 use super::limits::{check_rtt, check_run};
-use super::mistake::read_file;
+use super::mistake::{allow, read_file};
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{
@@ -143,13 +143,10 @@ impl ConWeave {
 /// Checks that there are no more threads than hosts.
 fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let hosts = scenario.network.hosts.len();
-    match scenario.emulation.threads.filter(|threads| *threads as usize > hosts) {
-        Some(threads) => {
-            let message = format!("`threads` is {threads}; allowed: at most one per host, here {hosts}");
-            Err(document.mistake("emulation.threads", message))
-        }
-        None => Ok(()),
-    }
+    let threads = scenario.emulation.threads.unwrap_or(1);
+    allow(document, threads as usize <= hosts, "emulation.threads", || {
+        format!("`threads` is {threads}; allowed: at most one per host, here {hosts}")
+    })
 }
 
 /// Checks that frames have the hashed fields, that detours have groups, and that Host DR, which
@@ -157,33 +154,30 @@ fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Network { switching, groups, .. } = &scenario.network;
     let Switching { schemes, hash, .. } = switching;
-    let mistake = |path: &str, message: String| Err(document.mistake(path, message));
     switching.check(*groups).map_err(|error| document.mistake("switch.scheme", error.to_string()))?;
-    if hash.fields == HashFields::FlowLabel && !scenario.is_v6() {
-        let rule = "allowed: `ip = 6` in `[transport]`, or other `hash_fields`";
-        return mistake("switch.hash_fields", format!("IPv4 has no flow label; {rule}"));
-    }
+    let has_label = hash.fields != HashFields::FlowLabel || scenario.is_v6();
+    allow(document, has_label, "switch.hash_fields", || {
+        "IPv4 has no flow label; allowed: `ip = 6` in `[transport]`, or other `hash_fields`".into()
+    })?;
     if !scenario.balancers().contains(&BalancerKind::HostDr) {
         return Ok(());
     }
     let rule = "but the balancer `host-dr` chooses paths by entropy value; allowed:";
-    if hash.fields == HashFields::Addresses {
-        return mistake("switch.hash_fields", format!("switches hash addresses alone, {rule} other `hash_fields`"));
-    }
-    match schemes.iter().find(|scheme| !scheme.hashes()) {
-        Some(scheme) => mistake(
-            "switch.scheme",
-            format!("switches with `{scheme}`, {rule} switches with `ecmp`, `ecmp-resilient` or `wcmp`"),
-        ),
-        None => Ok(()),
-    }
+    allow(document, hash.fields != HashFields::Addresses, "switch.hash_fields", || {
+        format!("switches hash addresses alone, {rule} other `hash_fields`")
+    })?;
+    schemes.iter().try_for_each(|scheme| {
+        allow(document, scheme.hashes(), "switch.scheme", || {
+            format!("switches with `{scheme}`, {rule} switches with `ecmp`, `ecmp-resilient` or `wcmp`")
+        })
+    })
 }
 
 fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> {
     let seeds = Seeds::all(&settings.seeds);
-    if seeds.len() > MAX_SEEDS {
-        return Err(document.mistake("seeds", format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())));
-    }
+    allow(document, seeds.len() <= MAX_SEEDS, "seeds", || {
+        format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())
+    })?;
     // Assignments override the file.
     let [one, several] = ["seed", "seeds"].map(|path| (document.has(path), document.is_assigned(path)));
     match (one, several) {
@@ -195,11 +189,10 @@ fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> 
 
 fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !name.chars().all(plain) || name.starts_with('.') {
+    allow(document, name.chars().all(plain) && !name.starts_with('.'), "name", || {
         let rule = "letters, digits, `-`, `_` and `.`, no `.` first, since a folder is named so";
-        return Err(document.mistake("name", format!("`name` is `{name}`; allowed: {rule}")));
-    }
-    Ok(())
+        format!("`name` is `{name}`; allowed: {rule}")
+    })
 }
 
 /// Returns the failures drawn from each run's seed.
@@ -214,8 +207,7 @@ fn failures(
     let (file, source, name) = match (failures, dead_cables_percent) {
         (None, None) => (FailureFile::default(), path.into(), None),
         (None, Some(percent)) => {
-            let name = format!("{percent} % of cables dead");
-            (FailureFile::dead_cables(percent / 100.0), path.into(), Some(name))
+            (FailureFile::dead_cables(percent / 100.0), path.into(), Some(format!("{percent} % of cables dead")))
         }
         (Some(_), Some(_)) => {
             let message = "`failures` and `dead_cables_percent`; allowed: one of the two";
@@ -259,39 +251,32 @@ fn random_failures(
 
 /// Checks the thresholds in bytes at the rate of every link.
 fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
-    if matches!(scenario.queue.limit, QueueLength::Percent(_)) {
-        let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
-        return Err(document.mistake("queue.limit", message));
-    }
+    allow(document, !matches!(scenario.queue.limit, QueueLength::Percent(_)), "queue.limit", || {
+        "`limit` is a percentage of itself; allowed: bytes, packets or bdp".into()
+    })?;
     let packet = scenario.packet_bytes();
-    if let Some(shared) = scenario.queue.shared_buffer.map(ByteSize::bytes).filter(|bytes| *bytes < packet.into()) {
-        let message = format!("`shared_buffer` is {shared}; allowed: from {packet}, which is a full packet");
-        return Err(document.mistake("queue.shared_buffer", message));
-    }
+    let shared = scenario.queue.shared_buffer.map_or(u64::MAX, ByteSize::bytes);
+    allow(document, shared >= packet.into(), "queue.shared_buffer", || {
+        format!("`shared_buffer` is {shared}; allowed: from {packet}, which is a full packet")
+    })?;
     let shares = shares_of_queues(scenario);
     for (number, link) in scenario.network.links.iter().enumerate() {
         let queue = scenario.thresholds(paths, link.rate_bps);
         check_lengths(document, scenario, link, &queue)?;
         let left =
             u64::from(queue.limit_bytes) * u64::from(shares.get(number).copied().unwrap_or(1_000_000)) / 1_000_000;
-        if left < packet.into() {
-            let message = format!(
-                "{left} bytes are left of the queue of {}; allowed: from {packet}, which is a full packet",
-                link.name
-            );
-            return Err(document.mistake("simulation.short_slow_queues", message));
-        }
+        allow(document, left >= packet.into(), "simulation.short_slow_queues", || {
+            let rule = format!("allowed: from {packet}, which is a full packet");
+            format!("{left} bytes are left of the queue of {}; {rule}", link.name)
+        })?;
         // With priority flow control the limit is per ingress link, across all ports.
         let below_limit = scenario.queue.pfc || queue.mark_max_bytes <= queue.limit_bytes;
         let ascending = queue.mark_min_bytes <= queue.mark_max_bytes && below_limit;
-        if scenario.queue.marking && !ascending {
+        allow(document, !scenario.queue.marking || ascending, "queue.mark_max", || {
             let (min, max, limit) = (queue.mark_min_bytes, queue.mark_max_bytes, queue.limit_bytes);
-            let message = format!(
-                "`mark_min`, `mark_max` and `limit` are {min}, {max} and {limit} bytes at {}; allowed: ascending",
-                link.name
-            );
-            return Err(document.mistake("queue.mark_max", message));
-        }
+            let lengths = format!("{min}, {max} and {limit} bytes at {}", link.name);
+            format!("`mark_min`, `mark_max` and `limit` are {lengths}; allowed: ascending")
+        })?;
     }
     Ok(())
 }
@@ -317,15 +302,14 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
         ("mark_max", if scenario.queue.marking { queue.mark_max_bytes } else { 0 }, 0, ""),
     ];
     for (name, bytes, least, what) in lengths {
-        let mistake = |message| Err(document.mistake(&format!("queue.{name}"), message));
+        let path = format!("queue.{name}");
         // Larger values are clamped to this one.
-        if bytes == u32::MAX {
-            return mistake(format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name));
-        }
-        if bytes < least {
-            let message = format!("`{name}` is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name);
-            return mistake(message);
-        }
+        allow(document, bytes < u32::MAX, &path, || {
+            format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name)
+        })?;
+        allow(document, bytes >= least, &path, || {
+            format!("`{name}` is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name)
+        })?;
     }
     Ok(())
 }

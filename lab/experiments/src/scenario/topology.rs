@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::mistake::{list, read_file};
+use super::mistake::{allow, list, read_file};
 use crate::memory::fits_memory;
 use spray_fabric::limits::Size;
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, Network, TopoFile};
@@ -71,20 +71,16 @@ impl Topology {
     /// # Errors
     /// Returns inconsistent settings, with their place in `document`.
     pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
+        let of_size = |size: Size| check_size(document, "topology.kind", &size);
         let network = match self {
-            Self::LeafSpine(settings) => {
-                check_size(document, "topology.kind", &settings.size())?;
-                settings.network()
-            }
+            Self::LeafSpine(settings) => of_size(settings.size()).map(|()| settings.network())?,
             Self::FatTree(settings) => {
                 check_fat_tree(document, settings)?;
-                check_size(document, "topology.kind", &settings.size())?;
-                settings.network()
+                of_size(settings.size()).map(|()| settings.network())?
             }
             Self::Dragonfly(settings) => {
                 check_dragonfly(document, settings)?;
-                check_size(document, "topology.kind", &settings.size())?;
-                settings.network()
+                of_size(settings.size()).map(|()| settings.network())?
             }
             Self::Graph { hosts, switches, link } => graph(document, hosts, switches, link)?,
             Self::File { file } => {
@@ -100,28 +96,23 @@ impl Topology {
 
 fn check_fat_tree(document: &Document, tree: &FatTree) -> Result<(), Mistake> {
     let FatTree { aggs_per_pod, cores, .. } = *tree;
-    if !cores.is_multiple_of(aggs_per_pod) {
-        let message = format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs_per_pod}");
-        return Err(document.mistake("topology.cores", message));
-    }
-    Ok(())
+    allow(document, cores.is_multiple_of(aggs_per_pod), "topology.cores", || {
+        format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs_per_pod}")
+    })
 }
 
 fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mistake> {
     let Dragonfly { groups, routers_per_group, global_cables, .. } = *dragonfly;
     let (cables, others) = (routers_per_group * global_cables, groups - 1);
-    if !cables.is_multiple_of(others) {
-        let message = format!("a group has {cables} cables to {others} others; allowed: multiples of {others}");
-        return Err(document.mistake("topology.global_cables", message));
-    }
-    Ok(())
+    allow(document, cables.is_multiple_of(others), "topology.global_cables", || {
+        format!("a group has {cables} cables to {others} others; allowed: multiples of {others}")
+    })
 }
 
 /// Returns an error at `path` for a fabric that is too large for its tables or for memory.
 fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Mistake> {
     size.check().map_err(|message| document.mistake(path, message))?;
-    let rule = "fewer hosts, switches or cables";
-    fits_memory("the fabric and its routes", size.memory_bytes(), rule)
+    fits_memory("the fabric and its routes", size.memory_bytes(), "fewer hosts, switches or cables")
         .map_err(|message| document.mistake(path, message))
 }
 
@@ -138,11 +129,10 @@ fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[Gr
     }
     for (index, link) in links.iter().enumerate() {
         let end = |field: &str, name: &str| {
-            let unknown = || {
+            network.node(name).ok_or_else(|| {
                 let message = format!("there is no node `{name}`; allowed: {}", list(hosts.iter().chain(switches)));
                 document.mistake(&format!("topology.link.{index}.{field}"), message)
-            };
-            network.node(name).ok_or_else(unknown)
+            })
         };
         let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
         network.add_cable(a, b, link.gbps.bps(), link.latency_us.ps());

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{Trigger, TriggerKind};
 
-use super::{Flow, FlowTriggers, Triggers};
+use super::{Flow, FlowTriggers, Triggers, all_pairs};
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,11 +150,11 @@ impl Collective {
         match (self.operation, self.algorithm) {
             (Operation::AllToAll, _) => {
                 //= docs/specs/collectives.md#COL-6 from the one after it on
-                let pairs = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
-                moves.extend(pairs.map(|(from, to)| Move {
+                let bytes = self.bytes;
+                moves.extend(all_pairs(hosts).map(|(from, to)| Move {
                     from,
                     to,
-                    bytes: self.bytes,
+                    bytes,
                     gathers: false,
                     needs: Vec::new(),
                 }));
@@ -222,8 +222,7 @@ fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, ga
         let bytes = chunks(bytes, hosts, keeper / distance * distance, distance);
         Move { from: host, to: host ^ distance, bytes, gathers, needs: before(host).into_iter().collect() }
     };
-    let own: Vec<Move> = (0..hosts).map(own).collect();
-    moves.extend(own);
+    moves.extend((0..hosts).map(own).collect::<Vec<Move>>());
 }
 
 /// Pieces of a tree, in bytes.
@@ -267,10 +266,6 @@ struct Places {
 }
 
 impl Places {
-    fn need(&self, need: usize) -> usize {
-        self.first + need
-    }
-
     fn end(&self, host: usize) -> Option<usize> {
         (!self.is_last).then_some(self.first + self.needs + host)
     }
@@ -293,8 +288,8 @@ impl Group<'_> {
             let is_last = number + 1 == collective.rounds;
             let places = Places { first: triggers.list.len(), needs: shared.needs.len(), is_last };
             for (place, own) in round.moves.iter().enumerate() {
-                let need = |need: usize| Some(places.need(need));
-                let start = if own.needs.is_empty() { begin[own.from] } else { need(shared.of_move[place]) };
+                let need = |need: usize| Some(places.first + need);
+                let start = shared.of_move[place].map_or(begin[own.from], need);
                 let on_received = shared.for_move[place].map_or_else(|| places.end(own.to), need);
                 triggers.of_flow.push(FlowTriggers { start, on_sent: None, on_received });
                 let flow = flows.len() as u32;
@@ -341,8 +336,8 @@ impl Group<'_> {
         let mut last: Vec<Option<usize>> = vec![None; hosts];
         for (need, host) in shared.host.iter().copied().enumerate().filter(|_| self.round.in_order) {
             match (last[host].replace(need), begin[host]) {
-                (Some(before), _) => then[before] = Some(places.need(need)),
-                (None, Some(begin)) => list[begin].then = Some(places.need(need)),
+                (Some(before), _) => then[before] = Some(places.first + need),
+                (None, Some(begin)) => list[begin].then = Some(places.first + need),
                 (None, None) => continue,
             }
             signals[need] += 1;
@@ -356,16 +351,13 @@ impl Group<'_> {
             *then = places.end(*host);
             ends[*host] += 1;
         }
-        let needs = signals.iter().zip(&then).map(|(count, then)| Trigger { then: *then, ..barrier(*count) });
+        let barrier = |count: &u32| Trigger::new(TriggerKind::Barrier(*count));
+        let needs = signals.iter().zip(then).map(|(count, then)| Trigger { then, ..barrier(count) });
         //= docs/specs/collectives.md#COL-2 computes between rounds
         let delay_ps = self.collective.compute_ps;
-        let ends = ends.iter().map(|count| Trigger { delay_ps, ..barrier(*count) });
+        let ends = ends.iter().map(|count| Trigger { delay_ps, ..barrier(count) });
         [needs.collect(), ends.collect()]
     }
-}
-
-const fn barrier(count: u32) -> Trigger {
-    Trigger::new(TriggerKind::Barrier(count))
 }
 
 /// The needs of a round: sets of moves that other moves wait for. Equal needs are shared.
@@ -375,7 +367,7 @@ struct Shared {
     /// By need, its host.
     host: Vec<usize>,
     /// By move, its need, if it waits for moves.
-    of_move: Vec<usize>,
+    of_move: Vec<Option<usize>>,
     /// By move, the need it is part of.
     for_move: Vec<Option<usize>>,
 }
@@ -386,27 +378,19 @@ impl Shared {
         let (mut needs, mut host, mut of_move) = (Vec::new(), Vec::new(), Vec::new());
         let mut for_move = vec![None; moves.len()];
         for step in moves {
+            if step.needs.is_empty() {
+                of_move.push(None);
+                continue;
+            }
             let need = *known.entry(&step.needs).or_insert_with(|| {
                 needs.push(step.needs.clone());
                 host.push(step.from);
                 needs.len() - 1
             });
-            of_move.push(need);
+            of_move.push(Some(need));
             step.needs.iter().for_each(|needed| for_move[*needed] = Some(need));
         }
-        // Moves that wait for the round need nothing: theirs is no need.
-        Self { needs, host, of_move, for_move }.without_the_empty()
-    }
-
-    fn without_the_empty(mut self) -> Self {
-        if let Some(empty) = self.needs.iter().position(Vec::is_empty) {
-            self.needs.remove(empty);
-            self.host.remove(empty);
-            let down = |need: &mut usize| *need -= usize::from(*need > empty);
-            self.of_move.iter_mut().for_each(down);
-            self.for_move.iter_mut().flatten().for_each(down);
-        }
-        self
+        Self { needs, host, of_move, for_move }
     }
 }
 

@@ -1,4 +1,3 @@
-
 use spray_fabric::Network;
 
 /// Returns the leaf of every host.

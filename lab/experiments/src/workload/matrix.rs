@@ -38,11 +38,8 @@ struct Reference {
 #[derive(Default)]
 struct Reader {
     flows: Vec<Flow>,
-    /// By flow, its line and the triggers it names.
-    lines: Vec<usize>,
-    start: Vec<Option<Reference>>,
-    on_sent: Vec<Option<Reference>>,
-    on_received: Vec<Option<Reference>>,
+    /// By flow, its line, and the triggers that start it and that it signals, sent and received.
+    named: Vec<(usize, [Option<Reference>; 3])>,
     triggers: Vec<Trigger>,
     numbers: HashMap<u64, usize>,
     connections: Option<u64>,
@@ -156,10 +153,7 @@ impl Reader {
             return Err(line.error(pair, format!("one flow too many; allowed: at most {MAX_FLOWS}")));
         }
         self.flows.push(Flow { flow: self.flows.len() as u32, src, dst, bytes: bytes.id, start_ps, ..Flow::default() });
-        self.lines.push(line.number);
-        self.start.push(trigger);
-        self.on_sent.push(on_sent);
-        self.on_received.push(on_received);
+        self.named.push((line.number, [trigger, on_sent, on_received]));
         Ok(())
     }
 
@@ -168,14 +162,12 @@ impl Reader {
         if self.flows.is_empty() {
             return Err(end("there are no flows; allowed: `SRC->DST id I start PS size BYTES`".into()));
         }
-        let counts = [
-            ("Connections", self.connections, self.flows.len()),
-            ("Triggers", self.trigger_count, self.triggers.len()),
-        ];
-        for (name, said, found) in counts {
-            if said.is_some_and(|said| said != found as u64) {
-                let said = said.unwrap_or_default();
-                return Err(end(format!("`{name}` says {said}, the file has {found}; allowed: the same")));
+        let (connections, triggers) = (self.connections, self.trigger_count);
+        for (name, given, found) in
+            [("Connections", connections, self.flows.len()), ("Triggers", triggers, self.triggers.len())]
+        {
+            if let Some(given) = given.filter(|given| *given != found as u64) {
+                return Err(end(format!("`{name}` says {given}, the file has {found}; allowed: the same")));
             }
         }
         let number = |reference: Option<Reference>| match reference {
@@ -187,18 +179,15 @@ impl Reader {
                 })
             }
         };
-        let of_flow = |flow: usize| -> Result<FlowTriggers, FileError> {
-            Ok(FlowTriggers {
-                start: number(self.start[flow])?,
-                on_sent: number(self.on_sent[flow])?,
-                on_received: number(self.on_received[flow])?,
-            })
-        };
-        let of_flow = (0..self.flows.len()).map(of_flow).collect::<Result<Vec<_>, _>>()?;
+        let of_flow = self.named.iter().map(|(_, [start, sent, received])| {
+            let [start, on_sent, on_received] = [number(*start)?, number(*sent)?, number(*received)?];
+            Ok(FlowTriggers { start, on_sent, on_received })
+        });
+        let of_flow = of_flow.collect::<Result<Vec<_>, FileError>>()?;
         let triggers = Triggers { list: self.triggers, of_flow };
         if let Some(flow) = triggers.never_started() {
             let message = "the flow never starts: too few flows signal its trigger; allowed: one that starts";
-            return Err(FileError { line: self.lines[flow], column: 1, message: message.into() });
+            return Err(FileError { line: self.named[flow].0, column: 1, message: message.into() });
         }
         let warning = |line| format!("line {line}: priorities are ignored, here and wherever else they are given");
         Ok(Matrix {

@@ -36,7 +36,7 @@ pub(in crate::report) struct OverviewData {
     t95: Vec<f64>,
     runs: Vec<RunPart>,
     /// Number of runs beyond the page's limit.
-    left_out: usize,
+    pub(in crate::report) left_out: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -171,23 +171,18 @@ impl OverviewData {
         }
     }
 
-    pub(in crate::report) fn plots(&self) -> Vec<&'static str> {
+    /// Returns the plots, each with whether it has data.
+    pub(in crate::report) fn plots(&self) -> [(&'static str, bool); 6] {
         let any = |is_there: fn(&RunPart) -> bool| self.runs.iter().any(is_there);
         let is_numeric = |axis: &Axis| axis.numbers.is_some() && axis.values.len() > 1;
-        let all = [
+        [
             ("measure", !self.runs.is_empty()),
             ("axis", self.axes.iter().any(is_numeric)),
             ("fct", any(|run| !run.completion.fct.is_empty())),
             ("goodput", any(|run| !run.goodput.is_empty())),
             ("sizes", any(|run| !run.completion.sizes.is_empty())),
             ("drops", any(|run| !run.drops.is_empty())),
-        ];
-        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
-    }
-
-    /// Number of runs beyond the page's limit.
-    pub(in crate::report) fn left_out(&self) -> usize {
-        self.left_out
+        ]
     }
 }
 

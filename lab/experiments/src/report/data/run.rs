@@ -8,7 +8,8 @@ use super::ports::{Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
 use crate::results::{
-    ConnectionEvs, Drops, EvBin, FlowResult, RunResult, SizeClass, grouped, size_classes, slowdown, us,
+    ConnectionEvs, Drops, EvBin, EventKind, EventRow, FlowResult, RunResult, SizeClass, grouped, size_classes,
+    slowdown, us,
 };
 
 /// Maximum number of workloads with a line.
@@ -125,8 +126,9 @@ impl RunData {
         }
     }
 
-    pub(in crate::report) fn plots(&self) -> Vec<&'static str> {
-        let all = [
+    /// Returns the plots, each with whether it has data.
+    pub(in crate::report) fn plots(&self) -> [(&'static str, bool); 8] {
+        [
             ("goodput", !self.goodput.x.is_empty()),
             ("topology", self.topology.is_some()),
             ("ports", !self.ports.rows.is_empty()),
@@ -135,8 +137,7 @@ impl RunData {
             ("drops", !self.places.is_empty()),
             ("evs", self.evs.iter().any(|own| !own.bands.is_empty())),
             ("events", !self.events.is_empty()),
-        ];
-        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+        ]
     }
 
     pub(in crate::report) fn is_whole(&self) -> bool {
@@ -151,15 +152,15 @@ impl RunData {
 
 fn moments(run: &RunResult) -> Vec<Moment> {
     let changes = run.events.iter().filter(|event| is_change(event.kind) && event.time_us.is_finite());
-    let moment = |event: &crate::results::EventRow| {
+    let moment = |event: &EventRow| {
         let words = event.words();
         let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
-        Moment { at_us: event.time_us, what: format!("{}: {}{words}", said(event.kind), event.subject) }
+        Moment { at_us: event.time_us, what: format!("{}: {}{words}", name(event.kind), event.subject) }
     };
     changes.take(MOMENTS).map(moment).collect()
 }
 
-fn said(kind: crate::results::EventKind) -> String {
+fn name(kind: EventKind) -> String {
     kind.to_string().replace('_', " ")
 }
 
@@ -194,5 +195,5 @@ fn sizes(name: &str, flows: &[&FlowResult]) -> Sizes {
 fn events(run: &RunResult) -> Vec<Events> {
     let all = run.events.iter().filter(|event| event.time_us.is_finite());
     let row = |(kind, times): (String, Vec<f64>)| Events { kind, count: times.len(), times: thinned(times, EVENTS) };
-    grouped(all.map(|event| (said(event.kind), event.time_us))).into_iter().map(row).collect()
+    grouped(all.map(|event| (name(event.kind), event.time_us))).into_iter().map(row).collect()
 }

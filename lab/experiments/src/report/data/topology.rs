@@ -7,7 +7,7 @@ use spray_fabric::LinkPattern;
 
 use super::ports::sent;
 use super::series::{count_at, end_us, is_change, thinned};
-use crate::results::{EventKind, RunResult, Shape, drops_all};
+use crate::results::{EventKind, EventRow, RunResult, Shape, ShapeSwitch, drops_all, us};
 
 /// Above this number of directed links, similar switches are merged.
 const LINKS: usize = 384;
@@ -85,10 +85,10 @@ type Nodes = (Vec<usize>, Vec<NodeData>);
 
 /// The node of each switch, and the nodes.
 fn one_by_one(shape: &Shape) -> Nodes {
-    let node = |switch: &crate::results::ShapeSwitch| NodeData {
-        name: switch.name.clone(),
-        tier: switch.tier,
-        hosts: switch.hosts,
+    let node = |ShapeSwitch { name, tier, hosts }: &ShapeSwitch| NodeData {
+        name: name.clone(),
+        tier: *tier,
+        hosts: *hosts,
         switches: 1,
     };
     ((0..shape.switches.len()).collect(), shape.switches.iter().map(node).collect())
@@ -159,7 +159,7 @@ fn links<'a>(
     (by_name, drawn)
 }
 
-fn failures_of(run: &RunResult) -> impl Iterator<Item = &crate::results::EventRow> {
+fn failures_of(run: &RunResult) -> impl Iterator<Item = &EventRow> {
     run.events.iter().filter(|event| event.kind == EventKind::Failure && event.action != "given-up")
 }
 
@@ -170,7 +170,7 @@ fn times(run: &RunResult) -> Vec<f64> {
     let changes = run.events.iter().filter(|event| is_change(event.kind)).map(|event| event.time_us);
     let changes: BTreeSet<u64> =
         changes.filter(|time| *time > 0.0 && *time < end).map(|us| (us * 1e6) as u64).collect();
-    let changes = thinned(changes.into_iter().collect(), EVENTS).into_iter().map(crate::results::us);
+    let changes = thinned(changes.into_iter().collect(), EVENTS).into_iter().map(us);
     let is_sampled = run.port_samples.iter().any(|series| series.bins.len() > 1);
     let slices = if is_sampled { SLICES } else { 1 };
     let mut times: Vec<f64> = (0..=slices).map(|slice| end * slice as f64 / slices as f64).collect();
@@ -211,7 +211,7 @@ fn loads(run: &RunResult, times: &[f64], link_of: &HashMap<&str, usize>, links: 
 }
 
 fn failures(run: &RunResult, link_of: &HashMap<&str, usize>) -> Vec<Failed> {
-    let failed = |event: &crate::results::EventRow| {
+    let failed = |event: &EventRow| {
         let pattern = LinkPattern::new(&event.subject);
         let hit = run.shape.links.iter().filter(|link| pattern.means(&link.name));
         let links: BTreeSet<usize> = hit.filter_map(|link| link_of.get(link.name.as_str()).copied()).collect();
