@@ -17,10 +17,12 @@ mod run;
 mod verdict;
 
 pub use self::claim::Claim;
-pub use self::file::{Condition, Figure, Measure, Plot, Scale, Series, Size, Tune};
-pub use self::grid::{Grid, grids};
-pub use self::lines::Lines;
-pub use self::list::{PAPERS, Paper, all, find};
+pub use self::file::{Figure, Scale, Size};
+pub(crate) use self::file::{Condition, Measure, Series};
+pub(crate) use self::grid::Grid;
+pub use self::grid::grids;
+pub(crate) use self::lines::Lines;
+pub use self::list::{PAPERS, all, find};
 pub use self::markdown::{Count, has_full, is_over_all, markdown, markdown_of_one};
 pub use self::run::{Cell, Made, Plan, Shown};
-pub use self::verdict::{Found, Verdict};
+pub(crate) use self::verdict::Verdict;

@@ -26,18 +26,13 @@ impl Default for Dimensions {
     }
 }
 
-/// Devices that keep state, by scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
-    /// Flowcut in every switch.
     FlowcutFullSwitch,
     /// Flowcut in the switches with hosts.
     FlowcutIngressSwitch,
-    /// Flowcut in NICs.
     FlowcutNic,
-    /// Flowlets in a switch.
     FlowletSwitch,
-    /// Flowcells in a switch.
     FlowcellSwitch,
 }
 

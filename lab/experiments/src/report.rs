@@ -11,6 +11,6 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::figures::{figure_page, figures_page};
-pub use self::overview::overview_page;
-pub use self::run::run_page;
+pub(crate) use self::figures::{figure_page, figures_page};
+pub(crate) use self::overview::overview_page;
+pub(crate) use self::run::run_page;

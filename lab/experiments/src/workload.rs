@@ -29,16 +29,17 @@ use spray_fabric::{Network, ShortestPaths, hops};
 use streams::{PATTERN_STREAM, PAYLOAD_STREAM};
 use triggers::ClosedLoop;
 
-pub use collective::{Algorithm, Collective, Model, Operation};
+pub use collective::{Algorithm, Model};
+pub(crate) use collective::{Collective, Operation};
 pub use flow::Flow;
 pub(crate) use groups::{leaves, pods};
 pub use matrix::{Matrix, parse_matrix};
-pub use members::members;
-pub use partners::Partners;
+pub(crate) use members::members;
+pub(crate) use partners::Partners;
 pub use plan::Plan;
-pub use poisson::Poisson;
+pub(crate) use poisson::Poisson;
 pub use sizes::{Distribution, Sizes};
-pub use triggers::{FlowTriggers, Triggers};
+pub(crate) use triggers::{FlowTriggers, Triggers};
 
 /// A workload.
 #[derive(Debug, Clone, PartialEq)]

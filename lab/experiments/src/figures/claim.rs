@@ -20,57 +20,42 @@ pub struct Claim {
     #[serde(default)]
     pub at: Names,
     /// The condition of the other value; by default the same.
-    #[serde(default)]
     pub to_at: Option<String>,
     /// Whether it holds for each condition, or for one of them ("up to").
     #[serde(default)]
     pub pick: Pick,
     /// The measure; by default the first.
-    #[serde(default)]
     pub measure: Option<String>,
     /// The paper's number: the value, or the ratio to the other value.
-    #[serde(default)]
     pub paper: Option<f64>,
     /// Lower bound, if the paper gives no number.
-    #[serde(default)]
     pub least: Option<f64>,
     /// Upper bound, likewise.
-    #[serde(default)]
     pub most: Option<f64>,
     /// The side of the range on which a value is even better.
-    #[serde(default)]
     pub better: Option<Better>,
     /// A known reason why it is not confirmed: another set-up, an artefact of the published
     /// simulator, an error of the text.
-    #[serde(default)]
     pub why: Option<String>,
 }
 
-/// One name or several.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Names {
-    /// No name.
     #[default]
     None,
-    /// One name.
     One(String),
-    /// Several names.
     Several(Vec<String>),
 }
 
-/// Selects one of several values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extreme {
-    /// The least.
     #[default]
     Least,
-    /// The largest.
     Largest,
 }
 
-/// The conditions for which a claim holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
@@ -83,13 +68,10 @@ pub enum Pick {
     Largest,
 }
 
-/// A side of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// Below.
     Less,
-    /// Above.
     More,
 }
 
@@ -103,5 +85,4 @@ impl Names {
     }
 }
 
-/// The name for all other series.
 pub(super) const OTHERS: &str = "others";

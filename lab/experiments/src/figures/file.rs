@@ -25,7 +25,6 @@ pub struct Figure {
     #[serde(default)]
     pub ours: String,
     /// The reason why it is not run.
-    #[serde(default)]
     pub not_shown: Option<String>,
     /// Measures; the first is plotted, all are in the tables.
     #[serde(default)]
@@ -38,14 +37,11 @@ pub struct Figure {
     pub x: String,
     /// A switch whose uplinks are plotted over time, for each series under the first condition with
     /// the first seed.
-    #[serde(default)]
     pub watch: Option<String>,
     /// Settings to start from.
-    #[serde(default)]
     pub preset: Option<Preset>,
     /// A model of [`models`](super::models) to run instead of the simulator, with its parameters in
     /// `scenario`.
-    #[serde(default)]
     pub model: Option<String>,
     /// Whether hosts send at the rate that all flows can have at once (OFAN §4), computed for each
     /// seed.
@@ -74,20 +70,17 @@ pub struct Figure {
     pub quick: Size,
 }
 
-/// A measure of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// Key in `summary.json`, or one of those in `measures.rs`.
     pub key: String,
-    /// Name.
     pub title: String,
     /// Unit; may be empty.
     #[serde(default)]
     pub unit: String,
 }
 
-/// Type of plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
@@ -98,25 +91,20 @@ pub enum Plot {
     Lines,
 }
 
-/// Settings to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// The settings of the published REPS simulations.
     Reference,
 }
 
-/// A series to compare.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Name.
     pub name: String,
     /// Settings by path: `"transport.balancer" = "reps"`.
     #[serde(default)]
     pub set: Table,
     /// A setting whose best value is taken for each condition separately.
-    #[serde(default)]
     pub tune: Option<Tune>,
 }
 
@@ -127,44 +115,32 @@ impl Series {
     }
 }
 
-/// A setting to tune.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
-    /// Path of the setting.
     pub path: String,
-    /// Values to try.
     pub values: Vec<Value>,
-    /// The measure to minimise.
     pub least: String,
     /// A constraint. If no value satisfies it, the one closest to it counts.
-    #[serde(default)]
     pub limit: Option<Limit>,
 }
 
-/// Upper limit of a measure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// Key of the measure.
     pub key: String,
-    /// The limit.
     pub most: f64,
 }
 
-/// A condition.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// Name.
     pub name: String,
     /// Position on the x axis of a line plot.
-    #[serde(default)]
     pub x: Option<f64>,
     /// Settings by path.
     #[serde(default)]
     pub set: Table,
-    /// Additional settings at quick size.
     #[serde(default)]
     pub quick: Table,
 }

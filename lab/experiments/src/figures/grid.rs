@@ -8,11 +8,8 @@ use crate::results::align;
 /// A table with a row for each series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Heading of the series' names.
     pub corner: String,
-    /// Headings of the values.
     pub titles: Vec<String>,
-    /// Names of the series, and their values.
     pub rows: Vec<(String, Vec<String>)>,
 }
 
@@ -47,7 +44,6 @@ pub fn grids(figure: &Figure, shown: &Shown, with_intervals: bool) -> Vec<Grid> 
     figure.measure.iter().map(one).collect()
 }
 
-/// Returns a measure's title and unit.
 pub(crate) fn titled(measure: &Measure) -> String {
     if measure.unit.is_empty() { measure.title.clone() } else { format!("{}, {}", measure.title, measure.unit) }
 }

@@ -5,10 +5,8 @@ use spray_fabric::{Bin, PortOutcome};
 
 use crate::results::RunResult;
 
-/// A port over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lines {
-    /// The link's name.
     pub port: String,
     /// (Time in us, rate in Gb/s since the previous sample).
     pub gbps: Vec<(f64, f64)>,

@@ -4,14 +4,10 @@ use include_dir::{Dir, include_dir};
 
 use super::file::Figure;
 
-/// A paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// The prefix of figure ids.
     pub id: &'static str,
-    /// Its name.
     pub name: &'static str,
-    /// Its title.
     pub title: &'static str,
 }
 

@@ -58,7 +58,6 @@ impl Settings {
         Scenario::read(&document).map_err(|mistake| mistake.to_string())
     }
 
-    /// Returns the parameters of a model.
     pub fn parameters(&self, figure: &Figure) -> Table {
         let mut parameters = figure.scenario.clone();
         parameters.extend(self.assigned.iter().cloned());

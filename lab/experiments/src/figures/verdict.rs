@@ -4,34 +4,28 @@ use super::claim::{Better, Claim, Extreme, Names, OTHERS, Pick};
 use super::file::Figure;
 use super::run::Shown;
 
-/// The result of checking a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// Our value is in the range, or within a tenth of the paper's.
     Confirmed,
     /// The direction holds; our value differs by this many per cent.
     Off(f64),
-    /// Our value is better.
     Better,
-    /// The claim does not hold.
     Contradicted,
     /// Its series or conditions were not run at this scale.
     NotRun,
 }
 
-/// Our result for a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Our values as text.
     pub ours: String,
-    /// The verdict.
     pub verdict: Verdict,
     /// The known reason why it is not confirmed.
     pub why: Option<String>,
 }
 
 impl Found {
-    /// Formats the verdict and its reason.
     pub fn text(&self) -> String {
         let verdict = self.verdict.text();
         self.why.as_ref().map_or(verdict.clone(), |why| format!("{verdict}: {why}"))
@@ -44,7 +38,6 @@ const TENTH: f64 = 0.1;
 const EVEN: f64 = 0.005;
 
 impl Verdict {
-    /// Formats the verdict.
     pub fn text(self) -> String {
         match self {
             Self::Confirmed => "confirmed".into(),

@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::{CompactFormatter, Formatter};
 
-/// A line of a plot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Line {
     pub name: String,

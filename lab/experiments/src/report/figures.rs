@@ -26,7 +26,6 @@ pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
 
 const TITLE: &str = "The papers' figures";
 
-/// Returns the page of a figure.
 pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     let size = figure.size(shown.scale);
     let mut text =

@@ -4,7 +4,6 @@ use super::data;
 
 const STYLE: &str = concat!(include_str!("vendor/uplot/uPlot.min.css"), include_str!("assets/report.css"));
 
-/// The plotting library with its licence.
 const LIBRARY: &str =
     concat!("/*!\n", include_str!("vendor/uplot/LICENSE"), "*/\n", include_str!("vendor/uplot/uPlot.iife.min.js"));
 
@@ -85,7 +84,6 @@ pub(super) fn section(title: &str, inner: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\">{inner}</div></section>\n", escape(title))
 }
 
-/// Returns a grid of named values.
 pub(super) fn figures(figures: &[(&str, String)]) -> String {
     const LONG: usize = 18;
     let item = |(name, value): &(&str, String)| {

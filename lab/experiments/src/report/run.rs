@@ -124,7 +124,6 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
     measures.chain([("Reordering distance, packets", distances(&s.reordering_degrees))]).collect()
 }
 
-/// Formats the histogram of reordering distances.
 fn distances(degrees: &[u64]) -> String {
     let range = |(power, count): (usize, &u64)| match power {
         0 => format!("1: {count}"),

@@ -16,11 +16,9 @@ pub(crate) struct Collect<'a> {
     pub seed: u64,
     pub plan: &'a Plan,
     pub link_events: &'a [LinkEvent],
-    /// Times of routing changes.
     pub reroutes_ps: &'a [u64],
     pub ports: &'a [PortOutcome],
     pub end_ps: u64,
-    /// The time limit.
     pub limit_ps: u64,
 }
 

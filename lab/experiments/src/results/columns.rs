@@ -19,7 +19,6 @@ use super::statistics::round3;
 pub(super) struct Column<R: ?Sized> {
     name: &'static str,
     unit: &'static str,
-    /// Meaning, for the documentation.
     about: &'static str,
     of: Of<R>,
 }
@@ -77,7 +76,6 @@ pub(super) enum Kind {
 }
 
 impl<R> Column<R> {
-    /// Creates the column of a measure.
     pub fn of_measure(measure: &'static Measure, of: fn(&Measure, &R) -> Option<f64>) -> Self {
         let Measure { key: name, unit, about, .. } = *measure;
         Self { name, unit, about, of: Of::Measure(measure, of) }
@@ -215,7 +213,6 @@ pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-/// Writes the next column.
 fn write<T: DataType, W: std::io::Write + Send>(
     rows: &mut SerializedRowGroupWriter<'_, W>,
     column: &Values,

@@ -29,7 +29,6 @@ figures! {
 }
 
 impl EngineFigures {
-    /// Rounds to three decimals.
     pub(super) fn rounded(self) -> Self {
         Self {
             freeze_precision: self.freeze_precision.map(round3),

@@ -12,7 +12,6 @@ pub struct ConnectionEvs {
     pub connection: String,
     /// Start of the first bin; negative if the connection sent before the run began.
     pub begin_us: f64,
-    /// Length of a bin.
     pub bin_us: f64,
     /// Bins up to the last with a packet.
     pub bins: Vec<EvBin>,
@@ -33,7 +32,6 @@ impl ConnectionEvs {
     /// The order of [`EvBin::packets`].
     pub const CHOICES: [Choice; 4] = Choice::ALL;
 
-    /// Converts an engine's record of the connection.
     pub(crate) fn new(connection: &str, life: &EvLife, lead_in_ps: u64) -> Self {
         let mut bins: Vec<EvBin> = (0..BINS).map(|bin| EvBin::of(life.bin(bin))).collect();
         let used = bins.iter().rposition(|bin| !bin.bands.is_empty()).map_or(0, |last| last + 1);

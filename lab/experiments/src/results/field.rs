@@ -27,7 +27,6 @@ pub(super) struct Field<F: 'static> {
 
 pub(super) type ValueOf<F> = fn(&F) -> Option<f64>;
 
-/// The type of a field.
 pub(super) trait Value {
     const IS_COUNT: bool;
     fn value(self) -> Option<f64>;

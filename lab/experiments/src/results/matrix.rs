@@ -7,14 +7,10 @@ use super::measures::{Better, Measure, named};
 use super::table::{align, lateness_note, loss_note, progress};
 use super::{Spread, Summary, WriteError, files, grouped};
 
-/// The runs of a balancer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BalancerRuns {
-    /// The balancer's name.
     pub balancer: String,
-    /// Runs by seed.
     pub runs: Vec<Summary>,
-    /// Reasons of failed runs.
     pub failures: Vec<String>,
 }
 
@@ -43,7 +39,6 @@ const SHOWN: [&str; 13] = [
 const OPTIONAL: [&str; 2] = ["freeze_entries", "drain_percent_of_fct"];
 /// Measures whose best value is marked: outcomes, not their causes.
 const MARKED: [&str; 4] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "goodput_gbps"];
-/// The measure that ranks balancers.
 const MERIT: &str = "fct_mean_us";
 
 impl BalancerRuns {

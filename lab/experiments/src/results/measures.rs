@@ -31,7 +31,6 @@ pub struct Measure {
     pub digits: usize,
     /// The direction in which it improves.
     pub better: Better,
-    /// Whether its values are integers.
     pub(super) is_count: bool,
     of: Of,
 }
@@ -44,7 +43,6 @@ enum Of {
     Engine(ValueOf<EngineFigures>),
     Sim(ValueOf<SimFigures>),
     Pfc(ValueOf<PfcFigures>),
-    /// A counter of switch schemes.
     Counted,
     Collectives(ValueOf<Collectives>),
 }

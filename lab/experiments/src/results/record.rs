@@ -139,7 +139,6 @@ impl Drops {
     /// The causes: columns of `ports`.
     pub const CAUSES: [&str; 5] = ["drops_queue", "drops_link", "drops_random", "drops_ttl", "trims"];
 
-    /// Returns the sum over all causes.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }

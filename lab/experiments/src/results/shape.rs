@@ -2,23 +2,18 @@
 
 use spray_fabric::{Network, Node};
 
-/// Switches and the links between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// The switches.
     pub switches: Vec<ShapeSwitch>,
-    /// The directed links between switches.
     pub links: Vec<ShapeLink>,
 }
 
 /// A switch of a [`Shape`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShapeSwitch {
-    /// Name.
     pub name: String,
     /// Tier; 0 with hosts.
     pub tier: usize,
-    /// Number of hosts.
     pub hosts: usize,
 }
 

@@ -9,9 +9,7 @@ use super::statistics::{mean, percentile, round3};
 pub struct SizeClass {
     /// A power of two.
     pub up_to_bytes: u64,
-    /// Number of completed flows.
     pub flows: u64,
-    /// Mean slowdown.
     pub mean: f64,
     /// 99th percentile of the slowdown.
     pub p99: f64,

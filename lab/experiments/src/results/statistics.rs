@@ -28,7 +28,6 @@ pub(crate) struct Statistic {
 }
 
 impl Statistic {
-    /// Returns the ratio to an exact value.
     pub fn over(self, whole: f64) -> Self {
         Self { value: self.value / whole, ..self }
     }
@@ -97,7 +96,6 @@ pub(crate) fn share(count: u64, of: u64) -> f64 {
     100.0 * count as f64 / of.max(1) as f64
 }
 
-/// Rounds to three decimals.
 pub(crate) fn round3(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

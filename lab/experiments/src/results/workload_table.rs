@@ -19,7 +19,6 @@ pub fn workload_table(runs: &[Summary]) -> Option<String> {
 /// The rows of [`workload_table`].
 pub(crate) struct Lines {
     pub header: Vec<String>,
-    /// Number of text columns.
     pub words: usize,
     pub rows: Vec<Vec<String>>,
 }

@@ -14,21 +14,16 @@ use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 pub struct FailureSettings {
     /// What fails: links (both directions of a cable between switches) or switches, all or those of
     /// a tier. Leaves are ToRs, spines are aggregation switches. Either this, `link` or `node`.
-    #[serde(default)]
     pub what: Option<Level>,
     /// Links by name, as in [[link_event]]: with `-` each cable fails in both directions, with `->`
     /// in one.
-    #[serde(default)]
     pub link: Option<String>,
     /// Switches or hosts by name, as in [[link_event]]. Hosts need `disconnect`.
-    #[serde(default)]
     pub node: Option<String>,
     /// Share of them that fails, rounded up to an integer. Either this or `probability`.
-    #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 1))]
     pub share: Option<Ratio>,
     /// Probability of each to fail, independently.
-    #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 1))]
     pub probability: Option<Ratio>,
     /// Time of the failure.
@@ -36,7 +31,6 @@ pub struct FailureSettings {
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub at_us: Micros,
     /// Time of the recovery. By default never.
-    #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
     /// Whether hosts may be disconnected by the failure. Otherwise devices on a last shortest path
@@ -44,7 +38,6 @@ pub struct FailureSettings {
     #[serde(default)]
     pub disconnect: bool,
     /// Seed of the draw, for the same failures in all runs. By default the run's seed.
-    #[serde(default)]
     pub seed: Option<u64>,
     /// Effect of the failure.
     #[serde(flatten)]

@@ -14,17 +14,14 @@ pub struct LinkEventSettings {
     /// The links: `leaf0->spine1` is one direction, `leaf0-spine1` both, `leaf0->spine1#2` the
     /// second of parallel cables, `leaf0->spine1#*` each of them. `*` matches any text, as in
     /// `leaf*->spine1`. Either this or `node`.
-    #[serde(default)]
     pub link: Option<String>,
     /// Switches or hosts, as `spine1` or `spine*`: all their links change in both directions.
-    #[serde(default)]
     pub node: Option<String>,
     /// Start of the change.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub at_us: Micros,
     /// End of the change. By default never.
-    #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
     /// Effect of the change.
@@ -39,7 +36,6 @@ pub enum ActionSettings {
     /// The link drops every frame; routing converges.
     Down {
         /// Convergence time of routing, at the start and at the end. By default that of [routing].
-        #[serde(default)]
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
         convergence_us: Option<Micros>,
     },

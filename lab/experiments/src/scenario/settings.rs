@@ -24,7 +24,6 @@ pub struct Settings {
     pub name: String,
     /// The fabric's condition in two or three words. By default a list of the link events and
     /// failures.
-    #[serde(default)]
     #[schemars(extend("x-single" = true))]
     pub condition: Option<String>,
     /// Root of all random choices.
@@ -38,7 +37,6 @@ pub struct Settings {
     /// Scenario time at which a run is stopped; flows are then incomplete. By default 50 times the
     /// least time of the flows, at least 20000; over the slowest link, if that is slower than all
     /// hosts' links from the start.
-    #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub time_limit_us: Option<Micros>,
     /// Sampling interval of the time series: queues, ports and delivered bytes. Long runs use a

@@ -13,19 +13,16 @@ use crate::workload::{Algorithm, Model, Own, Sizes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSettings {
     /// Name in the results: letters, digits, `-`, `_` and `.`. By default the kind.
-    #[serde(default)]
     pub name: Option<String>,
     /// The traffic pattern.
     #[serde(flatten)]
     pub pattern: PatternSettings,
     /// Participating hosts in this order: names of hosts, or of switches for their hosts; `*`
     /// matches any text. By default all hosts.
-    #[serde(default)]
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
     /// Number of these hosts to draw, in random order, from each run's seed. Workloads that draw
     /// hosts have none in common.
-    #[serde(default)]
     #[schemars(range(min = 2, max = 65_536))]
     pub draw_hosts: Option<usize>,
     /// Transport of the workload.
@@ -33,7 +30,6 @@ pub struct WorkloadSettings {
     pub own: Own,
     /// A file whose bytes every flow carries, repeated as needed. A relative path starts at the
     /// scenario's folder. By default flows carry random bytes.
-    #[serde(default)]
     #[schemars(extend("x-file" = true))]
     pub payload: Option<String>,
     /// A share of the sending hosts with a separate name and transport. The table may be repeated.
@@ -69,7 +65,6 @@ pub enum PatternSettings {
     /// Every host sends to every other.
     AllToAll {
         /// Maximum number of concurrent messages of a host. By default all.
-        #[serde(default)]
         #[schemars(range(min = 1, max = 65_535))]
         open: Option<u32>,
         /// Number of rounds: a host begins the next one when it has received all messages of the
@@ -94,11 +89,9 @@ pub enum PatternSettings {
     Incast {
         /// Number of senders, hosts on the longest paths to the receiver first. By default all
         /// other hosts.
-        #[serde(default)]
         #[schemars(range(min = 1, max = 65_535))]
         senders: Option<usize>,
         /// Name of the receiving host. By default the first host.
-        #[serde(default)]
         receiver: Option<String>,
         /// Bytes and start.
         #[serde(flatten)]
@@ -213,16 +206,13 @@ fn one_group() -> usize {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizesSettings {
     /// A published distribution; this or `sizes_file`.
-    #[serde(default)]
     pub sizes: Option<Sizes>,
     /// A CSV file with lines BYTES,SHARE: the share, 0 to 1, of messages of at most that size. A
     /// relative path starts at the scenario's folder.
-    #[serde(default)]
     #[schemars(extend("x-file" = true))]
     pub sizes_file: Option<String>,
     /// Maximum message size; larger ones are cut to it. By default unlimited; required for
     /// `uniform`.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub max_bytes: Option<ByteSize>,
 }
@@ -252,7 +242,6 @@ pub struct PoissonSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EachSettings {
     /// Payload of each flow. By default the size of the `payload` file; required without one.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
     /// Start of all flows.
@@ -278,7 +267,6 @@ pub struct PartnersSettings {
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
     /// End of message starts. By default all are sent.
-    #[serde(default)]
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
 }
@@ -291,7 +279,6 @@ pub struct FlowSettings {
     /// Name of the receiving host, another one.
     pub dst: String,
     /// Payload of the flow. By default the size of the `payload` file; required without one.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
     /// Start of the flow.

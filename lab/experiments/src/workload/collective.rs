@@ -9,7 +9,6 @@ use spray_fabric::{Trigger, TriggerKind};
 
 use super::{Flow, FlowTriggers, Triggers, all_pairs};
 
-/// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// All get the sum of all data: a reduce-scatter, then an all-gather.
@@ -71,10 +70,8 @@ impl Model {
     pub const RINGS: u32 = 8;
 }
 
-/// A repeated collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// The operation.
     pub operation: Operation,
     /// The algorithm; not used by `AllToAll`.
     pub algorithm: Algorithm,
@@ -82,7 +79,6 @@ pub struct Collective {
     pub bytes: u64,
     /// Number of independent groups: host `i` is in group `i % groups`.
     pub groups: usize,
-    /// Number of rounds.
     pub rounds: u32,
     /// Computation time of each host between rounds, in ps.
     pub compute_ps: u64,

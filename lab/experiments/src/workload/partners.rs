@@ -14,11 +14,8 @@ use super::{Distribution, Flow, leaves};
 /// Every host sends messages to random partners, the next one when the previous one is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partners {
-    /// Number of messages of each host.
     pub messages: u32,
-    /// Message sizes.
     pub sizes: Distribution,
-    /// Whether partners are under another leaf.
     pub cross_leaf: bool,
     /// Start of the first messages.
     pub start_ps: u64,

@@ -14,13 +14,9 @@ use super::{Distribution, Flow};
 pub struct Poisson {
     /// Payload sent by a host, as a share of its link's rate.
     pub load: f64,
-    /// Message sizes.
     pub sizes: Distribution,
-    /// Whether partners are under another leaf.
     pub cross_leaf: bool,
-    /// Start of arrivals.
     pub start_ps: u64,
-    /// End of arrivals.
     pub until_ps: u64,
 }
 
@@ -51,7 +47,6 @@ impl Poisson {
         flows
     }
 
-    /// Returns the expected number of messages.
     pub fn expected(&self, network: &Network, members: &[usize]) -> f64 {
         let span_ps = self.until_ps.saturating_sub(self.start_ps) as f64;
         members.iter().map(|host| span_ps / self.gap_ps(network, *host)).sum()

@@ -181,7 +181,6 @@ impl Distribution {
     }
 }
 
-/// Parses a point of a file.
 fn point(bytes: &str, share: &str) -> Option<Point> {
     let bytes: f64 = bytes.parse().ok().filter(|bytes| (0.0..=MAX_MESSAGE_BYTES as f64).contains(bytes))?;
     let share: f64 = share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?;

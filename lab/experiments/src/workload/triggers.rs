@@ -5,13 +5,11 @@ use spray_fabric::{Start, Starts, Trigger, TriggerKind};
 /// Triggers, and the flows that signal and wait for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// The triggers.
     pub list: Vec<Trigger>,
     /// By flow, indices into `list`.
     pub of_flow: Vec<FlowTriggers>,
 }
 
-/// The triggers of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowTriggers {
     /// Starts the flow, in place of a start time.

@@ -76,7 +76,6 @@ impl Model {
         }
     }
 
-    /// Removes a ball from every bin.
     fn remove(&mut self) {
         for bin in 0..self.bins.len() {
             let balls = self.bins[bin].len();

@@ -35,7 +35,6 @@ pub(in crate::report) struct OverviewData {
     /// Half-widths, in standard errors, of the 95 % interval of the mean of 2, 3, ... values.
     t95: Vec<f64>,
     runs: Vec<RunPart>,
-    /// Number of runs beyond the page's limit.
     pub(in crate::report) left_out: usize,
 }
 

@@ -21,9 +21,7 @@ const PLACES: usize = 24;
 pub(super) struct Ports {
     pub bin_us: f64,
     pub rows: Vec<Row>,
-    /// Number of ports with samples.
     pub sampled: usize,
-    /// Indices of the initially selected rows.
     pub shown: Vec<usize>,
 }
 

@@ -25,14 +25,12 @@ pub(in crate::report) struct RunData {
     kind: &'static str,
     balancer: String,
     end_us: f64,
-    /// Failures and recoveries of links.
     moments: Vec<Moment>,
     /// Delivered payload in Gb/s.
     goodput: Line,
     /// Share of the flows completed within a time, in per cent: of all flows, and of each workload
     /// if there are several.
     fct: Vec<Line>,
-    /// Slowdown by size, likewise.
     sizes: Vec<Sizes>,
     ports: Ports,
     topology: Option<Topology>,

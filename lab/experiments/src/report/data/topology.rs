@@ -27,7 +27,6 @@ pub(super) struct Topology {
     /// Start of each interval, and end of the last.
     pub times: Vec<f64>,
     pub failures: Vec<Failed>,
-    /// Whether each link is drawn by itself.
     pub is_whole: bool,
 }
 
@@ -53,7 +52,6 @@ pub(super) struct LinkData {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Failed {
-    /// Indices of links.
     pub links: Vec<usize>,
     pub from_us: f64,
     /// `None` if it is permanent.

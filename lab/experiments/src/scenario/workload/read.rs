@@ -81,7 +81,6 @@ struct Reader<'a> {
     settings: &'a WorkloadSettings,
     /// The workload as read so far.
     workload: Workload,
-    /// Number of participating hosts.
     members: usize,
 }
 

@@ -9,13 +9,11 @@ pub(super) struct Word<'a> {
     pub column: usize,
 }
 
-/// A non-empty line.
 pub(super) struct Line<'a> {
     pub number: usize,
     pub words: Vec<Word<'a>>,
 }
 
-/// Returns the words before any comment.
 pub(super) fn words(full: &str) -> Vec<Word<'_>> {
     let text = full.split('#').next().unwrap_or_default();
     let column = |word: &str| 1 + text[..word.as_ptr() as usize - text.as_ptr() as usize].chars().count();
