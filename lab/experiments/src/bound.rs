@@ -9,11 +9,9 @@ use crate::workload::{Flow, largest_bytes};
 /// The optimum of all schemes that spread every flow evenly over its shortest paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Rate in bit/s that every flow can have at once, headers included, with room for ACKs:
-    /// rho_max of the paper.
+    /// Rate in bit/s of every flow, headers included, with room for ACKs: the paper's rho_max.
     ///
-    /// A host's own link needs no such room: where it is the narrowest, data and ACKs alternate on
-    /// it.
+    /// A host's own link needs no such room: if it is the narrowest, data and ACKs alternate.
     pub rate_bps: f64,
     /// Name of the bottleneck link.
     pub bottleneck: String,
@@ -28,16 +26,14 @@ pub struct Bound {
 pub enum Basis {
     /// Every host sends and receives one flow, all of one size: three modes (OFAN appendix B).
     Permutation,
-    /// The slowest flow at its share of the rate, plus propagation both ways and serialisation at
-    /// each hop (OFAN §5).
+    /// The slowest flow at its rate, propagation both ways, serialisation at each hop (OFAN §5).
     Transmission,
 }
 
 impl Scenario {
     /// Returns the bound for the flows of a run with root `seed`.
     ///
-    /// Only link events from time 0 on count: links that drop everything carry no paths, slowed
-    /// links have the lower rate.
+    /// Counts link events from time 0 on: links without paths, or with a lower rate.
     pub fn bound(&self, seed: u64, events: &[LinkEvent]) -> Bound {
         let flows = self.flows(seed);
         let rate_bps = rates_bps(self, events);
@@ -91,8 +87,7 @@ fn rates_bps(scenario: &Scenario, events: &[LinkEvent]) -> Vec<u64> {
     rate_bps
 }
 
-/// Returns the load of every link, in flows, when each flow is split evenly over its shortest paths
-/// (OFAN appendix A).
+/// Returns the load of every link, in flows, each split over its shortest paths (OFAN appendix A).
 fn loads(network: &Network, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
     let mut loads = vec![0.0; network.links.len()];
     let leaves = paths.leaves().len();
@@ -166,8 +161,7 @@ impl Ways<'_> {
     }
 }
 
-/// Whether all flows have one size and start, every host sends at most once, and the senders are
-/// the receivers.
+/// Whether all flows have one size and start, and every sender sends and receives one.
 fn permutation(flows: &[Flow]) -> bool {
     let sorted = |end: fn(&Flow) -> usize| {
         let mut ends: Vec<usize> = flows.iter().map(end).collect();
@@ -220,11 +214,9 @@ impl<'a> Times<'a> {
         largest_bytes(self.flows).div_ceil(u64::from(self.scenario.transport.payload_bytes)).max(1)
     }
 
-    /// Returns the time of the last ACK of a permutation: data alone, data and ACKs in turn, ACKs
-    /// alone (OFAN appendix B). Frames include the gaps between them.
+    /// Returns the time of the last ACK of a permutation, by the three modes of OFAN appendix B.
     ///
-    /// The last equation is printed with the time of data packets at each hop; the paper's own
-    /// example has that of ACKs.
+    /// The last equation is printed with the time of data packets; the paper's example has ACKs'.
     fn permutation_ps(&self) -> u64 {
         let (packets, later_hops) = (self.packets(), self.hops - 1.0);
         let alone = ((self.propagation_ps + later_hops * self.data_ps) / self.packet_ps).ceil() as u64 + 1;

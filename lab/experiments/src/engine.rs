@@ -14,8 +14,7 @@ pub type Tell<'a> = &'a mut dyn FnMut(Progress);
 
 /// Runs scenarios.
 pub trait Engine: Sync {
-    /// Whether runs need the whole machine. Then one runs at a time, reports its progress, and is
-    /// ended by its stop flag, because it has namespaces to remove.
+    /// Whether runs need the whole machine: one at a time, which must be ended by its stop flag.
     fn is_exclusive(&self) -> bool;
 
     /// Does the work that all runs of `scenario` share, and reports what takes long.
@@ -27,9 +26,8 @@ pub trait Engine: Sync {
 
 /// A scenario that is ready to run any number of times.
 pub trait Prepared: Sync {
-    /// Runs the scenario once with `balancer`; all random choices follow from `seed`. An exclusive
-    /// engine reports progress a few times a second, and ends early when another thread sets
-    /// `stop`.
+    /// Runs the scenario once; all random choices follow from `seed`. Exclusive engines report
+    /// progress and heed `stop`.
     ///
     /// # Errors
     /// [`EngineError`]. Incomplete flows are no error: the result lists them.
@@ -43,8 +41,7 @@ pub trait Prepared: Sync {
         self.run_watched(balancer, seed, None, tell, stop)
     }
 
-    /// The same as [`run`](Self::run), while `watch` sees the frames (see [`watch`](crate::watch)).
-    /// The result is the same.
+    /// The same as [`run`](Self::run), while `watch` observes the frames.
     ///
     /// # Errors
     /// The same as [`run`](Self::run).

@@ -1,5 +1,4 @@
-//! The papers' figures and tables, each described by a file: what is run, how it is drawn, what the
-//! paper claims.
+//! The papers' figures and tables, each described by a file: runs, plots and claims.
 //!
 //! A file `figures/PAPER/NUMBER.toml` has the form of [`Figure`]. It runs scenarios on the
 //! simulator, or one of the [`models`] (formulas, balls into bins).

@@ -1,5 +1,4 @@
-//! State of flowcuts, flowlets and flowcells in switches and NICs, by Flowcut's model (Flowcut
-//! §III-A2).
+//! State of flowcuts, flowlets and flowcells by Flowcut's model (Flowcut §III-A2).
 //!
 //! Specified in `docs/specs/flowcut-memory.md` (`FCM-n`).
 

@@ -1,7 +1,6 @@
 //! Results of runs: types, folders, and tables that compare runs.
 //!
-//! Times are scenario time from the start of the run (divided by the dilation), in us except for
-//! samples.
+//! Times are scenario time from the start of the run, in us except for samples.
 
 mod collect;
 mod columns;

@@ -1,8 +1,7 @@
 //! Scenarios: TOML files, checked and converted to internal units.
 //!
-//! [`settings`] declares every field once. [`Scenario::load`] reads a file; [`Scenario::read`] a
-//! file with overriding assignments. Every error is a [`Mistake`] with its place and what is
-//! allowed there.
+//! [`settings`] declares every field once. Every error is a [`Mistake`] with its place and the
+//! rule.
 
 /// Implements `JsonSchema` by an inline schema.
 macro_rules! inline_schema {
@@ -144,8 +143,7 @@ impl Failures {
 }
 
 impl Scenario {
-    /// Draws the failures of a run with root `seed` until `until_ps`, in addition to the link
-    /// events.
+    /// Draws the failures of a run with root `seed` until `until_ps`, besides the link events.
     ///
     /// # Errors
     /// When the fabric has too few such devices, or cannot take as many failures.

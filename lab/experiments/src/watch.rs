@@ -1,7 +1,6 @@
 //! Observers of a run's frames: captures for Wireshark, and traces of chosen packets.
 //!
-//! Interface `n` is the sending end of the network's link `n`. The switches follow, for frames
-//! without a next hop.
+//! Interfaces are the sending ends of links, then switches, for frames without a next hop.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -28,8 +27,7 @@ pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shar
     Ok(Shared::new(Some(capture), None))
 }
 
-/// Creates a tracer of the flows numbered `chosen`; `simulated` is whether the engine is the
-/// simulator.
+/// Creates a tracer of the flows `chosen`; `simulated` is whether the engine is the simulator.
 ///
 /// # Errors
 /// When a number is not that of a flow.

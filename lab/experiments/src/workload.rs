@@ -181,8 +181,7 @@ pub enum Payload {
 }
 
 impl Workload {
-    /// Creates a workload of `pattern` among all hosts, with generated payload and the scenario's
-    /// transport.
+    /// Creates a workload of `pattern` among all hosts, with generated payload.
     pub fn new(pattern: Pattern) -> Self {
         let (hosts, drawn, payload, own, parts) = (None, None, Payload::Generated, Own::default(), Vec::new());
         Self { name: "flows".into(), pattern, hosts, drawn, payload, own, parts }
@@ -279,11 +278,9 @@ fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> 
     (0..).zip(pairs).map(|(flow, (src, dst))| Flow { flow, src, dst, bytes, start_ps, ..Flow::default() }).collect()
 }
 
-/// Returns a random permutation in which every host sends into another group. No group may have
-/// more than half of the hosts.
+/// Returns a random permutation across groups, of at most half of the hosts each.
 ///
-/// It starts with a rotation of the hosts in group order, and makes random swaps that keep the
-/// property.
+/// It starts with a rotation in group order, and makes random swaps that keep the property.
 fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     let hosts = group.len();
     let mut rng = stream(seed, PATTERN_STREAM);
@@ -305,8 +302,7 @@ fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
 /// Swaps per host, enough to hide the rotation.
 const SWAPS: usize = 32;
 
-/// Returns all hosts but `receiver`, those on the longest paths first, then by number from
-/// `receiver + n / 2` on, cyclically.
+/// Returns the other hosts, most distant first, then cyclically from `receiver + n / 2` on.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
     let routes = ShortestPaths::new(network, |_| true);
     let hosts = network.hosts.len();

@@ -53,8 +53,7 @@ impl Engine for Xdp {
 /// existing interfaces.
 ///
 /// # Errors
-/// When this engine cannot run the scenario, privileges are missing, or the kernel refuses;
-/// everything is removed then.
+/// When the scenario, the privileges or the kernel do not permit it; everything is removed then.
 pub fn deploy(
     scenario: &Scenario,
     lent: &[Lent],
@@ -257,8 +256,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     })
 }
 
-/// Returns an error if several programs (`what` requires them) would have to share state of a
-/// frame.
+/// Returns an error if several programs, as `what` requires, would share state of a frame.
 fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     let scheme = &scenario.network.switching;
     if scheme.remembers() {

@@ -34,8 +34,8 @@ pub struct Claim {
     pub most: Option<f64>,
     /// The side of the range on which a value is even better.
     pub better: Option<Better>,
-    /// A known reason why it is not confirmed: another set-up, an artefact of the published
-    /// simulator, an error of the text.
+    /// The known reason if it is not confirmed: another setup, or an artefact or error of the
+    /// paper.
     pub why: Option<String>,
 }
 

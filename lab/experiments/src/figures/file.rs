@@ -35,16 +35,14 @@ pub struct Figure {
     /// Label of the x axis of a line plot.
     #[serde(default)]
     pub x: String,
-    /// A switch whose uplinks are plotted over time, for each series under the first condition with
-    /// the first seed.
+    /// A switch whose uplinks are plotted over time, under the first condition and seed.
     pub watch: Option<String>,
     /// Settings to start from.
     pub preset: Option<Preset>,
-    /// A model of [`models`](super::models) to run instead of the simulator, with its parameters in
-    /// `scenario`.
+    /// A model of [`models`](super::models) instead of the simulator; `scenario` has its
+    /// parameters.
     pub model: Option<String>,
-    /// Whether hosts send at the rate that all flows can have at once (OFAN §4), computed for each
-    /// seed.
+    /// Whether hosts send at the rate that all flows can have (OFAN §4), by seed.
     #[serde(default)]
     pub at_bound_rate: bool,
     /// Settings of all runs.

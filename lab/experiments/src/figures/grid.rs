@@ -23,8 +23,8 @@ impl Grid {
     }
 }
 
-/// Returns a table for each measure with the conditions as columns, or with one condition one table
-/// with the measures as columns. `with_intervals` adds the 95 % confidence intervals of the means.
+/// Returns a table by condition for each measure, or with one condition a table by measure.
+/// `with_intervals` adds the 95 % confidence intervals.
 pub fn grids(figure: &Figure, shown: &Shown, with_intervals: bool) -> Vec<Grid> {
     let cell = |own: &Cell, measure: &Measure| cell(own, measure, with_intervals);
     let conditions: Vec<String> = figure.conditions(shown.scale).map(|condition| condition.name.clone()).collect();

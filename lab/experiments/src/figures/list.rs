@@ -52,8 +52,7 @@ impl Figure {
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/figures");
 
-/// Returns the sort key within a paper: numbers first, `4a` before `4b`, then tables, then others
-/// by name.
+/// Returns the sort key within a paper: numbers, `4a` before `4b`, then tables, then others.
 fn place(name: &str) -> (u32, bool, &str) {
     let digits = name.trim_end_matches(|c: char| !c.is_ascii_digit());
     (digits.parse().unwrap_or(u32::MAX), !name.starts_with("table"), name)

@@ -1,5 +1,4 @@
-//! Markdown: one figure, or `docs/results/papers.md` with every figure and the claims that are not
-//! confirmed.
+//! Markdown: one figure, or `docs/results/papers.md` with every figure and open claims.
 
 use std::fmt::Write as _;
 
@@ -19,9 +18,8 @@ pub fn markdown_of_one(figure: &Figure, shown: &Shown, by: &str) -> String {
     format!("# {}\n\n{command}\n\n{}", figure.heading(), section(figure, shown, by))
 }
 
-/// Returns the document of all `figures`: a row for each, and one for each claim that is off or
-/// contradicted. Figures that were not run keep their rows of the document `before`, which may be
-/// empty.
+/// Returns the document of all `figures` and their claims that do not hold. Figures that were not
+/// run keep their rows of `before`, which may be empty.
 pub fn markdown(before: &str, figures: &[(&Figure, Option<&Shown>)], by: &str) -> String {
     let rows: Vec<_> = figures.iter().map(|(figure, shown)| (*figure, rows(before, figure, *shown, by))).collect();
     let count = rows.iter().fold(Count::default(), |all, (_, rows)| all.and(Count::read(&rows[0])));
@@ -125,8 +123,7 @@ impl Count {
     }
 }
 
-/// Returns the figure's row and those of its claims. A smaller size does not replace rows at full
-/// size.
+/// Returns the rows of a figure and its claims. Quick runs do not replace full ones.
 fn rows(before: &str, figure: &Figure, shown: Option<&Shown>, by: &str) -> Vec<String> {
     let shown = shown.filter(|shown| shown.scale == Scale::Full || !has_full(before, figure));
     let old: Vec<String> = rows_of(before, figure).map(String::from).collect();

@@ -1,5 +1,4 @@
-//! The JSON data of a page's plots. Every series has a maximum number of points, so that pages of
-//! large runs stay small.
+//! The JSON data of a page's plots, in series of a maximum number of points.
 
 pub(super) mod overview;
 mod ports;

@@ -71,8 +71,7 @@ fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> S
     )
 }
 
-/// Returns the common prefix of the scenarios' names: `demo` for `demo-healthy` and
-/// `demo-slow-uplink`.
+/// Returns the scenarios' common prefix: `demo` for `demo-healthy` and `demo-slow-uplink`.
 fn title(summaries: &[Summary]) -> String {
     let names = distinct(summaries.iter().map(|s| s.scenario.clone()));
     let [first, rest @ ..] = names.as_slice() else { return "no runs".into() };

@@ -23,8 +23,7 @@ pub(crate) struct Collect<'a> {
 }
 
 impl Collect<'_> {
-    /// Builds the result, without engine-specific parts, from the `outcomes` of the plan's flows
-    /// and the `reported` rows of hosts.
+    /// Builds the result without its engine-specific parts; `reported` are rows of hosts.
     pub fn result(
         &self,
         engine: &str,
@@ -148,8 +147,8 @@ impl Collect<'_> {
         rows.collect()
     }
 
-    /// Returns the row of the last data frame dropped by a failing link, and the time in us since
-    /// the link's first failure: the loss duration.
+    /// Returns the row of the last data frame dropped by a failing link, and the loss duration in
+    /// us.
     fn last_drop(&self) -> Option<(EventRow, f64)> {
         let dropped = self.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
         let drops = dropped.map(|port| (port.name.as_str(), us(port.counters.last_link_drop_ps)));

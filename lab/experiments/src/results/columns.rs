@@ -1,5 +1,4 @@
-//! Columns of result tables, declared once each with name, unit and meaning; CSV, JSON, Parquet and
-//! documentation derive from them.
+//! Columns of tables, declared once for CSV, JSON, Parquet and the documentation.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -23,8 +23,7 @@ figures! {
     dilation: f64, "dilation", "Dilation", "", 0, Neither;
     /// Frames that arrived after their virtual time.
     late_packets: u64, "late", "Late frames (0 is exact)", "frames", 0, Less;
-    /// Emulation error: 99th percentile over all received frames of the delay behind their virtual
-    /// time; 0 is exact.
+    /// Emulation error: 99th percentile of received frames' delay behind virtual time; 0 is exact.
     lateness_p99_us: f64, "lateness p99 us", "Emulation error, 99th percentile", "us", 3, Less;
 }
 

@@ -26,23 +26,19 @@ figures! {
     trims: u64, "trims", "Frames trimmed", "frames", 0, Less;
     /// Frames marked (ECN).
     ecn_marks: u64, "marks", "Frames marked", "frames", 0, Neither;
-    /// Maximum bytes at a port of a switch: data and control, including the rest of the frame being
-    /// sent.
+    /// Maximum bytes at a port of a switch: data and control, with the frame being sent.
     queue_max_bytes: u64, "queue max B", "Longest queue", "bytes", 0, Less;
     /// Time average of the bytes at a port, from the first start until the last flow's last
     /// acknowledgement or the end of the run; mean over all ports of switches, busy and idle.
     queue_mean_bytes: f64, "queue mean B", "Mean queue", "bytes", 0, Less;
-    /// Jain's index over the bytes of the links of a layer between switches; 1 is balanced. The
-    /// minimum over the layers.
+    /// Jain's index of the links' bytes, in the least balanced layer between switches; 1 is
+    /// balanced.
     jain_uplinks: Option<f64>, "Jain uplinks", "Jain's index over the uplinks", "", 3, More;
-    /// Max-mean ratio (MMR) of the bytes of the links of a layer between switches; 1 is balanced.
-    /// The maximum over the layers.
+    /// Max-mean ratio (MMR) of the links' bytes, in the least balanced layer; 1 is balanced.
     max_mean_uplinks: Option<f64>, "MMR uplinks", "Max-mean ratio of the uplinks", "", 3, Less;
-    /// Coefficient of variation of the bytes of the links of a layer between switches. The maximum
-    /// over the layers.
+    /// Coefficient of variation of the links' bytes, in the least balanced layer.
     cv_uplinks: Option<f64>, "CV uplinks", "Coefficient of variation of the uplinks", "", 3, Less;
-    /// Loss duration: from the first failure to the last data frame that it dropped. Null without
-    /// failures or drops of data.
+    /// Time from the first failure to the last data frame that it dropped; null without drops.
     loss_duration_us: Option<f64>, "loss us", "Loss duration at a failure", "us", 1, Less;
 }
 

@@ -1,5 +1,4 @@
-//! Structs of measures whose fields are declared once: key, names, unit, meaning, and which values
-//! are better.
+//! Structs of measures whose fields are declared once, with names, unit and meaning.
 
 /// The direction in which a measure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +52,7 @@ impl Value for Option<f64> {
     }
 }
 
-/// Declares a struct of measures and the list of its fields: type, terminal title, name, unit,
-/// digits and which values are better.
+/// Declares fields by type, terminal title, name, unit, decimals and which values are better.
 macro_rules! figures {
     (
         $(#[$meta:meta])* $name:ident;

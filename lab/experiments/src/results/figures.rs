@@ -43,8 +43,8 @@ const COLUMNS: [Column<Row>; 17] = [
     real(["max", ""], "The largest.", |row| Some(row.spread.max)),
 ];
 
-/// Writes the figures into `dir`: a page each, `report.html` with links to them, and `figures.csv`
-/// and `figures.parquet` with every value.
+/// Writes `report.html` with a page for each figure, `figures.csv` and `figures.parquet` into
+/// `dir`.
 ///
 /// # Errors
 /// When the folder or a file cannot be written.

@@ -36,9 +36,8 @@ impl Default for Extras {
     }
 }
 
-/// Writes a run into the new folder `dir`: `summary.json`, tables as Parquet and CSV,
-/// `scenario.toml` with the text `scenario`, `run.json` and the `extras`. The folder is renamed
-/// from `.part` when it is complete.
+/// Writes all files of a run into the new folder `dir`, with the text `scenario` as
+/// `scenario.toml`. The folder is renamed from `.part` when it is complete.
 ///
 /// # Errors
 /// When the folder exists, or a file cannot be written.
@@ -94,8 +93,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain numbers and strings always serialise") + "\n"
 }
 
-/// Writes `report.html`, which compares `runs` and links to `NAME/report.html` of each run that has
-/// one, into `dir`.
+/// Writes `report.html`, which compares `runs` and links to their own pages, into `dir`.
 ///
 /// # Errors
 /// When the folder or the file cannot be written.
@@ -103,8 +101,7 @@ pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
     write(dir, "report.html", &report::overview_page(runs))
 }
 
-/// Returns the folder name of a run: condition, axis values, switch scheme if not the default,
-/// balancer and seed.
+/// Returns the folder name of a run; it has the switch scheme if that is not the default.
 pub fn folder_name(condition: &str, axes: &[Axis], switching: &Switching, balancer: &str, seed: u64) -> String {
     /// Maximum bytes of a part; file systems allow names of 255.
     const MOST: usize = 100;

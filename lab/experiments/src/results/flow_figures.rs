@@ -20,8 +20,7 @@ figures! {
     flows_completed: u64, "flows completed", "Flows completed", "", 0, Neither;
     /// Share of the flows that completed.
     completed_percent: f64, "completed %", "Share of the flows that completed", "%", 3, More;
-    /// Incomplete flows whose connection gave up: none of its packets was acknowledged for
-    /// `give_up_us`.
+    /// Incomplete flows whose connection gave up, after `give_up_us` without an acknowledgement.
     flows_given_up: u64, "given up", "Flows of connections given up", "", 0, Less;
     /// Time at which the first of these gave up.
     given_up_first_us: Option<f64>, "first given up us", "First connection given up at", "us", 1, Neither;
@@ -29,8 +28,7 @@ figures! {
     given_up_last_us: Option<f64>, "last given up us", "Last connection given up at", "us", 1, Neither;
     /// Flows that had started when the time limit ended the run.
     flows_cut_off: u64, "cut off", "Flows cut off by the end of the run", "", 0, Less;
-    /// Flows that did not start: they wait for an incomplete flow, or for a time after the end of
-    /// the run.
+    /// Flows that did not start, as they wait for an incomplete flow or a later time.
     flows_not_started: u64, "not started", "Flows not started", "", 0, Less;
     /// Mean flow completion time.
     fct_mean_us: Option<f64>, "mean us", "Mean completion time", "us", 1, Less;
@@ -42,8 +40,7 @@ figures! {
     fct_p99_9_us: Option<f64>, "p99.9 us", "99.9th percentile of the completion time", "us", 1, Less;
     /// Maximum flow completion time.
     fct_max_us: Option<f64>, "max us", "Slowest flow's completion time", "us", 1, Less;
-    /// Coefficient of variation of the flow completion times: standard deviation over mean. Null
-    /// unless all flows that started completed.
+    /// Coefficient of variation of the completion times; null unless all that started completed.
     fct_cv: Option<f64>, "FCT CV", "Coefficient of variation of the completion times", "", 3, Less;
     /// Makespan, from the first start to the last end: the job completion time (JCT).
     makespan_us: Option<f64>, "makespan us", "Makespan (JCT)", "us", 1, Less;
@@ -58,8 +55,7 @@ figures! {
     slowdown_mean: Option<f64>, "slowdown", "Mean slowdown", "", 2, Less;
     /// 99th percentile of the slowdown.
     slowdown_p99: Option<f64>, "slowdown p99", "99th percentile of the slowdown", "", 2, Less;
-    /// Jain's fairness index over the rates of the flows that started: 1 is equal, 1/n is all for
-    /// one of n.
+    /// Jain's fairness index of the rates of flows that started: 1 is equal, 1/n the worst.
     jain: Option<f64>, "Jain", "Jain's index over the flows", "", 3, More;
     /// Data packets sent, including retransmissions.
     packets_sent: u64, "packets", "Packets sent", "packets", 0, Neither;
@@ -69,8 +65,7 @@ figures! {
     resent_percent: f64, "retx %", "Share of packets sent again", "%", 3, Less;
     /// Retransmission timers that expired.
     timeouts: u64, "timeouts", "Retransmission timeouts", "", 0, Less;
-    /// Data packets that arrived after one with a higher sequence number, without retransmissions
-    /// and duplicates (TRN-58).
+    /// Data packets that arrived after a later one, except retransmissions, duplicates (TRN-58).
     reordered_packets: u64, "reordered", "Packets reordered", "packets", 0, Less;
     /// Out-of-order rate: reordered packets in per cent of the packets sent.
     reordered_percent: f64, "reordered %", "Out-of-order rate", "%", 3, Less;
@@ -80,8 +75,7 @@ figures! {
     unexpected_percent: f64, "out of sequence %", "Share of packets out of sequence", "%", 3, Less;
     /// Data packets that arrived more than once.
     duplicates: u64, "duplicates", "Packets that arrived twice", "packets", 0, Less;
-    /// Share of a flow's completion or elapsed time for which it was paused to change its path;
-    /// mean over the flows that started.
+    /// Mean share of a flow's completion or elapsed time for which it paused to change its path.
     drain_percent_of_fct: f64, "drain % of FCT", "Share of the completion time spent draining", "%", 2, Less;
 }
 
@@ -89,8 +83,7 @@ figures! {
 const FOR_P99_9: usize = 10_000;
 
 impl FlowFigures {
-    /// Returns the measures of `flows` in a run that ended at `end_us`, and the keys of lower
-    /// bounds.
+    /// Returns the measures of `flows` in a run until `end_us`, and the keys of lower bounds.
     pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone, end_us: f64) -> (Self, Vec<String>) {
         let started = || flows.clone().filter(|flow| flow.time_us().is_some());
         let count = |of: fn(&FlowResult) -> bool| flows.clone().filter(|flow| of(flow)).count() as u64;

@@ -11,8 +11,7 @@ use super::{EngineFigures, EventKind, EventRow, FlowResult, us};
 type Pair = (usize, usize);
 
 impl EngineFigures {
-    /// Computes precision and recall of freezing by pairs of hosts. `events` has a row for each
-    /// freeze, whose subject is the flow.
+    /// Computes precision and recall of freezing by pairs of hosts; `events` has all freezes.
     pub(super) fn of_freezing(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let freeze_entries = freezes.clone().count() as u64;

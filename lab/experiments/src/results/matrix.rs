@@ -81,8 +81,7 @@ impl Matrix {
         self.balancers.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
     }
 
-    /// Formats aligned text with notes below. `*` marks the best of the balancers with complete
-    /// runs only.
+    /// Formats aligned text and notes; `*` marks the best balancer with complete runs only.
     pub fn text(&self) -> String {
         let columns = self.columns();
         let several = self.has_spread();
@@ -129,8 +128,7 @@ impl Matrix {
         out
     }
 
-    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`. Text and Markdown begin with
-    /// `title`.
+    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`, under `title`.
     ///
     /// # Errors
     /// When a file cannot be written.

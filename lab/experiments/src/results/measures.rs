@@ -1,7 +1,6 @@
 //! All measures of runs, with key, names, unit, meaning, and which values are better.
 //!
-//! `summary.json`, `runs`, `workloads`, `sweep.json`, tables, reports, figures and metrics use
-//! them. They are declared in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs` and
+//! They are declared in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs`,
 //! `workloads.rs`.
 
 use std::sync::LazyLock;

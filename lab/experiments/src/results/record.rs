@@ -16,8 +16,7 @@ pub struct Record {
     /// Hash of everything that determines the results: settings with defaults, contents of the
     /// files they name, balancer, seed, engine, version and commit.
     pub key: String,
-    /// The same without axis values, switch scheme, balancer and seed: equal for all runs of a
-    /// table.
+    /// The same without axis values, switch scheme, balancer and seed: that of a table.
     #[serde(default)]
     pub table_key: String,
     /// The engine: `xdp` or `sim`.
@@ -89,8 +88,7 @@ pub struct Finished {
     pub has_report: bool,
     /// Its measures.
     pub summary: Summary,
-    /// Ascending completion times in us: the minimum, then every percentile of all flows. Fewer
-    /// than 101 if flows are incomplete.
+    /// Completion times in us: minimum and percentiles of all flows; fewer if some are incomplete.
     pub fct_us: Vec<f64>,
     /// (Time in us, cumulative payload in bytes), ascending; a few hundred at most.
     pub delivered: Vec<(f64, f64)>,
@@ -212,8 +210,7 @@ fn quantiles(ascending: &[f64], total: usize) -> Vec<f64> {
     (0..=100).map_while(|percent| ascending.get(rank(percent)).copied()).collect()
 }
 
-/// Reads numeric columns of a table row by row, each with the text column `text` if that is not
-/// empty.
+/// Reads numeric columns by row, each with the text column `text` if that is not empty.
 #[expect(clippy::type_complexity, reason = "a row, as it is used once")]
 fn columns(dir: &Path, table: &str, names: &[&str], text: &str) -> Result<Vec<(String, Vec<Option<f64>>)>, String> {
     let path = dir.join(format!("{table}.parquet"));

@@ -43,8 +43,7 @@ pub struct RunResult {
     pub shape: Shape,
     /// Time series of switch ports, with indices into `ports`.
     pub port_samples: Vec<PortSamples>,
-    /// (Time in ps, cumulative payload bytes received), at the end of each time bin, from time 0
-    /// on.
+    /// (Time in ps, cumulative payload bytes received), from time 0 on at each end of a bin.
     pub delivered: Vec<(u64, u64)>,
     /// Entropy values of the first connections, if sampled.
     pub evs: Vec<ConnectionEvs>,

@@ -20,8 +20,7 @@ pub struct Spread {
     pub min: f64,
     /// Maximum.
     pub max: f64,
-    /// Whether a value, and so the mean, is a lower bound (incomplete flows). The interval is then
-    /// meaningless.
+    /// Whether a value, and so the mean, is a lower bound; the interval is then meaningless.
     #[serde(default)]
     pub lower_bound: bool,
 }

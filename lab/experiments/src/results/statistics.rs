@@ -7,8 +7,7 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Returns the percentile by nearest rank: the least value that at least the share `part`, 0 to 1,
-/// of all values do not exceed.
+/// Returns the percentile by nearest rank; `part` is 0 to 1. `None` without values.
 pub(crate) fn percentile(ascending: &[f64], part: f64) -> Option<f64> {
     ascending.get(rank(ascending.len(), part) - 1).copied()
 }

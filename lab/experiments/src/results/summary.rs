@@ -58,8 +58,7 @@ pub struct Summary {
     pub engine_figures: EngineFigures,
     /// Measures by layer, in the order of the ports.
     pub layers: Vec<LayerFigures>,
-    /// Number of reordered packets 1 place behind the highest number seen, 2 to 3, 4 to 7, and so
-    /// on.
+    /// Number of packets reordered by 1 place, 2 to 3, 4 to 7, and so on.
     pub reordering_degrees: Vec<u64>,
     /// Measures by workload.
     pub workloads: Vec<WorkloadSummary>,

@@ -26,8 +26,7 @@ const COMPARED: [&str; 11] = [
     "drain_percent_of_fct",
 ];
 
-/// Groups `runs` by condition, axis values, switches and balancer, in the order of first
-/// occurrence.
+/// Groups `runs` by condition, axes, switches and balancer, in the order of first occurrence.
 fn groups(runs: &[Summary]) -> Vec<Vec<&Summary>> {
     let key = |run: &Summary| format!("{}\0{}\0{}\0{:?}", run.condition, run.switch, run.balancer, run.axes);
     grouped(runs.iter().map(|run| (key(run), run))).into_iter().map(|(_, group)| group).collect()
@@ -37,8 +36,7 @@ fn completed(group: &[&Summary]) -> usize {
     group.iter().filter(|run| run.is_complete()).count()
 }
 
-/// Formats a line per condition, axis values, switches and balancer. A cell has a mean over the
-/// runs and its 95 % interval.
+/// Formats a line per condition, axis values, switches and balancer: means and 95 % intervals.
 pub fn sweep_table(runs: &[Summary]) -> String {
     let several = groups(runs).iter().any(|group| group.len() > 1);
     let interval = if several { " (95 %)" } else { "" };
@@ -78,8 +76,8 @@ fn few_runs_note(spreads: &[Spread]) -> Option<String> {
     ))
 }
 
-/// Writes `runs.csv` and `runs.parquet` into `dir`, and `sweep.json` with every measure's spread by
-/// condition, axis values and balancer.
+/// Writes `runs.csv`, `runs.parquet` and `sweep.json`, which has every measure's spread, into
+/// `dir`.
 ///
 /// # Errors
 /// When the folder or a file cannot be written.
@@ -102,8 +100,7 @@ pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
     files::write(dir, "sweep.json", &files::json(&groups))
 }
 
-/// Formats a comparison of two engines: for each pair of runs a line per measure, with the
-/// difference in per cent of the first. Notes on accuracy follow.
+/// Formats a line per measure of each pair of runs of two engines; differences are in per cent.
 pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];

@@ -22,8 +22,7 @@ const SHOWN: [&str; 12] = [
 /// Omitted if no flow drained.
 const DRAIN: &str = "drain_percent_of_fct";
 
-/// Formats a line per run: goodput, completion times, drops by cause, trims, retransmissions,
-/// reordering, recovery, verification. Notes follow.
+/// Formats a line per run, and notes below.
 pub fn table(runs: &[Summary]) -> String {
     let (header, rows) = lines(runs);
     align(&header, WORDS, &rows) + &notes(runs)
@@ -81,8 +80,7 @@ pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
     })
 }
 
-/// Returns a note about late frames on engines where frames can be late; a column would widen the
-/// table.
+/// Returns a note about late frames on engines other than the simulator.
 pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
     let timed: Vec<&Summary> =
         summaries.iter().filter(|s| s.engine_figures.dilation > 0.0 && s.engine != "sim").collect();
@@ -116,8 +114,7 @@ pub(crate) fn loss_note(s: &Summary) -> Option<String> {
     })
 }
 
-/// Formats a table with columns two spaces apart and a rule under the header. The first `words`
-/// columns are left-aligned.
+/// Formats a table with a rule under the header; the first `words` columns are left-aligned.
 ///
 /// # Panics
 /// When a row has fewer cells than the header.

@@ -25,8 +25,7 @@ pub struct WorkloadSummary {
     /// Keys of the measures that are lower bounds, as flows are incomplete.
     #[serde(default)]
     pub lower_bounds: Vec<String>,
-    /// Slowdown by message size, in up to ten groups of equal numbers of flows; smaller sizes
-    /// first.
+    /// Slowdown by message size, in up to ten groups of as many flows; smaller sizes first.
     pub slowdown_by_size: Vec<SizeSlowdown>,
     /// Measures of collectives; absent without.
     #[serde(flatten)]
@@ -53,8 +52,7 @@ figures! {
     collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
     /// Number of collectives whose flows all completed.
     collectives: u64, "collectives", "Collectives completed", "", 0, Neither;
-    /// Mean collective completion time (CCT), from the start of the first message to the end of the
-    /// last.
+    /// Mean collective completion time (CCT), from the first start to the last end of a message.
     cct_mean_us: Option<f64>, "CCT mean us", "Mean completion time of collectives", "us", 1, Less;
     /// 99th percentile of the collective completion times.
     cct_p99_us: Option<f64>, "CCT p99 us", "99th percentile of the completion time of collectives", "us", 1, Less;
@@ -63,8 +61,7 @@ figures! {
     /// Bus bandwidth: mean payload sent by a host in a collective over the mean completion time, as
     /// collective benchmarks define it. Null unless all collectives completed.
     bus_bandwidth_gbps: Option<f64>, "bus Gb/s", "Bus bandwidth of collectives", "Gb/s", 1, More;
-    /// Mean time between the ends of successive collectives, including computation. Null unless all
-    /// collectives completed.
+    /// Mean time between ends of collectives, with computation; null unless all completed.
     step_mean_us: Option<f64>, "step us", "Mean step of collectives", "us", 1, Less;
 }
 
@@ -99,8 +96,7 @@ impl RunResult {
 }
 
 impl Collectives {
-    /// Returns the measures and the keys of lower bounds; `None` if flows do not belong to
-    /// collectives.
+    /// Returns measures and keys of lower bounds; `None` if flows do not belong to collectives.
     //= docs/specs/collectives.md#COL-7 completion time of a collective
     fn of(flows: &[&FlowResult], end_us: f64) -> Option<(Self, Vec<String>)> {
         let spans = spans(flows)?;

@@ -8,15 +8,13 @@ use spray_settings::{Document, Mistake};
 use super::link_event::{named, span_ps};
 use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 
-/// Links or switches of a tier or name that fail at one time, drawn from its seed or that of each
-/// run.
+/// Links or switches of a tier or name that fail at one time, drawn from a seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureSettings {
     /// What fails: links (both directions of a cable between switches) or switches, all or those of
     /// a tier. Leaves are ToRs, spines are aggregation switches. Either this, `link` or `node`.
     pub what: Option<Level>,
-    /// Links by name, as in [[link_event]]: with `-` each cable fails in both directions, with `->`
-    /// in one.
+    /// Links by name, as in [[link_event]]: `-` is both directions of each cable, `->` one.
     pub link: Option<String>,
     /// Switches or hosts by name, as in [[link_event]]. Hosts need `disconnect`.
     pub node: Option<String>,
@@ -33,8 +31,7 @@ pub struct FailureSettings {
     /// Time of the recovery. By default never.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
-    /// Whether hosts may be disconnected by the failure. Otherwise devices on a last shortest path
-    /// do not fail.
+    /// Whether hosts may be disconnected. Otherwise the last device on their paths does not fail.
     #[serde(default)]
     pub disconnect: bool,
     /// Seed of the draw, for the same failures in all runs. By default the run's seed.

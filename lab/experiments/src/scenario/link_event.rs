@@ -58,8 +58,7 @@ pub enum ActionSettings {
         /// Length of a period.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         period_us: Micros,
-        /// Time from the start of each period during which frames are dropped; less than
-        /// `period_us`.
+        /// Time from each period's start during which frames are dropped; less than `period_us`.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         down_us: Micros,
     },

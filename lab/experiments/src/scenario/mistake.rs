@@ -23,8 +23,7 @@ pub(super) fn allow(
     if is_allowed { Ok(()) } else { Err(document.mistake(path, message())) }
 }
 
-/// Reads and parses the file that the setting at `path` names; returns its path as well. `allowed`
-/// describes such files.
+/// Reads and parses the file of the setting `path`, described by `allowed`; returns its path too.
 pub(super) fn read_file<T>(
     document: &Document,
     path: &str,

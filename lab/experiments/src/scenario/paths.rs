@@ -100,8 +100,7 @@ impl Scenario {
         self.header_bytes() + self.transport.payload_bytes
     }
 
-    /// Returns the round-trip time of a full packet and its ACK in an empty fabric, including
-    /// serialisation.
+    /// Returns the round-trip time of a full packet and its ACK in an empty fabric.
     pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
         let way = |from, to, bytes: u32| -> u64 {
             let links = hops(&self.network, &paths.routes, from, to);
@@ -140,8 +139,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the transit times of frames of `bytes` between `hosts`, by destination and source,
-    /// on the paths of [`hops`].
+    /// Returns the transit times of frames by destination and source, on the paths of [`hops`].
     fn ways_ps(&self, paths: &Paths, hosts: &[usize], bytes: u32) -> Vec<Vec<u64>> {
         let network = &self.network;
         let transit_ps = |link| network.transit_ps(link, bytes.into());
@@ -226,8 +224,7 @@ impl Scenario {
         RtoConfig { max_ps, ..rto }
     }
 
-    /// Returns the longest drain time of a full queue. With priority flow control a switch's whole
-    /// memory may wait at one port.
+    /// Returns the longest drain time of a full queue; with PFC of all memory of its switch.
     pub(crate) fn drain_ps(&self, paths: &Paths) -> u64 {
         *paths.drain_ps.get_or_init(|| {
             if let Some(pfc) = self.pfc() {
@@ -239,8 +236,8 @@ impl Scenario {
         })
     }
 
-    /// Returns the longest transit time of a frame with full queues, at the lowest rate of link
-    /// events. Pauses do not count.
+    /// Returns the longest transit time of a frame with full queues at the lowest rate, but no
+    /// pauses.
     pub fn longest_ps(&self, paths: &Paths) -> u64 {
         let changes = changes(&self.link_events, self.network.links.len());
         let least_ppm = changes.iter().flatten().map(|change| u64::from(change.state.rate_ppm)).min();
@@ -288,8 +285,7 @@ impl Scenario {
         self.transport.balancer.iter().copied().chain(own).collect()
     }
 
-    /// Returns the transmission time of a message, with headers, on the slower of the two hosts'
-    /// links.
+    /// Returns the transmission time of a message with headers on the hosts' slower link.
     pub fn link_ps(&self, flow: &Flow) -> u64 {
         let packets = flow.bytes.div_ceil(u64::from(self.transport.payload_bytes)).max(1);
         let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
@@ -327,8 +323,7 @@ impl Scenario {
         trains.iter().zip(way_ps).map(|(train, way_ps)| Alone { time_ps: train.last_ps, way_ps }).collect()
     }
 
-    /// Returns the number of full packets, their bytes, and those of the shorter last one. An empty
-    /// message has one packet.
+    /// Returns the number of full packets, their bytes, and those of the shorter last one, if any.
     fn packets(&self, bytes: u64) -> (u64, (u64, Option<u64>)) {
         let [payload, header] = [self.transport.payload_bytes, self.header_bytes()].map(u64::from);
         let (full, short) = (bytes / payload, bytes % payload);
@@ -388,8 +383,7 @@ impl Scenario {
         short.map_or(0, |bytes| after(bytes, 0)).max(of_full)
     }
 
-    /// Returns the least time of `flows`: the last start, plus the busiest host's bytes at its
-    /// link's rate, plus one base RTT.
+    /// Returns the last start, plus the busiest host's transmission time, plus one base RTT.
     pub fn ideal_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
         let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
@@ -421,8 +415,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the ratio of the slowest host's link to the slowest link at the start, rounded up;
-    /// at least 1.
+    /// Returns the slowest host's link over the slowest link at the start, rounded up; at least 1.
     fn times_slower(&self) -> u64 {
         let Network { links, hosts, .. } = &self.network;
         let drawn_ppm = self.failures.as_ref().and_then(|failures| failures.file.slowest_ppm()).unwrap_or(FULL_PPM);

@@ -1,5 +1,4 @@
-//! Converts settings to scenarios: builds the network, reads files, checks settings against each
-//! other.
+//! Converts settings to scenarios: builds the network, reads files, checks consistency.
 
 use std::path::Path;
 
@@ -106,8 +105,7 @@ impl Scenario {
 }
 
 impl Switch {
-    /// Returns the schemes by tier. `gap_ps` is the default flowlet gap, `longest_ps` as in
-    /// [`Switching`].
+    /// Returns the switches' settings; `gap_ps` is the default flowlet gap.
     fn switching(&self, gap_ps: u64, longest_ps: u64, conweave: conweave::Settings) -> Switching {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
@@ -291,8 +289,7 @@ fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
     all.iter().map(|changes| first(changes).map_or(1_000_000, |first| first.state.rate_ppm)).collect()
 }
 
-/// Checks that each length fits a port of `link`: a queue without room for a full packet carries
-/// nothing.
+/// Checks that a port of `link` has room for a full packet, and all lengths for their type.
 fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &Thresholds) -> Result<(), Mistake> {
     let (packet, control) = (scenario.packet_bytes(), scenario.largest_control_bytes());
     let lengths = [

@@ -18,12 +18,10 @@ use super::{QueueLength, Seeds};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "A scenario of spray")]
 pub struct Settings {
-    /// Name of the scenario and of its results folder: letters, digits, `-`, `_` and `.`, not
-    /// beginning with `.`.
+    /// Name of the scenario and its results folder: letters, digits, `-`, `_`, `.`, no `.` first.
     #[schemars(extend("x-single" = true))]
     pub name: String,
-    /// The fabric's condition in two or three words. By default a list of the link events and
-    /// failures.
+    /// The fabric's condition in two or three words. By default a list of faults.
     #[schemars(extend("x-single" = true))]
     pub condition: Option<String>,
     /// Root of all random choices.
@@ -39,8 +37,7 @@ pub struct Settings {
     /// hosts' links from the start.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub time_limit_us: Option<Micros>,
-    /// Sampling interval of the time series: queues, ports and delivered bytes. Long runs use a
-    /// power of two times that. 0 is off.
+    /// Sampling interval of time series; long runs use a power of two times that. 0 is off.
     #[serde(default = "sample_us")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub sample_us: Micros,
@@ -103,11 +100,9 @@ pub struct Queue {
     pub mark_probability: Ratio,
     /// When a packet is marked. The `xdp` engine marks on arrival.
     pub mark_at: MarkAt,
-    /// Queue limit of ACKs and trimmed headers, from one of them to less than 4 GiB. They are sent
-    /// before data.
+    /// Queue limit of ACKs and trimmed headers, which are sent before data; less than 4 GiB.
     pub control_limit: QueueLength,
-    /// Whether switches trim data frames beyond the limit to their headers, instead of dropping
-    /// them.
+    /// Whether switches trim data frames beyond the limit to their headers, or drop them.
     pub trimming: bool,
     /// Number of DSCPs of trimmed frames. With 2 the last port of a path has a separate one: hosts
     /// can distinguish an incast from a congested fabric.
@@ -117,8 +112,7 @@ pub struct Queue {
     /// `limit`. The `sim` engine only.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub shared_buffer: Option<ByteSize>,
-    /// With `shared_buffer`: the queue limit as a multiple of the free memory (dynamic thresholds),
-    /// at most `limit`.
+    /// With `shared_buffer`: queue limit over free memory (dynamic thresholds), at most `limit`.
     #[schemars(range(min = 0.001, max = 1_000))]
     pub alpha: Ratio,
     /// Priority flow control: whether a switch pauses data on a link when more of its data waits
@@ -139,8 +133,7 @@ pub enum MarkAt {
     /// On arrival, by the data that waits.
     #[default]
     Arrival,
-    /// On departure of its last bit, by the data behind it, as in the published simulations and
-    /// most switches.
+    /// On departure, by the data behind it, as in the published simulations and most switches.
     Departure,
 }
 
@@ -176,16 +169,15 @@ pub struct Switch {
     pub agg: Option<Scheme>,
     /// Scheme of the top tier: cores. By default `scheme`.
     pub core: Option<Scheme>,
-    /// Gap that ends a flowlet. Switches have a resolution of 4.096 ns. By default half the longest
-    /// base RTT (REPS §4.1).
+    /// Gap that ends a flowlet, in steps of 4.096 ns. By default half the longest base RTT (REPS
+    /// §4.1).
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub flowlet_gap_us: Option<Micros>,
     /// Settings of `flowcut-switch` and `flowcut-ingress`.
     pub flowcut: Flowcut,
     /// Hash function of switches.
     pub hash: HashFunction,
-    /// Hashed fields of a packet. Over IPv6 the flow label has the entropy value, like the source
-    /// port.
+    /// Hashed fields of a packet. An IPv6 flow label has the entropy value, like the source port.
     pub hash_fields: HashFields,
     /// Which switches share a hash seed: they choose alike, and leave paths unused.
     pub hash_seed: HashSeed,
@@ -199,15 +191,13 @@ pub struct Switch {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Flowcut {
-    /// A flow drains when the average of its normalised round-trip time exceeds this (Flowcut
-    /// §III-C1).
+    /// A flow drains when its average normalised round-trip time exceeds this (Flowcut §III-C1).
     #[schemars(range(min = 1, max = 1_000))]
     pub rtt_ratio: Ratio,
     /// Weight of a new sample in that average: alpha (Flowcut §III-C1).
     #[schemars(range(min = 0.001, max = 1))]
     pub weight: Ratio,
-    /// A flow drains when that time grows by more than this per acknowledgement, on average. 0 is
-    /// off.
+    /// A flow drains when that time grows by more than this per ACK, on average. 0 is off.
     #[schemars(range(min = 0, max = 1_000))]
     pub trend: Ratio,
     /// Weight of a new sample in that average.
@@ -238,16 +228,15 @@ impl Flowcut {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reunion {
-    /// Interval of counting elephants, after which switches report and move them: the paper's s
-    /// (Reunion §3.1).
+    /// Interval after which switches report and move elephants: the paper's s (Reunion §3.1).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub interval_us: Micros,
     /// Elephants per link without a collision: the paper's t, 1 at the links' rate, the number of
     /// slices for sliced flows (Reunion §3.1).
     #[schemars(range(min = 1, max = 1_000))]
     pub tolerance: u32,
-    /// Pause after which a moved flow returns to the base's path: the fallback (Reunion §4.2). The
-    /// resolution is 1.049 us.
+    /// Pause after which a moved flow returns to the base's path, in steps of 1.049 us (Reunion
+    /// §4.2).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub timeout_us: Micros,
 }

@@ -21,8 +21,7 @@ pub struct WorkloadSettings {
     /// matches any text. By default all hosts.
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
-    /// Number of these hosts to draw, in random order, from each run's seed. Workloads that draw
-    /// hosts have none in common.
+    /// Number of these hosts to draw from each run's seed, without those drawn by other workloads.
     #[schemars(range(min = 2, max = 65_536))]
     pub draw_hosts: Option<usize>,
     /// Transport of the workload.
@@ -42,8 +41,7 @@ pub struct WorkloadSettings {
 pub struct PartSettings {
     /// Name in the results.
     pub name: String,
-    /// The share, rounded to a host. Each run's seed draws the hosts; a larger share includes those
-    /// of a smaller one.
+    /// The share, rounded to a host and drawn from each run's seed. Larger shares include smaller.
     #[schemars(range(min = 0, max = 1))]
     pub share: Ratio,
     /// Transport of the part.
@@ -57,8 +55,7 @@ pub struct PartSettings {
 pub enum PatternSettings {
     /// Every host sends to one under another leaf and receives from one.
     CrossLeafPermutation(EachSettings),
-    /// Every host sends to one of another pod and receives from one. A pod is the set of switches
-    /// connected below the top tier.
+    /// Every host sends to one of another pod (the switches connected below the top tier).
     CrossPodPermutation(EachSettings),
     /// Every host sends to another one and receives from one.
     Permutation(EachSettings),
@@ -67,8 +64,8 @@ pub enum PatternSettings {
         /// Maximum number of concurrent messages of a host. By default all.
         #[schemars(range(min = 1, max = 65_535))]
         open: Option<u32>,
-        /// Number of rounds: a host begins the next one when it has received all messages of the
-        /// last, on the same connections.
+        /// Number of rounds. A host begins the next one when it has received all messages of the
+        /// last.
         #[serde(default = "one_round")]
         #[schemars(range(min = 1, max = 100_000))]
         rounds: u32,
@@ -87,8 +84,7 @@ pub enum PatternSettings {
     Tornado(EachSettings),
     /// Several hosts send to one.
     Incast {
-        /// Number of senders, hosts on the longest paths to the receiver first. By default all
-        /// other hosts.
+        /// Number of senders, most distant hosts first. By default all other hosts.
         #[schemars(range(min = 1, max = 65_535))]
         senders: Option<usize>,
         /// Name of the receiving host. By default the first host.
@@ -97,11 +93,9 @@ pub enum PatternSettings {
         #[serde(flatten)]
         each: EachSettings,
     },
-    /// Every host sends messages to random hosts, the next one when the previous one is delivered
-    /// (Flowcut §III-B2).
+    /// Every host sends messages to random hosts, each after the previous one (Flowcut §III-B2).
     PartnerAfterPartner(PartnersSettings),
-    /// Every host sends messages to random hosts at random times, regardless of earlier ones: an
-    /// open loop.
+    /// Every host sends messages to random hosts at random times: an open loop.
     Poisson(PoissonSettings),
     /// All hosts get the sum of all hosts' data.
     AllReduce(CollectiveSettings),
@@ -211,8 +205,7 @@ pub struct SizesSettings {
     /// relative path starts at the scenario's folder.
     #[schemars(extend("x-file" = true))]
     pub sizes_file: Option<String>,
-    /// Maximum message size; larger ones are cut to it. By default unlimited; required for
-    /// `uniform`.
+    /// Maximum message size, to which larger ones are cut. Required for `uniform`.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub max_bytes: Option<ByteSize>,
 }

@@ -53,8 +53,7 @@ impl Written {
         self.hash_with(&of_run(&self.full, balancer, seed), files)
     }
 
-    /// Hashes what all runs of a table share: the same without axes, switch scheme, balancer and
-    /// seed.
+    /// Hashes the same without axes, switch scheme, balancer and seed: equal within a table.
     ///
     /// # Errors
     /// When a file cannot be read.

@@ -14,8 +14,7 @@ use crate::scenario::{
 };
 use crate::workload::{Pattern, Workload, parse_matrix};
 
-/// Returns a scenario file with the settings of the published simulations, without name, fabric and
-/// workload.
+/// Returns the settings of the published simulations, without name, fabric and workload.
 ///
 /// # Panics
 /// Never: a test reads the file.

@@ -83,8 +83,7 @@ impl<'a> Simulation<'a> {
     /// failures. All random choices follow from `seed`.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] when the scenario does not fit the simulator. Incomplete flows are
-    /// no error: the result lists them.
+    /// [`EngineError::Refused`] when the scenario does not fit. Incomplete flows are no error.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
         self.run_with(balancer, seed, events, None)
     }

@@ -1,5 +1,4 @@
-//! Collective operations, in which messages wait for their inputs. Specified in
-//! `docs/specs/collectives.md` (`COL-n`).
+//! Collective operations, specified in `docs/specs/collectives.md` (`COL-n`).
 
 use std::collections::HashMap;
 
@@ -31,8 +30,7 @@ pub enum Algorithm {
     /// In every step each host sends what it received in the previous one to its neighbour.
     #[default]
     Ring,
-    /// Pairs exchange halves, at half the distance in every step, then in reverse. The number of
-    /// hosts is a power of two.
+    /// Pairs exchange halves at half the distance, then in reverse. Needs a power of two of hosts.
     HalvingDoubling,
     /// Up and down a binary tree, in pieces of 512 KiB. For `all-reduce` only.
     Tree,
@@ -253,8 +251,7 @@ struct Group<'a> {
     round: &'a Round,
 }
 
-/// Indices of a round's triggers: one for each shared need, then one for each host, except in the
-/// last round.
+/// Indices of a round's triggers: of shared needs, then of hosts, except in the last round.
 struct Places {
     first: usize,
     needs: usize,
@@ -338,8 +335,7 @@ impl Group<'_> {
             }
             signals[need] += 1;
         }
-        // Signals that a host has received everything: messages that nothing waits for, and needs
-        // without a successor.
+        // Signals that a host has received everything: messages and needs without a successor.
         let mut ends: Vec<u32> = vec![0; hosts];
         let lone = self.round.moves.iter().zip(&shared.for_move).filter(|(_, need)| need.is_none());
         lone.for_each(|(own, _)| ends[own.to] += 1);

@@ -50,8 +50,7 @@ struct Reader {
 /// Parses the matrix in `text` for a fabric of `hosts` hosts.
 ///
 /// # Errors
-/// Returns the first invalid word, undefined trigger or flow that never starts, with line and
-/// column.
+/// Returns the first invalid word, undefined trigger or flow that never starts.
 pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, FileError> {
     let mut reader = Reader::default();
     for (index, full) in text.lines().enumerate() {

@@ -10,8 +10,7 @@ use super::streams::MEMBER_STREAM;
 
 /// Returns the hosts of each workload, of `hosts` hosts, in a run with root `seed`.
 ///
-/// Workloads draw in turn from one random order of all hosts, skipping those drawn before and those
-/// that are not among their own.
+/// Workloads draw in turn from their own hosts in one random order, skipping drawn ones.
 //= docs/specs/workloads.md#WL-2 hosts that are drawn
 pub fn members(workloads: &[Workload], hosts: usize, seed: u64) -> Vec<Vec<usize>> {
     let draws = workloads.iter().any(|workload| workload.drawn.is_some());

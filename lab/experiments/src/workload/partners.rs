@@ -1,5 +1,4 @@
-//! Closed-loop traffic: every host sends messages to random hosts, one after the other (Flowcut
-//! §III-B2). Specified in `docs/specs/closed-loop.md` (`CL-n`).
+//! Closed-loop traffic (Flowcut §III-B2), specified in `docs/specs/closed-loop.md` (`CL-n`).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,8 +23,7 @@ pub struct Partners {
 }
 
 impl Partners {
-    /// Returns the messages among `members`: flow `round * members + member` is message `round` of
-    /// a member.
+    /// Returns the messages: flow `round * members + member` is message `round` of a member.
     //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
     pub(super) fn flows(&self, network: &Network, members: &[usize], seed: u64) -> Vec<Flow> {
         let choice = Choice::new(network, members, self.cross_leaf);

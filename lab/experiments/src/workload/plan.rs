@@ -90,8 +90,7 @@ impl Plan {
 struct Parts(HashMap<usize, u16>);
 
 impl Parts {
-    /// Draws the hosts of each part among the senders of `flows`. A larger share includes the hosts
-    /// of a smaller one.
+    /// Draws the hosts of each part among the senders; larger shares include smaller ones.
     //= docs/specs/workloads.md#WL-3 shares of the hosts
     fn new(workload: &Workload, flows: &[Flow], seed: u64) -> Self {
         if workload.parts.is_empty() {

@@ -1,5 +1,4 @@
-//! Open-loop traffic: every host sends messages to random hosts at random times, regardless of
-//! earlier ones. Specified in `docs/specs/open-loop.md` (`OL-n`).
+//! Open-loop traffic, specified in `docs/specs/open-loop.md` (`OL-n`).
 
 use rand_core::RngCore;
 use spray_core::rng::stream;

@@ -20,8 +20,7 @@ pub struct FlowTriggers {
     pub on_received: Option<usize>,
 }
 
-/// Hosts that send messages in the order of the flows. Flow `f` of `n` hosts belongs to host `f %
-/// n`.
+/// Hosts that send messages in turn. Flow `f` of `n` hosts belongs to host `f % n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClosedLoop {
     /// Maximum number of concurrent messages of a host.

@@ -1,5 +1,4 @@
-//! Balls into bins: spraying as random throws, and REPS as repetition of good throws (REPS §5.1,
-//! appendices C and D.1).
+//! Balls into bins: random throws, and REPS's repeated good ones (REPS §5.1, appendices C, D.1).
 
 use std::collections::VecDeque;
 

@@ -7,9 +7,8 @@ use spray_pipeline::flow_hash::{FlowHash, HashFunction, Key, place};
 use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 
-/// Places `evs` entropy values of each of `flows` flows on `uplinks`: at random with the `hash`
-/// `random`, else as a switch with that hash function. `imbalance_percent` is the fullest uplink's
-/// excess over the mean.
+/// Returns the fullest uplink's excess over the mean, for `evs` entropy values of each of `flows`,
+/// with random places (`random`) or by a switch's `hash`.
 pub(super) fn imbalance(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (evs, flows, uplinks) = (parameters.count("evs")?, parameters.count("flows")?, parameters.count("uplinks")?);
     let name = parameters.text("hash")?;

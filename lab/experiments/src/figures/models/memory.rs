@@ -15,8 +15,7 @@ pub(super) fn reps(parameters: &Parameters<'_>) -> Result<Measures, String> {
     Ok([("bits".to_string(), bits), ("bytes".to_string(), (bits / 8.0).ceil())].into())
 }
 
-/// Returns the state of one `keeper` in a network of `hosts` at `gbps` with a longest round trip
-/// `rtt_us`.
+/// Returns the state of a `keeper` in a network of `hosts` at `gbps` with round trip `rtt_us`.
 pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let name = parameters.text("keeper")?;
     let keeper = match name {

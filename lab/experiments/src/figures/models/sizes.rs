@@ -6,8 +6,7 @@ use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 use crate::workload::{Distribution, Sizes};
 
-/// Returns `percent`, the share of messages of the distribution `sizes` of at most `bytes`, and
-/// `mean_bytes`.
+/// Returns `percent`, the share of messages of at most `bytes`, and `mean_bytes`.
 pub(super) fn sizes(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let name = parameters.text("sizes")?;
     let sizes = Sizes::ALL.into_iter().find(|sizes| sizes.name() == name);

@@ -5,8 +5,7 @@ use spray_core::rng::{below, stream};
 use super::parameters::Parameters;
 use crate::figures::measures::Measures;
 
-/// `flows` choose among `links` at random; a link carries `per_link` flows at full rate and is
-/// shared evenly beyond.
+/// `flows` choose `links` at random; a link carries `per_link` flows at full rate.
 ///
 /// Returns the mean rate of a flow in per cent: `written`, by the paper's equation 2; `binomial`,
 /// by the sentence before it; `drawn`, from random draws.
@@ -35,8 +34,7 @@ fn written(flows: usize, links: usize, per_link: usize) -> f64 {
     (0..=others).map(|i| choose(others, i) * share(i)).sum::<f64>() / (links as f64).powi(others as i32)
 }
 
-/// Equation 2 with the probability that other flows miss the link, and with the flow itself among
-/// those that share.
+/// Equation 2 with the chance that flows miss the link, and with the flow itself.
 fn binomial(flows: usize, links: usize, per_link: usize) -> f64 {
     let (others, hit) = (flows - 1, 1.0 / links as f64);
     let chance = |i: usize| choose(others, i) * hit.powi(i as i32) * (1.0 - hit).powi((others - i) as i32);

@@ -1,5 +1,4 @@
-//! Data of the page that compares runs: a few curves and measures of each run, which the page
-//! averages over seeds.
+//! Data of the page that compares runs; the page averages over seeds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -185,8 +184,7 @@ impl OverviewData {
     }
 }
 
-/// Returns the shares of flows and the number of time bins for this many runs and distributions of
-/// completion times.
+/// Returns shares of flows and a number of time bins that keep the page within `POINTS`.
 fn detail(runs: usize, distributions: usize) -> (Vec<usize>, usize) {
     let points = runs * 80 + distributions * 100;
     let step = [1, 2, 4, 5, 10, 20, 25].into_iter().find(|step| points / step <= POINTS).unwrap_or(50);

@@ -111,8 +111,7 @@ fn failed_ports(run: &RunResult) -> HashSet<usize> {
     run.ports.iter().enumerate().filter(|(_, port)| fails(port)).map(|(index, _)| index).collect()
 }
 
-/// Returns the sampled uplinks of one switch: the first with a failed link, or else that of the
-/// busiest uplink.
+/// Returns the sampled uplinks of one switch: with a failed link, or else the busiest.
 fn shown(run: &RunResult) -> Vec<usize> {
     let switch = interesting_switch(run);
     let sampled = run.port_samples.iter().filter(|s| !s.bins.is_empty()).map(|s| s.port);

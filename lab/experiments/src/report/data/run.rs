@@ -28,8 +28,7 @@ pub(in crate::report) struct RunData {
     moments: Vec<Moment>,
     /// Delivered payload in Gb/s.
     goodput: Line,
-    /// Share of the flows completed within a time, in per cent: of all flows, and of each workload
-    /// if there are several.
+    /// Per cent of flows completed within a time: all, and by workload if there are several.
     fct: Vec<Line>,
     sizes: Vec<Sizes>,
     ports: Ports,

@@ -29,8 +29,7 @@ pub(super) fn count_at(samples: &[(f64, f64)], time: f64) -> f64 {
     }
 }
 
-/// Returns the cumulative distribution, in per cent of `total`, at the ascending `values`; at most
-/// `STEPS` points.
+/// Returns the cumulative distribution in per cent of `total`, in at most `STEPS` points.
 pub(super) fn distribution(values: &[f64], total: usize) -> Vec<(f64, f64)> {
     let percent = |done: usize| done as f64 * 100.0 / total.max(1) as f64;
     if values.len() > STEPS {

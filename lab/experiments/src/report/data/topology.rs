@@ -56,8 +56,7 @@ pub(super) struct Failed {
     pub from_us: f64,
     /// `None` if it is permanent.
     pub until_us: Option<f64>,
-    /// Whether the links drop all frames, permanently or in outages; otherwise they are slow or
-    /// lossy.
+    /// Whether the links drop all frames, permanently or in outages.
     pub drops_all: bool,
     pub what: String,
 }
@@ -161,8 +160,7 @@ fn failures_of(run: &RunResult) -> impl Iterator<Item = &EventRow> {
     run.events.iter().filter(|event| event.kind == EventKind::Failure && event.action != "given-up")
 }
 
-/// Returns the interval borders: event times and equal slices. Without samples there is one
-/// interval.
+/// Returns the interval borders: event times and equal slices, if there are samples.
 fn times(run: &RunResult) -> Vec<f64> {
     let end = end_us(run);
     let changes = run.events.iter().filter(|event| is_change(event.kind)).map(|event| event.time_us);

@@ -1,5 +1,4 @@
-//! Converts workload settings to workloads: finds hosts, reads files, checks settings against each
-//! other.
+//! Converts workload settings: finds hosts, reads files, checks consistency.
 
 use std::collections::HashSet;
 
@@ -21,8 +20,7 @@ use spray_fabric::{Network, Node};
 /// Builds the workloads on `network`.
 ///
 /// # Errors
-/// Returns a setting that does not fit the network or the other workloads, with its place in
-/// `document`.
+/// Returns an inconsistent setting, with its place in `document`.
 pub(in crate::scenario) fn workloads(
     document: &Document,
     settings: &[WorkloadSettings],
