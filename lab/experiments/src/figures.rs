@@ -16,8 +16,8 @@ mod run;
 mod verdict;
 
 pub use self::claim::Claim;
-pub use self::file::{Figure, Scale, Size};
 pub(crate) use self::file::{Condition, Measure, Series};
+pub use self::file::{Figure, Scale, Size};
 pub(crate) use self::grid::Grid;
 pub use self::grid::grids;
 pub(crate) use self::lines::Lines;

@@ -22,6 +22,14 @@ macro_rules! inline_schema {
     };
 }
 
+/// A TOML value of two types.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum NumberOrText<N> {
+    Number(N),
+    Text(String),
+}
+
 mod failure;
 mod limits;
 mod link_event;
@@ -45,6 +53,8 @@ pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Ip, Mistake,
 pub use written::Written;
 
 pub use failure::Convergence;
+
+use serde::{Deserialize, Serialize};
 
 use self::mistake::in_file;
 use crate::workload::Workload;

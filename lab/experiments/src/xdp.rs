@@ -62,14 +62,7 @@ pub fn deploy(
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
-    let spec = FabricSpec {
-        network: &scenario.network,
-        events: &[],
-        queue: &queue,
-        packet_bytes: scenario.packet_bytes(),
-        per_switch: scenario.emulation.chassis == Chassis::PerSwitch,
-        seed: scenario.seed,
-    };
+    let spec = fabric(scenario, &queue, &[], scenario.seed);
     let parts = match between {
         Some(Between { node: Some(_), .. }) => Some("--node"),
         _ if spec.per_switch => Some(PER_SWITCH),
@@ -83,6 +76,26 @@ pub fn deploy(
 }
 
 const PER_SWITCH: &str = "`chassis` in [emulation] is `per-switch`";
+
+fn is_per_switch(scenario: &Scenario) -> bool {
+    scenario.emulation.chassis == Chassis::PerSwitch
+}
+
+fn fabric<'a>(
+    scenario: &'a Scenario,
+    queue: &'a dyn Fn(u64) -> Thresholds,
+    events: &'a [LinkEvent],
+    seed: u64,
+) -> FabricSpec<'a> {
+    FabricSpec {
+        network: &scenario.network,
+        events,
+        queue,
+        packet_bytes: scenario.packet_bytes(),
+        per_switch: is_per_switch(scenario),
+        seed,
+    }
+}
 
 struct Ready<'a> {
     engine: &'a Xdp,
@@ -110,8 +123,8 @@ impl Prepared for Ready<'_> {
 impl Ready<'_> {
     /// Returns `kept` if it was made for this network, otherwise a new testbed.
     fn set_up(&self, kept: Option<Kept>, tell: Tell<'_>) -> Result<Kept, EngineError> {
-        let Scenario { network, emulation, seed, .. } = self.scenario;
-        let per_switch = emulation.chassis == Chassis::PerSwitch;
+        let Scenario { network, seed, .. } = self.scenario;
+        let per_switch = is_per_switch(self.scenario);
         if let Some(kept) = kept
             && (&kept.network, kept.per_switch) == (network, per_switch)
         {
@@ -120,7 +133,7 @@ impl Ready<'_> {
         tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
-        let testbed = Testbed::new(&self.fabric(&queue, &events, *seed)).map_err(|error| match error {
+        let testbed = Testbed::new(&fabric(self.scenario, &queue, &events, *seed)).map_err(|error| match error {
             RunError::NotRoot => EngineError::Refused(format!("{error}, or use `--engine sim`")),
             error => error.into(),
         })?;
@@ -132,22 +145,6 @@ impl Ready<'_> {
         let drawn = self.scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| RunError::Unsupported(mistake.to_string()))?;
         Ok([self.scenario.link_events.as_slice(), &drawn].concat())
-    }
-
-    fn fabric<'b>(
-        &'b self,
-        queue: &'b dyn Fn(u64) -> Thresholds,
-        events: &'b [LinkEvent],
-        seed: u64,
-    ) -> FabricSpec<'b> {
-        FabricSpec {
-            network: &self.scenario.network,
-            events,
-            queue,
-            packet_bytes: self.scenario.packet_bytes(),
-            per_switch: self.scenario.emulation.chassis == Chassis::PerSwitch,
-            seed,
-        }
     }
 
     fn run_on(
@@ -164,11 +161,11 @@ impl Ready<'_> {
         let (flows, classes) = (&plan.flows, classes(&scenario.workloads));
         let until_ps = scenario.time_limit_ps(&self.paths, &plan);
         let events = self.events(seed, until_ps)?;
-        let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
+        let queue = |rate_bps| scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(flows);
         let config = |flow: usize| scenario.connection(&self.paths, balancer, &classes, &flows[flow], largest_bytes);
         let spec = TestbedSpec {
-            fabric: self.fabric(&queue, &events, seed),
+            fabric: fabric(scenario, &queue, &events, seed),
             flows: &plan.specs(seed),
             triggers: plan.trigger_list(),
             payloads: &flows.iter().map(|flow| scenario.payload(&classes, flow, seed)).collect::<Vec<Bytes>>(),
@@ -227,7 +224,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let why = "an XDP program sees one port at a time";
         return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
     }
-    if scenario.emulation.chassis == Chassis::PerSwitch {
+    if is_per_switch(scenario) {
         check_parts(scenario, PER_SWITCH)?;
     }
     //= docs/specs/conweave.md#CWV-21 where it runs
@@ -279,10 +276,9 @@ fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
 
 /// Returns an error for more interfaces than a testbed has, or more payload than fits into memory.
 fn check_machine(scenario: &Scenario) -> Result<(), String> {
-    let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
-    let leaves = |from| matches!(from, Node::Host(_));
     let links = &scenario.network.links;
-    let pairs = if per_switch { links.len() / 2 } else { links.iter().filter(|link| leaves(link.from)).count() };
+    let of_hosts = || links.iter().filter(|link| matches!(link.from, Node::Host(_))).count();
+    let pairs = if is_per_switch(scenario) { links.len() / 2 } else { of_hosts() };
     if pairs > MAX_CABLES {
         return Err(format!("it needs {pairs} veth pairs; allowed: at most {MAX_CABLES}, or `--engine sim`"));
     }

@@ -40,6 +40,10 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
     all
 }
 
+pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> Measures {
+    values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+}
+
 fn flatten(path: &str, value: &Value, all: &mut Measures) {
     let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
     match value {
@@ -48,9 +52,7 @@ fn flatten(path: &str, value: &Value, all: &mut Measures) {
         Value::Array(items) => {
             for item in items {
                 let name = ["name", "layer"].iter().find_map(|key| item.get(key)?.as_str());
-                if let Some(name) = name {
-                    flatten(&below(name), item, all);
-                }
+                name.into_iter().for_each(|name| flatten(&below(name), item, all));
             }
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -59,7 +61,10 @@ fn flatten(path: &str, value: &Value, all: &mut Measures) {
 
 fn unevenness(watched: &[Lines]) -> Measures {
     let samples = watched.iter().map(|lines| lines.gbps.len()).min().unwrap_or(0);
-    let (mut sum, mut count, mut queue) = (0.0, 0u64, 0.0f64);
+    if watched.is_empty() {
+        return Measures::new();
+    }
+    let (mut sum, mut count) = (0.0, 0u64);
     // Skips the start and the end of the flows.
     for sample in samples / 4..3 * samples / 4 {
         let rates: Vec<f64> = watched.iter().map(|lines| lines.gbps[sample].1).collect();
@@ -69,12 +74,7 @@ fn unevenness(watched: &[Lines]) -> Measures {
             count += rates.len() as u64;
         }
     }
-    for lines in watched {
-        queue = lines.queue_bytes.iter().fold(queue, |most, (_, bytes)| most.max(*bytes));
-    }
-    if watched.is_empty() {
-        return Measures::new();
-    }
-    let uneven = ("watch.uneven_percent".into(), round3(100.0 * sum / count.max(1) as f64));
-    [uneven, ("watch.queue_bytes".into(), queue)].into()
+    let queue = watched.iter().flat_map(|lines| &lines.queue_bytes).fold(0.0f64, |most, (_, bytes)| most.max(*bytes));
+    let uneven_percent = round3(100.0 * sum / count.max(1) as f64);
+    named([("watch.uneven_percent", uneven_percent), ("watch.queue_bytes", queue)])
 }

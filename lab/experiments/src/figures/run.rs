@@ -51,7 +51,7 @@ impl Cell {
             let lower_bound = is_time(key) && runs.iter().any(|run| run.incomplete > 0);
             (values.len() == runs.len()).then(|| (key.clone(), Spread { lower_bound, ..Spread::of(&values) }))
         };
-        let values = figure.keys().into_iter().filter_map(|key| spread(&key)).collect();
+        let values = figure.measure.iter().filter_map(|measure| spread(&measure.key)).collect();
         Self { tuned, values, incomplete: runs.iter().map(|run| run.incomplete).sum() }
     }
 }
@@ -93,32 +93,17 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(figure: &'a Figure, scale: Scale) -> Self {
-        let mut plan = Self { figure, scale, jobs: Vec::new(), known: HashMap::new(), cells: Vec::new() };
-        for series in &figure.series {
-            let conditions = figure.conditions(scale).enumerate();
-            let watches = |column| figure.watch.is_some() && column == 0;
-            let row = conditions.map(|(column, condition)| plan.cell(series, condition, watches(column))).collect();
-            plan.cells.push(row);
-        }
-        plan
-    }
-
     /// Adds the jobs of a cell; `watch` is whether its ports are plotted.
     fn cell(&mut self, series: &'a Series, condition: &'a Condition, watch: bool) -> Tried<'a> {
-        let values: Vec<Option<&Value>> = match &series.tune {
-            None => vec![None],
-            Some(tune) => tune.values.iter().map(Some).collect(),
-        };
+        let values = series.tune.as_ref().map_or_else(|| vec![None], |tune| tune.values.iter().map(Some).collect());
         let seeds = self.figure.size(self.scale).seeds;
-        let mut tried = Vec::new();
-        for value in values {
+        let of = |value| {
             let settings = Settings::new(self.figure, self.scale, series, condition, value);
             let cell = format!("{}, {}", condition.name, series.name);
             let job = |seed| Job { cell: cell.clone(), settings: settings.clone(), seed, watch };
-            tried.push((value, (1..=seeds).map(|seed| self.add(job(seed))).collect()));
-        }
-        tried
+            (value, (1..=seeds).map(|seed| self.add(job(seed))).collect())
+        };
+        values.into_iter().map(of).collect()
     }
 
     fn add(&mut self, job: Job) -> usize {
@@ -182,7 +167,14 @@ impl Job {
 impl Figure {
     /// Plans the runs.
     pub fn plan(&self, scale: Scale) -> Plan<'_> {
-        Plan::new(self, scale)
+        let mut plan = Plan { figure: self, scale, jobs: Vec::new(), known: HashMap::new(), cells: Vec::new() };
+        for series in &self.series {
+            let conditions = self.conditions(scale).enumerate();
+            let watches = |column| self.watch.is_some() && column == 0;
+            let row = conditions.map(|(column, condition)| plan.cell(series, condition, watches(column))).collect();
+            plan.cells.push(row);
+        }
+        plan
     }
 
     /// Describes the size of its runs, or why there are none.
@@ -192,10 +184,6 @@ impl Figure {
             (None, Some(why)) => format!("not shown: {why}"),
             (None, None) => "not run".into(),
         }
-    }
-
-    fn keys(&self) -> Vec<String> {
-        self.measure.iter().map(|measure| measure.key.clone()).collect()
     }
 
     fn needs_bound(&self) -> bool {

@@ -15,15 +15,17 @@ use super::measures::Measure;
 use super::statistics::round3;
 
 /// A column of a table with rows `R`.
-pub(super) struct Column<R: ?Sized> {
-    name: &'static str,
-    unit: &'static str,
-    about: &'static str,
+pub(super) struct Column<R> {
+    name: Text,
+    unit: Text,
+    about: Text,
     of: Of<R>,
 }
 
+type Text = &'static str;
+
 /// Type of a column and its accessor. `None` and empty text are missing values.
-enum Of<R: ?Sized> {
+enum Of<R> {
     Text(fn(&R) -> String),
     Count(fn(&R) -> Option<u64>),
     Measure(&'static Measure, fn(&Measure, &R) -> Option<f64>),
@@ -32,27 +34,19 @@ enum Of<R: ?Sized> {
     Flag(fn(&R) -> bool),
 }
 
-pub(super) const fn text<R: ?Sized>(name: &'static str, about: &'static str, of: fn(&R) -> String) -> Column<R> {
+pub(super) const fn text<R>(name: Text, about: Text, of: fn(&R) -> String) -> Column<R> {
     Column { name, unit: "", about, of: Of::Text(of) }
 }
 
-pub(super) const fn flag<R: ?Sized>(name: &'static str, about: &'static str, of: fn(&R) -> bool) -> Column<R> {
+pub(super) const fn flag<R>(name: Text, about: Text, of: fn(&R) -> bool) -> Column<R> {
     Column { name, unit: "", about, of: Of::Flag(of) }
 }
 
-pub(super) const fn count<R: ?Sized>(
-    [name, unit]: [&'static str; 2],
-    about: &'static str,
-    of: fn(&R) -> Option<u64>,
-) -> Column<R> {
+pub(super) const fn count<R>([name, unit]: [Text; 2], about: Text, of: fn(&R) -> Option<u64>) -> Column<R> {
     Column { name, unit, about, of: Of::Count(of) }
 }
 
-pub(super) const fn real<R: ?Sized>(
-    [name, unit]: [&'static str; 2],
-    about: &'static str,
-    of: fn(&R) -> Option<f64>,
-) -> Column<R> {
+pub(super) const fn real<R>([name, unit]: [Text; 2], about: Text, of: fn(&R) -> Option<f64>) -> Column<R> {
     Column { name, unit, about, of: Of::Real(of) }
 }
 

@@ -126,14 +126,12 @@ pub fn align(header: &[&str], words: usize, rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let rule: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
-    let lines = [&header, &rule].into_iter().chain(rows);
-    lines.map(|cells| aligned_line(cells, words, &widths)).collect()
-}
-
-fn aligned_line(cells: &[String], words: usize, widths: &[usize]) -> String {
     let pad = |(column, (cell, width)): (usize, (&String, &usize))| {
         if column < words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
     };
-    let padded: Vec<String> = cells.iter().zip(widths).enumerate().map(pad).collect();
-    padded.join("  ").trim_end().to_string() + "\n"
+    let line = |cells: &Vec<String>| {
+        let padded: Vec<String> = cells.iter().zip(&widths).enumerate().map(pad).collect();
+        padded.join("  ").trim_end().to_string() + "\n"
+    };
+    [&header, &rule].into_iter().chain(rows).map(line).collect()
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
+use super::NumberOrText;
 use super::link_event::{named, span_ps};
 use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 
@@ -127,7 +128,7 @@ pub struct Routing {
 
 /// Convergence time of routing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "NumberOrText<Micros>", into = "NumberOrText<Micros>")]
 pub enum Convergence {
     /// After this time.
     After(Micros),
@@ -151,20 +152,13 @@ impl Default for Convergence {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Time(Micros),
-    Text(String),
-}
-
-impl TryFrom<Written> for Convergence {
+impl TryFrom<NumberOrText<Micros>> for Convergence {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: NumberOrText<Micros>) -> Result<Self, Self::Error> {
         match written {
-            Written::Time(time) if time <= MOST => Ok(Self::After(time)),
-            Written::Text(text) if text == "never" => Ok(Self::Never),
+            NumberOrText::Number(time) if time <= MOST => Ok(Self::After(time)),
+            NumberOrText::Text(text) if text == "never" => Ok(Self::Never),
             _ => Err("not a time"),
         }
     }
@@ -173,10 +167,10 @@ impl TryFrom<Written> for Convergence {
 /// An hour, the maximum of all times.
 const MOST: Micros = Micros::new(3_600_000_000);
 
-impl From<Convergence> for Written {
+impl From<Convergence> for NumberOrText<Micros> {
     fn from(convergence: Convergence) -> Self {
         match convergence {
-            Convergence::After(time) => Self::Time(time),
+            Convergence::After(time) => Self::Number(time),
             Convergence::Never => Self::Text("never".into()),
         }
     }

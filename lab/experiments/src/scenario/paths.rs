@@ -288,37 +288,32 @@ impl Scenario {
     /// Returns the transmission time of a message with headers on the hosts' slower link.
     pub fn link_ps(&self, flow: &Flow) -> u64 {
         let packets = flow.bytes.div_ceil(u64::from(self.transport.payload_bytes)).max(1);
-        let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
-        let rate_bps = own.map(|link| self.network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
-        serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), rate_bps)
+        serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), self.slower_bps(flow))
+    }
+
+    /// Returns the rate of the slower of the two hosts' links.
+    fn slower_bps(&self, flow: &Flow) -> u64 {
+        let [up, down] = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
+        self.network.links[up].rate_bps.min(self.network.links[down].rate_bps)
     }
 
     /// Returns for each flow the times of its message alone in the fabric.
     pub fn alone(&self, paths: &Paths, flows: &[Flow]) -> Vec<Alone> {
         let mut trains = vec![Train::default(); flows.len()];
         let mut way_ps = vec![0; flows.len()];
-        self.by_leaf(
-            paths,
-            flows,
-            |flow| flow.dst,
-            |fastest, at| {
-                let Flow { src, dst, bytes, .. } = flows[at];
-                let (full, sizes) = self.packets(bytes);
-                trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
-                way_ps[at] = self.after_ps(fastest, &flows[at]);
-            },
-        );
+        let hosts = |end: fn(&Flow) -> usize| flows.iter().map(end).collect::<Vec<_>>();
+        self.by_leaf(paths, &hosts(|flow| flow.dst), |fastest, at| {
+            let Flow { src, dst, bytes, .. } = flows[at];
+            let (full, sizes) = self.packets(bytes);
+            trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
+            way_ps[at] = self.after_ps(fastest, &flows[at]);
+        });
         if self.simulation.fct_end == FctEnd::Acked {
-            self.by_leaf(
-                paths,
-                flows,
-                |flow| flow.src,
-                |fastest, at| {
-                    let Flow { src, dst, bytes, .. } = flows[at];
-                    let acks = (self.ack_bytes().into(), self.packets(bytes).1.1.map(|_| self.ack_bytes().into()));
-                    trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
-                },
-            );
+            self.by_leaf(paths, &hosts(|flow| flow.src), |fastest, at| {
+                let Flow { src, dst, bytes, .. } = flows[at];
+                let acks = (self.ack_bytes().into(), self.packets(bytes).1.1.map(|_| self.ack_bytes().into()));
+                trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
+            });
         }
         trains.iter().zip(way_ps).map(|(train, way_ps)| Alone { time_ps: train.last_ps, way_ps }).collect()
     }
@@ -345,20 +340,14 @@ impl Scenario {
         fastest.least(self.network.leaf_of(from), over).unwrap_or(train)
     }
 
-    /// Calls `each` for every flow index, with the fastest paths to the leaf of its `end`.
-    fn by_leaf(
-        &self,
-        paths: &Paths,
-        flows: &[Flow],
-        end: impl Fn(&Flow) -> usize,
-        mut each: impl FnMut(&mut Fastest<'_>, usize),
-    ) {
-        let leaf = |flow: &usize| self.network.leaf_of(end(&flows[*flow]));
-        let mut sorted: Vec<usize> = (0..flows.len()).collect();
+    /// Calls `each` for the index of each host, with the fastest paths to its leaf.
+    fn by_leaf(&self, paths: &Paths, hosts: &[usize], mut each: impl FnMut(&mut Fastest<'_>, usize)) {
+        let leaf = |at: &usize| self.network.leaf_of(hosts[*at]);
+        let mut sorted: Vec<usize> = (0..hosts.len()).collect();
         sorted.sort_by_key(leaf);
         for alike in sorted.chunk_by(|a, b| leaf(a) == leaf(b)) {
             let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(&alike[0]));
-            alike.iter().for_each(|flow| each(&mut fastest, *flow));
+            alike.iter().for_each(|at| each(&mut fastest, *at));
         }
     }
 
@@ -372,8 +361,7 @@ impl Scenario {
     /// Returns [`Alone::way_ps`] of a flow; `fastest` leads to the receiver's leaf.
     fn after_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
         let (full, (full_bytes, short)) = self.packets(flow.bytes);
-        let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
-        let rate_bps = own.map(|link| self.network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
+        let rate_bps = self.slower_bps(flow);
         let mut after = |bytes: u64, later: u64| {
             self.way_ps(fastest, [flow.src, flow.dst], bytes)
                 .saturating_sub(serialisation_floor_ps(bytes + later, rate_bps))

@@ -5,9 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spray_core::units::ByteSize;
 
+use super::NumberOrText;
+
 /// A queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "String")]
+#[serde(try_from = "NumberOrText<u64>", into = "String")]
 pub enum QueueLength {
     /// Bytes on the wire.
     Bytes(u64),
@@ -51,20 +53,13 @@ impl From<QueueLength> for String {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Bytes(u64),
-    Text(String),
-}
-
-impl TryFrom<Written> for QueueLength {
+impl TryFrom<NumberOrText<u64>> for QueueLength {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: NumberOrText<u64>) -> Result<Self, Self::Error> {
         match written {
-            Written::Bytes(bytes) => Ok(Self::Bytes(bytes)),
-            Written::Text(text) => Self::parse(&text).ok_or("not a length of a queue"),
+            NumberOrText::Number(bytes) => Ok(Self::Bytes(bytes)),
+            NumberOrText::Text(text) => Self::parse(&text).ok_or("not a length of a queue"),
         }
     }
 }

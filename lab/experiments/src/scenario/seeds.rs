@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use super::NumberOrText;
+
 /// Maximum number of seeds of a scenario.
 pub const MAX_SEEDS: usize = 10_000;
 /// Largest seed: TOML's largest integer.
@@ -11,7 +13,7 @@ const MAX_SEED: u64 = i64::MAX as u64;
 
 /// An inclusive range of seeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "String")]
+#[serde(try_from = "NumberOrText<u64>", into = "String")]
 pub struct Seeds(RangeInclusive<u64>);
 
 impl Seeds {
@@ -36,20 +38,13 @@ impl From<Seeds> for String {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    One(u64),
-    Text(String),
-}
-
-impl TryFrom<Written> for Seeds {
+impl TryFrom<NumberOrText<u64>> for Seeds {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: NumberOrText<u64>) -> Result<Self, Self::Error> {
         let text = match written {
-            Written::One(seed) => seed.to_string(),
-            Written::Text(text) => text,
+            NumberOrText::Number(seed) => seed.to_string(),
+            NumberOrText::Text(text) => text,
         };
         Self::parse(&text).ok_or("no seeds")
     }

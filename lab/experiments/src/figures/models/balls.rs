@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use spray_core::rng::{Rng, below, stream};
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 
 /// Throws `load` times `bins` balls in each of `rounds` rounds; each non-empty bin loses one.
 ///
@@ -43,8 +43,8 @@ pub(super) fn balls(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, 
         }
     }
     let mean = sum as f64 / (rounds * bins).max(1) as f64;
-    let named = [("most", model.most()), ("largest", largest), ("settled", settled)].map(|(name, n)| (name, n as f64));
-    Ok(named.into_iter().chain([("mean", mean)]).map(|(name, balls)| (name.to_string(), balls)).collect())
+    let (most, largest, settled) = (model.most() as f64, largest as f64, settled as f64);
+    Ok(named([("most", most), ("largest", largest), ("settled", settled), ("mean", mean)]))
 }
 
 struct Model {

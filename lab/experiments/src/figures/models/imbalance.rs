@@ -5,7 +5,7 @@ use spray_core::rng::{Rng, stream};
 use spray_pipeline::flow_hash::{FlowHash, HashFunction, Key, place};
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 
 /// Returns the fullest uplink's excess over the mean, for `evs` entropy values of each of `flows`,
 /// with random places (`random`) or by a switch's `hash`.
@@ -39,7 +39,7 @@ pub(super) fn imbalance(parameters: &Parameters<'_>, seed: u64) -> Result<Measur
     }
     let mean = (evs * flows) as f64 / loads.len() as f64;
     let most = loads.iter().copied().max().unwrap_or(0) as f64;
-    Ok([("imbalance_percent".to_string(), 100.0 * (most / mean.max(f64::MIN_POSITIVE) - 1.0))].into())
+    Ok(named([("imbalance_percent", 100.0 * (most / mean.max(f64::MIN_POSITIVE) - 1.0))]))
 }
 
 /// Returns two hosts of 10.0.0.0/8, with another sender for each flow.

@@ -3,7 +3,7 @@
 use spray_core::rng::{below, stream};
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 
 /// `flows` choose `links` at random; a link carries `per_link` flows at full rate.
 ///
@@ -15,12 +15,9 @@ pub(super) fn slices(parameters: &Parameters<'_>, seed: u64) -> Result<Measures,
     if flows == 0 || links == 0 || per_link == 0 {
         return Err("flows, links and per_link must be above 0".into());
     }
-    let named = [
-        ("written", written(flows, links, per_link)),
-        ("binomial", binomial(flows, links, per_link)),
-        ("drawn", drawn([flows, links, per_link], seed)),
-    ];
-    Ok(named.into_iter().map(|(name, share)| (name.to_string(), 100.0 * share)).collect())
+    let [written, binomial] = [written, binomial].map(|share| 100.0 * share(flows, links, per_link));
+    let drawn = 100.0 * drawn([flows, links, per_link], seed);
+    Ok(named([("written", written), ("binomial", binomial), ("drawn", drawn)]))
 }
 
 fn choose(n: usize, k: usize) -> f64 {
