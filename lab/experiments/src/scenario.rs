@@ -63,7 +63,7 @@ use spray_core::path::{BalancerKind, OwnBalancer};
 use spray_fabric::{DrawError, FailureContext, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 
 /// A checked scenario. Times are ps of scenario time, rates bit/s.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scenario {
     /// Name.
     pub name: String,

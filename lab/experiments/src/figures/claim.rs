@@ -1,6 +1,6 @@
 //! The form of a paper's claims.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// A claim of a paper about a value, or about its ratio to another value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -11,14 +11,14 @@ pub struct Claim {
     /// The series it is about.
     pub of: String,
     /// The series to compare with; `others` is all others.
-    #[serde(default)]
-    pub to: Names,
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub to: Vec<String>,
     /// Whether to compare with the least or the largest of these.
     #[serde(default)]
     pub to_the: Extreme,
     /// The conditions; by default all.
-    #[serde(default)]
-    pub at: Names,
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub at: Vec<String>,
     /// The condition of the other value; by default the same.
     pub to_at: Option<String>,
     /// Whether it holds for each condition, or for one of them ("up to").
@@ -37,15 +37,6 @@ pub struct Claim {
     /// The known reason if it is not confirmed: another setup, or an artefact or error of the
     /// paper.
     pub why: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Names {
-    #[default]
-    None,
-    One(String),
-    Several(Vec<String>),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -75,14 +66,17 @@ pub enum Better {
     More,
 }
 
-impl Names {
-    pub(super) fn list(&self) -> Vec<&str> {
-        match self {
-            Self::None => Vec::new(),
-            Self::One(name) => vec![name],
-            Self::Several(names) => names.iter().map(String::as_str).collect(),
-        }
+fn one_or_several<'de, D: Deserializer<'de>>(names: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Several(Vec<String>),
     }
+    Ok(match Names::deserialize(names)? {
+        Names::One(name) => vec![name],
+        Names::Several(names) => names,
+    })
 }
 
 pub(super) const OTHERS: &str = "others";

@@ -228,11 +228,10 @@ impl Figure {
         if !series(&claim.of) {
             return wrong("series", &claim.of);
         }
-        if let Some(name) = claim.to.list().into_iter().find(|name| *name != OTHERS && !series(name)) {
+        if let Some(name) = claim.to.iter().find(|name| *name != OTHERS && !series(name)) {
             return wrong("series", name);
         }
-        let conditions = claim.at.list().into_iter().chain(claim.to_at.as_deref());
-        if let Some(name) = conditions.into_iter().find(|name| !condition(name)) {
+        if let Some(name) = claim.at.iter().chain(&claim.to_at).find(|name| !condition(name)) {
             return wrong("condition", name);
         }
         if let Some(key) = claim.measure.as_ref().filter(|key| !self.measure.iter().any(|known| known.key == **key)) {

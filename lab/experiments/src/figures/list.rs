@@ -59,9 +59,6 @@ fn place(name: &str) -> (u32, bool, &str) {
 }
 
 /// Returns every figure, by paper.
-///
-/// # Panics
-/// Never: a test reads the files.
 pub fn all() -> Vec<Figure> {
     let of = |paper: &Paper| {
         let files = FILES.get_dir(paper.id).into_iter().flat_map(Dir::files);

@@ -39,9 +39,6 @@ impl Settings {
     }
 
     /// Builds the scenario.
-    ///
-    /// # Errors
-    /// Describes what is wrong with the settings.
     pub fn scenario(&self, figure: &Figure) -> Result<Scenario, String> {
         let file = Path::new("figure.toml");
         let text = toml::to_string(&figure.scenario).map_err(|error| error.to_string())?;

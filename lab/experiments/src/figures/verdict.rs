@@ -1,6 +1,6 @@
 //! Compares a paper's claims with our values.
 
-use super::claim::{Better, Claim, Extreme, Names, OTHERS, Pick};
+use super::claim::{Better, Claim, Extreme, OTHERS, Pick};
 use super::file::Figure;
 use super::run::Shown;
 
@@ -96,11 +96,10 @@ impl Claim {
     }
 
     fn compared<'a>(&'a self, figure: &'a Figure, shown: &Shown, key: &str) -> Vec<Compared<'a>> {
-        let at = self.at.list();
         let of = figure.series.iter().position(|series| series.name == self.of);
-        let to: Vec<usize> = match self.to.list().as_slice() {
-            [OTHERS] => (0..figure.series.len()).filter(|index| Some(*index) != of).collect(),
-            names => names.iter().filter_map(|name| figure.series.iter().position(|s| s.name == **name)).collect(),
+        let to: Vec<usize> = match self.to.as_slice() {
+            [all] if all == OTHERS => (0..figure.series.len()).filter(|index| Some(*index) != of).collect(),
+            names => names.iter().filter_map(|name| figure.series.iter().position(|s| s.name == *name)).collect(),
         };
         let to = if to.is_empty() && self.to_at.is_some() { of.into_iter().collect() } else { to };
         let conditions: Vec<&str> = figure.conditions(shown.scale).map(|condition| condition.name.as_str()).collect();
@@ -116,7 +115,7 @@ impl Claim {
             };
             (to.is_empty() || other.is_some()).then_some(Compared { at: name, own, other })
         };
-        let wanted = |(_, name): &(usize, &&str)| at.is_empty() || at.contains(name);
+        let wanted = |(_, name): &(usize, &&str)| self.at.is_empty() || self.at.iter().any(|at| at == **name);
         conditions.iter().enumerate().filter(wanted).filter_map(one).collect()
     }
 
@@ -142,7 +141,7 @@ impl Claim {
             };
         };
         let off = value / paper - 1.0;
-        let is_ratio = !matches!(self.to, Names::None) || self.to_at.is_some();
+        let is_ratio = !self.to.is_empty() || self.to_at.is_some();
         let side = |ratio: f64| if (ratio - 1.0).abs() < EVEN { 0.0 } else { (ratio - 1.0).signum() };
         if is_ratio && side(value) != side(paper) && side(paper) != 0.0 {
             return Verdict::Contradicted;

@@ -1,7 +1,6 @@
 //! Entropy values of sampled connections over time.
 
-use spray_core::event::Choice;
-use spray_fabric::{BANDS, BINS, EvLife};
+use spray_fabric::{BINS, EvLife};
 
 use super::us;
 
@@ -20,18 +19,14 @@ pub struct ConnectionEvs {
 /// Data packets of a bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvBin {
-    /// Number of packets by [`Choice`].
+    /// Number of packets by [`Choice`](spray_core::event::Choice).
     pub packets: [u64; 4],
-    /// Packets by [`Choice`] in each non-empty band, of [`ConnectionEvs::BANDS`] equally wide ones.
+    /// Packets by choice in each non-empty band, of [`BANDS`](spray_fabric::BANDS) equally wide
+    /// ones.
     pub bands: Vec<(u8, [u32; 4])>,
 }
 
 impl ConnectionEvs {
-    /// Number of bands of the range of entropy values.
-    pub const BANDS: usize = BANDS;
-    /// The order of [`EvBin::packets`].
-    pub const CHOICES: [Choice; 4] = Choice::ALL;
-
     pub(crate) fn new(connection: &str, life: &EvLife, lead_in_ps: u64) -> Self {
         let mut bins: Vec<EvBin> = (0..BINS).map(|bin| EvBin::of(life.bin(bin))).collect();
         let used = bins.iter().rposition(|bin| !bin.bands.is_empty()).map_or(0, |last| last + 1);

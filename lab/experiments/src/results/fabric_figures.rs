@@ -74,7 +74,8 @@ impl LayerFigures {
 impl RunResult {
     pub(super) fn fabric_figures(&self) -> FabricFigures {
         let sum = |count: fn(&PortCounters) -> u64| self.ports.iter().map(|port| count(&port.counters)).sum::<u64>();
-        let all = LayerFigures::of("", self.switch_ports());
+        let all = LayerFigures::of("", self.ports.iter().filter(|port| !is_of_host(port)));
+        let bytes = |ports: Vec<&PortOutcome>| ports.iter().map(|port| port.counters.bytes as f64).collect();
         let uplinks: Vec<Vec<f64>> = self.by_layer(|port| port.uplink).map(|(_, ports)| bytes(ports)).collect();
         let of_layers = |of: fn(&[f64]) -> Option<f64>| uplinks.iter().filter_map(move |bytes| of(bytes));
         let [queue, link] = [sum(|p| p.drops_queue), sum(PortCounters::drops_link)];
@@ -98,8 +99,8 @@ impl RunResult {
 
     /// Returns the measures of each layer of switches' ports, in the order of the ports.
     pub(super) fn layer_figures(&self) -> Vec<LayerFigures> {
-        let is_switch = |port: &PortOutcome| !is_of_host(port);
-        self.by_layer(is_switch).map(|(layer, ports)| LayerFigures::of(layer, ports.into_iter())).collect()
+        let layers = self.by_layer(|port| !is_of_host(port));
+        layers.map(|(layer, ports)| LayerFigures::of(layer, ports.into_iter())).collect()
     }
 
     /// Groups the ports for which `is_meant` holds by layer, in the order of the ports.
@@ -107,16 +108,8 @@ impl RunResult {
         let ports = self.ports.iter().filter(|port| is_meant(port));
         grouped(ports.map(|port| (port.layer.as_str(), port))).into_iter()
     }
-
-    fn switch_ports(&self) -> impl Iterator<Item = &PortOutcome> {
-        self.ports.iter().filter(|port| !is_of_host(port))
-    }
 }
 
 fn is_of_host(port: &PortOutcome) -> bool {
     port.layer.starts_with("host->")
-}
-
-fn bytes(ports: Vec<&PortOutcome>) -> Vec<f64> {
-    ports.into_iter().map(|port| port.counters.bytes as f64).collect()
 }

@@ -60,9 +60,6 @@ pub enum FailureAction {
 
 impl FailureSettings {
     /// Converts entry `index` of `document`; `convergence_ps` applies to links that are down.
-    ///
-    /// # Errors
-    /// Returns conflicting settings, with their place.
     pub(super) fn failure(
         &self,
         document: &Document,

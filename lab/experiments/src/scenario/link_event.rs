@@ -66,9 +66,6 @@ pub enum ActionSettings {
 
 impl LinkEventSettings {
     /// Converts entry `index` of `document`; `convergence_ps` is the default convergence time.
-    ///
-    /// # Errors
-    /// Returns a setting that does not fit the network, with its place.
     pub(super) fn event(
         &self,
         document: &Document,
@@ -99,9 +96,6 @@ impl LinkEventSettings {
 }
 
 /// Returns the `link` or `node` name of an `entry` and its links; `None` without either.
-///
-/// # Errors
-/// When it has both, or the name matches nothing in `network`.
 pub(super) fn named<'a>(
     document: &Document,
     entry: &str,
@@ -133,9 +127,6 @@ pub(super) fn named<'a>(
 }
 
 /// Returns start and end of an `entry`.
-///
-/// # Errors
-/// When it ends before it starts.
 pub(super) fn span_ps(
     document: &Document,
     entry: &str,

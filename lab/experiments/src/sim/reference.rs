@@ -9,15 +9,10 @@ use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{Network, TopoFile};
 
 use super::FctEnd;
-use crate::scenario::{
-    Convergence, Document, Emulation, OwnAlgorithms, Queue, Scenario, SimulationSettings, Transport, Written,
-};
+use crate::scenario::{Convergence, Document, Queue, Scenario, SimulationSettings, Transport};
 use crate::workload::{Pattern, Workload, parse_matrix};
 
 /// Returns the settings of the published simulations, without name, fabric and workload.
-///
-/// # Panics
-/// Never: a test reads the file.
 pub fn preset() -> Document {
     Document::parse(Path::new("reference.toml"), include_str!("reference.toml")).expect("part of the program")
 }
@@ -32,9 +27,6 @@ struct Preset {
 }
 
 /// Returns `pattern` on `network` with the settings of the published simulations.
-///
-/// # Panics
-/// Never: a test reads the file.
 pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
     let preset: Preset = preset().read().expect("part of the program");
     Scenario {
@@ -42,20 +34,14 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
         condition: "healthy".into(),
         seed: 1,
         seeds: vec![1],
-        time_limit_ps: None,
         sample_ps: preset.sample_us.ps(),
         network,
         workloads: vec![Workload::new(pattern)],
         transport: preset.transport,
-        own: OwnAlgorithms::default(),
         queue: preset.queue,
-        link_events: Vec::new(),
         convergence_ps: Convergence::default().ps(),
-        emulation: Emulation::default(),
         simulation: preset.simulation,
-        failures: None,
-        workload_place: String::new(),
-        written: Written::default(),
+        ..Scenario::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use spray_core::event::Choice;
+use spray_fabric::BANDS;
 
 use super::Line;
 use super::ports::{Ports, layers, places};
@@ -64,7 +65,7 @@ struct Evs {
 
 impl Evs {
     fn of(own: &ConnectionEvs) -> Self {
-        let bands = (0..ConnectionEvs::BANDS as u8).filter_map(|band| {
+        let bands = (0..BANDS as u8).filter_map(|band| {
             let kind = |bin: &EvBin| {
                 let counts = bin.bands.iter().find(|(of, _)| *of == band).map(|(_, counts)| counts);
                 let most = |counts: &[u32; 4]| (0..4).max_by_key(|choice| counts[*choice]).unwrap_or(0);
@@ -118,7 +119,7 @@ impl RunData {
             more_places,
             layers: layers(run),
             events: events(run),
-            choices: ConnectionEvs::CHOICES.map(Choice::name),
+            choices: Choice::ALL.map(Choice::name),
             evs: run.evs.iter().map(Evs::of).collect(),
         }
     }

@@ -18,9 +18,6 @@ use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
 
 /// Builds the workloads on `network`.
-///
-/// # Errors
-/// Returns an inconsistent setting, with its place in `document`.
 pub(in crate::scenario) fn workloads(
     document: &Document,
     settings: &[WorkloadSettings],
@@ -166,7 +163,8 @@ impl Reader<'_> {
                 self.allow(hosts * (hosts - 1) <= MAX_FLOWS, "kind", || {
                     format!("all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have")
                 })?;
-                let each = self.each(each)?;
+                let (start_us, each) = (each.start_us, self.each(each)?);
+                let Each { bytes, .. } = each;
                 match (open, rounds) {
                     (_, 1) => Pattern::AllToAll { each, open: *open },
                     (Some(_), _) => {
@@ -174,16 +172,13 @@ impl Reader<'_> {
                             "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
                         return Err(self.mistake("open", message));
                     }
-                    (None, _) => self.collective(Collective {
-                        operation: Operation::AllToAll,
-                        algorithm: Algorithm::Ring,
-                        bytes: each.bytes,
-                        groups: 1,
-                        rounds: *rounds,
-                        compute_ps: compute_us.ps(),
-                        start_ps: each.start_ps,
-                        persistent: *connections == Connections::Persistent,
-                    })?,
+                    (None, _) => {
+                        let (algorithm, bytes, groups) = (Algorithm::Ring, ByteSize::new(bytes), 1);
+                        let (rounds, compute_us, connections) = (*rounds, *compute_us, *connections);
+                        let settings =
+                            CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us };
+                        self.collective(Operation::AllToAll, &settings)?
+                    }
                 }
             }
             PatternSettings::Tornado(each) => Pattern::Tornado(self.each(each)?),
@@ -193,20 +188,15 @@ impl Reader<'_> {
             }
             PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
             PatternSettings::Poisson(poisson) => Pattern::Poisson(self.poisson(poisson)?),
-            PatternSettings::AllReduce(settings) => self.steps(Operation::AllReduce, settings)?,
-            PatternSettings::AllGather(settings) => self.steps(Operation::AllGather, settings)?,
-            PatternSettings::ReduceScatter(settings) => self.steps(Operation::ReduceScatter, settings)?,
+            PatternSettings::AllReduce(settings) => self.collective(Operation::AllReduce, settings)?,
+            PatternSettings::AllGather(settings) => self.collective(Operation::AllGather, settings)?,
+            PatternSettings::ReduceScatter(settings) => self.collective(Operation::ReduceScatter, settings)?,
             PatternSettings::Fsdp { model, layers, compute_us, connections, start_us } => {
-                self.collective(Collective {
-                    operation: Operation::Layer,
-                    algorithm: Algorithm::Ring,
-                    bytes: model.bytes(),
-                    groups: Model::RINGS as usize,
-                    rounds: *layers,
-                    compute_ps: compute_us.ps(),
-                    start_ps: start_us.ps(),
-                    persistent: *connections == Connections::Persistent,
-                })?
+                let (algorithm, bytes, groups) = (Algorithm::Ring, ByteSize::new(model.bytes()), Model::RINGS as usize);
+                let (rounds, compute_us, connections, start_us) = (*layers, *compute_us, *connections, *start_us);
+                let settings =
+                    CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us };
+                self.collective(Operation::Layer, &settings)?
             }
             PatternSettings::Flows { flow } => {
                 self.check_all_take_part()?;
@@ -233,23 +223,9 @@ impl Reader<'_> {
         })
     }
 
-    fn steps(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Mistake> {
-        let CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us } = settings;
-        self.collective(Collective {
-            operation,
-            algorithm: *algorithm,
-            bytes: bytes.bytes(),
-            groups: *groups,
-            rounds: *rounds,
-            compute_ps: compute_us.ps(),
-            start_ps: start_us.ps(),
-            persistent: *connections == Connections::Persistent,
-        })
-    }
-
-    fn collective(&self, collective: Collective) -> Result<Pattern, Mistake> {
-        let Collective { operation, algorithm, bytes, groups, rounds, .. } = collective;
-        let own = self.members / groups;
+    fn collective(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Mistake> {
+        let CollectiveSettings { algorithm, groups, rounds, .. } = *settings;
+        let (bytes, own) = (settings.bytes.bytes(), self.members / groups);
         let field = if operation == Operation::Layer { "hosts" } else { "groups" };
         self.allow(self.members.is_multiple_of(groups) && own > 1, field, || {
             let hosts = self.members;
@@ -264,6 +240,16 @@ impl Reader<'_> {
         self.allow(algorithm != Algorithm::Tree || operation == Operation::AllReduce, "algorithm", || {
             "`tree` sums up; allowed: kind `all-reduce`, or another algorithm".into()
         })?;
+        let collective = Collective {
+            operation,
+            algorithm,
+            bytes,
+            groups,
+            rounds,
+            compute_ps: settings.compute_us.ps(),
+            start_ps: settings.start_us.ps(),
+            persistent: settings.connections == Connections::Persistent,
+        };
         let messages = collective.messages(self.members);
         self.allow(messages <= MAX_FLOWS as u64, "kind", || {
             let each = messages / u64::from(rounds);
