@@ -52,7 +52,7 @@ pub use self::matrix::Matrix;
 pub(crate) use self::record::Drops;
 pub use self::record::{Completion, Finished, Machine, Program, Record};
 pub use self::run_result::{RunResult, TestbedLosses};
-pub(crate) use self::shape::{Shape, ShapeSwitch};
+pub(crate) use self::shape::Shape;
 pub(crate) use self::sizes::{SizeClass, size_classes};
 pub use self::spread::Spread;
 pub(crate) use self::statistics::{grouped, us};

@@ -244,8 +244,7 @@ pub struct Reunion {
 impl Default for Reunion {
     fn default() -> Self {
         let reunion::Settings { interval_ps, tolerance, timeout_ps, .. } = reunion::Settings::default();
-        let micros = |ps| Micros::new(ps / 1_000_000);
-        Self { interval_us: micros(interval_ps), tolerance, timeout_us: micros(timeout_ps) }
+        Self { interval_us: Micros::from_ps(interval_ps), tolerance, timeout_us: Micros::from_ps(timeout_ps) }
     }
 }
 
@@ -282,10 +281,9 @@ pub struct ConWeave {
 impl Default for ConWeave {
     fn default() -> Self {
         let conweave::Settings { reply_extra_ps, path_busy_ps, queues, held_bytes, .. } = conweave::Settings::default();
-        let micros = |ps| Micros::new(ps / 1_000_000);
         Self {
-            reply_extra_us: micros(reply_extra_ps),
-            path_busy_us: micros(path_busy_ps),
+            reply_extra_us: Micros::from_ps(reply_extra_ps),
+            path_busy_us: Micros::from_ps(path_busy_ps),
             inactive_us: None,
             resume_extra_us: None,
             resume_default_us: None,

@@ -276,15 +276,11 @@ fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
         }
     }
     let axis = |(path, mut values): (&str, Vec<AxisValue>)| {
-        let numbers: Option<Vec<f64>> = values.iter().map(AxisValue::number).collect();
-        if numbers.is_some() {
+        if values.iter().all(|value| value.number().is_some()) {
             let number = |value: &AxisValue| value.number().unwrap_or(0.0);
             values.sort_by(|a, b| number(a).total_cmp(&number(b)));
         }
-        let numbers = numbers.map(|mut numbers| {
-            numbers.sort_by(f64::total_cmp);
-            numbers
-        });
+        let numbers = values.iter().map(AxisValue::number).collect();
         let name = path.rsplit('.').next().unwrap_or(path).into();
         let shown = values.iter().map(ToString::to_string).collect();
         (Axis { path: path.into(), name, values: shown, numbers }, values)

@@ -7,7 +7,7 @@ use spray_fabric::LinkPattern;
 
 use super::ports::sent;
 use super::series::{count_at, end_us, is_change, thinned};
-use crate::results::{EventKind, EventRow, RunResult, Shape, ShapeSwitch, drops_all, us};
+use crate::results::{EventKind, EventRow, RunResult, Shape, drops_all, us};
 
 /// Above this number of directed links, similar switches are merged.
 const LINKS: usize = 384;
@@ -69,7 +69,8 @@ impl Topology {
             return None;
         }
         let is_whole = shape.links.len() <= LINKS;
-        let (node_of, nodes) = if is_whole { one_by_one(shape) } else { grouped(shape, &failed_switches(run)) };
+        let alone = if is_whole { (0..shape.switches.len()).collect() } else { failed_switches(run) };
+        let (node_of, nodes) = nodes(shape, &alone);
         let (link_of, mut links) = links(shape, &node_of, &nodes, is_whole);
         let times = times(run);
         loads(run, &times, &link_of, &mut links);
@@ -78,21 +79,8 @@ impl Topology {
     }
 }
 
-type Nodes = (Vec<usize>, Vec<NodeData>);
-
-/// The node of each switch, and the nodes.
-fn one_by_one(shape: &Shape) -> Nodes {
-    let node = |ShapeSwitch { name, tier, hosts }: &ShapeSwitch| NodeData {
-        name: name.clone(),
-        tier: *tier,
-        hosts: *hosts,
-        switches: 1,
-    };
-    ((0..shape.switches.len()).collect(), shape.switches.iter().map(node).collect())
-}
-
-/// Merges the switches of a tier, except those in `alone`.
-fn grouped(shape: &Shape, alone: &HashSet<usize>) -> Nodes {
+/// Returns the node of each switch, and the nodes: one for each tier, and for each switch in `alone`.
+fn nodes(shape: &Shape, alone: &HashSet<usize>) -> (Vec<usize>, Vec<NodeData>) {
     let mut nodes: Vec<NodeData> = Vec::new();
     let mut rest: HashMap<usize, usize> = HashMap::new();
     let mut node_of = Vec::new();
