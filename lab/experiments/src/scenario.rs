@@ -171,12 +171,12 @@ impl Scenario {
             LinkAction::Loss { ppm } => format!("{} loses {} %", event.name, f64::from(ppm) / 1e4),
             action => format!("{} {}", event.name, action.name()),
         };
-        let told = match events {
+        let described = match events {
             [] => None,
             [event] => Some(word(event)),
             [first, rest @ ..] => Some(format!("{} and {} more", word(first), rest.len())),
         };
-        let parts: Vec<String> = told.into_iter().chain(failures.map(|failures| failures.name.clone())).collect();
+        let parts: Vec<String> = described.into_iter().chain(failures.map(|failures| failures.name.clone())).collect();
         if parts.is_empty() { "healthy".into() } else { parts.join(", ") }
     }
 

@@ -11,21 +11,6 @@ pub enum Better {
     Neither,
 }
 
-/// A field of struct `F`, see [`Measure`](super::measures::Measure).
-pub(super) struct Field<F: 'static> {
-    pub key: &'static str,
-    pub title: &'static str,
-    pub name: &'static str,
-    pub unit: &'static str,
-    pub about: &'static str,
-    pub digits: usize,
-    pub better: Better,
-    pub is_count: bool,
-    pub of: ValueOf<F>,
-}
-
-pub(super) type ValueOf<F> = fn(&F) -> Option<f64>;
-
 pub(super) trait Value {
     const IS_COUNT: bool;
     fn value(self) -> Option<f64>;
@@ -55,7 +40,7 @@ impl Value for Option<f64> {
 /// Declares fields by type, terminal title, name, unit, decimals and which values are better.
 macro_rules! figures {
     (
-        $(#[$meta:meta])* $name:ident;
+        $(#[$meta:meta])* $name:ident as $of:ident;
         $($(#[doc = $about:literal])+ $key:ident: $type:ty, $title:literal, $words:literal, $unit:literal, $digits:literal, $better:ident;)+
     ) => {
         #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -65,7 +50,7 @@ macro_rules! figures {
         }
 
         impl $name {
-            pub(super) const FIELDS: &[crate::results::field::Field<Self>] = &[$(crate::results::field::Field {
+            pub(super) const MEASURES: &[crate::results::measures::Measure] = &[$(crate::results::measures::Measure {
                 key: stringify!($key),
                 title: $title,
                 name: $words,
@@ -74,7 +59,7 @@ macro_rules! figures {
                 digits: $digits,
                 better: crate::results::field::Better::$better,
                 is_count: <$type as crate::results::field::Value>::IS_COUNT,
-                of: |figures| crate::results::field::Value::value(figures.$key),
+                of: crate::results::measures::Of::$of(|figures| crate::results::field::Value::value(figures.$key)),
             }),+];
         }
     };

@@ -1,14 +1,11 @@
-//! All measures of runs, with key, names, unit, meaning, and which values are better.
-//!
-//! They are declared in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs`,
-//! `workloads.rs`.
+//! All measures of runs, declared in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs`
+//! and `workloads.rs`.
 
 use std::sync::LazyLock;
 
 use spray_pipeline::scheme::Counter;
 
 pub use super::field::Better;
-use super::field::{Field, ValueOf};
 use super::{
     Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Spread, Summary, WorkloadSummary,
 };
@@ -31,12 +28,14 @@ pub struct Measure {
     /// The direction in which it improves.
     pub better: Better,
     pub(super) is_count: bool,
-    of: Of,
+    pub(super) of: Of,
 }
+
+type ValueOf<F> = fn(&F) -> Option<f64>;
 
 /// The struct of a measure and its accessor.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+pub(super) enum Of {
     Flows(ValueOf<FlowFigures>),
     Fabric(ValueOf<FabricFigures>),
     Engine(ValueOf<EngineFigures>),
@@ -47,13 +46,6 @@ enum Of {
 }
 
 impl Measure {
-    fn of_fields<F>(fields: &[Field<F>], of: fn(ValueOf<F>) -> Of) -> impl Iterator<Item = Self> {
-        fields.iter().map(move |field| {
-            let Field { key, title, name, unit, about, digits, better, is_count, of: value } = *field;
-            Self { key, title, name, unit, about, digits, better, is_count, of: of(value) }
-        })
-    }
-
     /// Creates the measure of a counter of switch schemes.
     fn of_counter(counter: &Counter) -> Self {
         let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
@@ -118,14 +110,10 @@ impl Measure {
 
 /// All measures, in the order of `summary.json`.
 static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
-    let flows = Measure::of_fields(FlowFigures::FIELDS, Of::Flows);
-    let fabric = Measure::of_fields(FabricFigures::FIELDS, Of::Fabric);
-    let engine = Measure::of_fields(EngineFigures::FIELDS, Of::Engine);
-    let sim = Measure::of_fields(SimFigures::FIELDS, Of::Sim);
-    let pfc = Measure::of_fields(PfcFigures::FIELDS, Of::Pfc);
+    let figures = [FlowFigures::MEASURES, FabricFigures::MEASURES, EngineFigures::MEASURES, SimFigures::MEASURES];
     let counted = Counter::all().map(Measure::of_counter);
-    let collectives = Measure::of_fields(Collectives::FIELDS, Of::Collectives);
-    flows.chain(fabric).chain(engine).chain(sim).chain(pfc).chain(counted).chain(collectives).collect()
+    let figures = figures.concat().into_iter().chain(PfcFigures::MEASURES.to_vec());
+    figures.chain(counted).chain(Collectives::MEASURES.to_vec()).collect()
 });
 
 /// All measures, in the order of `summary.json`.

@@ -166,9 +166,9 @@ impl Finished {
     pub fn load(out: &Path, name: &str) -> Result<Self, String> {
         let dir = out.join(name);
         let file = dir.join("summary.json");
-        let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let summary: Summary =
-            serde_json::from_str(&text).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let wrong = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(|error| wrong(&error))?;
+        let summary: Summary = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
         let flows = columns(&dir, "flows", &Completion::COLUMNS, "workload")?;
         let rows = flows.iter().map(|(_, row)| row.as_slice());
         let Completion { fct_us, sizes } = Completion::of(rows, summary.flows.flows_total as usize);
@@ -178,11 +178,8 @@ impl Finished {
         };
         let workloads = summary.workloads.iter().filter(|_| summary.workloads.len() > 1).map(of_workload).collect();
         // Skipped without drops, as large fabrics have many ports.
-        let ports = if summary.fabric.drops + summary.fabric.trims > 0 {
-            columns(&dir, "ports", &Drops::CAUSES, "layer")?
-        } else {
-            Vec::new()
-        };
+        let has_drops = summary.fabric.drops + summary.fabric.trims > 0;
+        let ports = if has_drops { columns(&dir, "ports", &Drops::CAUSES, "layer")? } else { Vec::new() };
         let drops = ports.into_iter().map(|(name, counts)| {
             let count = |cause: usize| counts[cause].unwrap_or(0.0) as u64;
             Drops { name, counts: std::array::from_fn(count) }

@@ -47,7 +47,7 @@ pub struct SizeSlowdown {
 
 figures! {
     /// Times of collectives that started; an incomplete one counts with its elapsed time.
-    Collectives;
+    Collectives as Collectives;
     /// Number of collectives.
     collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
     /// Number of collectives whose flows all completed.

@@ -61,10 +61,9 @@ impl MeasureData {
 }
 
 /// Returns the measures that are present and not 0 in some run.
-fn told(runs: &[Finished]) -> Vec<&'static Measure> {
-    let is_told =
-        |measure: &&Measure| runs.iter().any(|run| measure.of(&run.summary).is_some_and(|value| value != 0.0));
-    measures::all().filter(is_told).collect()
+fn non_zero(runs: &[Finished]) -> Vec<&'static Measure> {
+    let is_non_zero = |measure: &&Measure, run: &Finished| measure.of(&run.summary).is_some_and(|value| value != 0.0);
+    measures::all().filter(|measure| runs.iter().any(|run| is_non_zero(measure, run))).collect()
 }
 
 /// A combination of condition and axis values.
@@ -128,7 +127,7 @@ impl OverviewData {
             seeds: distinct(runs.iter().map(|run| run.summary.seed)),
             workloads: distinct(runs.iter().flat_map(|run| run.summary.workloads.iter().map(|own| own.name.clone()))),
             layers: distinct(runs.iter().flat_map(|run| run.drops.iter().map(|own| own.name.clone()))),
-            measures: told(runs),
+            measures: non_zero(runs),
             axes: axes(runs),
             has_room: workloads().map(|own| 3 + 4 * own.sizes.len()).sum::<usize>() <= POINTS,
         };
