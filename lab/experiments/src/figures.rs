@@ -16,7 +16,7 @@ mod run;
 mod verdict;
 
 pub use self::claim::Claim;
-pub(crate) use self::file::{Condition, Measure, Series};
+pub(crate) use self::file::{Condition, Measure, Plot, Series};
 pub use self::file::{Figure, Scale, Size};
 pub(crate) use self::grid::Grid;
 pub use self::grid::grids;

@@ -1,7 +1,6 @@
 //! Self-contained HTML pages about runs: no server, no fonts, nothing fetched.
 //!
-//! Headings and tables are written here. `data` holds the plots' data as JSON, `assets` the scripts
-//! that draw it with the library in `vendor`.
+//! Headings and tables are written here. `data` has the plots' JSON, `assets` their scripts.
 
 mod data;
 mod figures;

@@ -188,9 +188,8 @@ impl Scenario {
 }
 
 impl Queue {
-    /// Returns the thresholds in bytes at a port of `rate_bps`, for the longest RTT `base_rtt_ps`
-    /// and full packets of `packet_bytes`. Lengths saturate at `u32::MAX`, which [`Scenario::read`]
-    /// rejects. The kernel's switch has a lower limit: [`MAX_XDP_QUEUE_BYTES`].
+    /// Returns the thresholds in bytes at a port of `rate_bps`; lengths saturate at `u32::MAX`,
+    /// which [`Scenario::read`] rejects. The kernel's switch has the limit [`MAX_XDP_QUEUE_BYTES`].
     pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> Thresholds {
         let bytes = |length, limit: u32| match length {
             QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,

@@ -18,8 +18,8 @@ use crate::results::{
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::{Flow, Payload, classes, largest_bytes};
 
-/// Sends real packets through the kernel, one run at a time. Needs root. The testbed is kept for
-/// the next scenario on the same network; dropping the engine removes it.
+/// Sends real packets through the kernel, as root and one run at a time. The testbed is kept for
+/// the next scenario on the same network, until the engine is dropped.
 #[derive(Debug, Default)]
 pub struct Xdp {
     /// `None` after a failed run, which may leave the testbed in any state.

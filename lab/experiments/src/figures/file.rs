@@ -244,11 +244,6 @@ impl Figure {
         }
     }
 
-    /// Whether it is a line plot.
-    pub fn has_lines(&self) -> bool {
-        self.plot == Plot::Lines
-    }
-
     /// Returns its size at a scale.
     pub const fn size(&self, scale: Scale) -> &Size {
         match scale {

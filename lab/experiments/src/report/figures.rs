@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::data::Line;
 use super::html::{WITHOUT_SCRIPTS, escape, page, page_with, paragraph, plot, section, table};
+use crate::figures::Plot as Kind;
 use crate::figures::{Cell, Claim, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
 
 /// Returns the page that lists figures, with links to those that were run.
@@ -121,7 +122,7 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
     let conditions: Vec<_> = figure.conditions(shown.scale).collect();
     let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
     let interval = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
-    if figure.has_lines() && conditions.len() > 1 {
+    if figure.plot == Kind::Lines && conditions.len() > 1 {
         let line = |(series, cells): (&Series, &Vec<Cell>)| {
             // The values, or one end of their intervals.
             let at = |end: Option<usize>| {

@@ -13,8 +13,7 @@ use super::{SizeClass, Summary, WorkloadSummary, size_classes};
 /// The contents of `run.json`: how a run was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// Hash of everything that determines the results: settings with defaults, contents of the
-    /// files they name, balancer, seed, engine, version and commit.
+    /// Hash of all that determines the results: settings, named files, seed, engine, commit.
     pub key: String,
     /// The same without axis values, switch scheme, balancer and seed: that of a table.
     #[serde(default)]

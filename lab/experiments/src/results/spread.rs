@@ -84,8 +84,7 @@ fn interval(mean: f64, half: f64, values: &[f64]) -> [f64; 2] {
     [mean / factor, mean * factor]
 }
 
-/// The 97.5 % quantile of Student's t distribution, within 0.1 %: a table up to 30 degrees of
-/// freedom, then its expansion around the normal quantile.
+/// The 97.5 % quantile of Student's t, within 0.1 %: a table, then a normal expansion.
 fn student_t975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

@@ -32,13 +32,11 @@ pub struct Alone {
     /// Time to its end on the fastest single path.
     //= docs/specs/open-loop.md#OL-3 alone in the fabric
     pub time_ps: u64,
-    /// Least time from its last bit on the slower of the two hosts' links to its last bit at the
-    /// receiver, over any paths and packet order.
+    /// Least time from its last bit on the hosts' slower link to the receiver, in any packet order.
     pub way_ps: u64,
 }
 
-/// The packets of a message on an otherwise idle path: full ones, then a shorter one. Each waits at
-/// every link for the previous one.
+/// A message's packets on an idle path: full ones, then a shorter one, each behind the previous.
 //= docs/specs/open-loop.md#OL-3 alone in the fabric
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Train {
@@ -164,8 +162,7 @@ impl Scenario {
         self.queue.pfc.then(|| Pfc { frame_bytes: self.packet_bytes(), headroom_bytes })
     }
 
-    /// Returns the settings of a connection between two hosts. `own` overrides `balancer` and
-    /// `[transport]`. Messages have at most `largest_bytes`.
+    /// Returns the settings of a connection between two hosts; `own` overrides `[transport]`.
     pub fn flow_config(
         &self,
         paths: &Paths,
@@ -390,9 +387,8 @@ impl Scenario {
         last_ps.saturating_add(busiest).saturating_add(self.base_rtt_ps(paths))
     }
 
-    /// Returns the time limit of a run of `plan`. The default is 50 times its least time, at least
-    /// 20 ms, plus computation. The least time includes a round trip per flow if flows start after
-    /// others, and is scaled to the slowest link if that is slower than all hosts' links.
+    /// Returns the time limit of a run of `plan`: by default 50 times its least time over the
+    /// slowest link, with a round trip per chained flow, at least 20 ms, plus computation.
     pub fn time_limit_ps(&self, paths: &Paths, plan: &Plan) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
             let chained = if plan.triggers.is_some() { plan.flows.len() as u64 } else { 0 };

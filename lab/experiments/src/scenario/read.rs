@@ -147,8 +147,8 @@ fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake
     })
 }
 
-/// Checks that frames have the hashed fields, that detours have groups, and that Host DR, which
-/// names paths by entropy values, has switches that hash them.
+/// Checks that frames have the hashed fields, detours have groups, and switches hash the entropy
+/// values by which Host DR names paths.
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Network { switching, groups, .. } = &scenario.network;
     let Switching { schemes, hash, .. } = switching;

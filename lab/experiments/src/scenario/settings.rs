@@ -1,5 +1,4 @@
-//! The settings of a scenario, declared once for the reader, its messages, `--set`, the JSON Schema
-//! and `spray explain`. Users read the comments on fields.
+//! The settings of a scenario, declared once. Users read the comments on fields.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,12 +103,10 @@ pub struct Queue {
     pub control_limit: QueueLength,
     /// Whether switches trim data frames beyond the limit to their headers, or drop them.
     pub trimming: bool,
-    /// Number of DSCPs of trimmed frames. With 2 the last port of a path has a separate one: hosts
-    /// can distinguish an incast from a congested fabric.
+    /// Number of DSCPs of trimmed frames: 2 let hosts distinguish incasts, at the last port.
     #[schemars(range(min = 1, max = 2))]
     pub trim_dscps: u8,
-    /// Memory shared by the ports of a switch, at least a full packet. By default each port has
-    /// `limit`. The `sim` engine only.
+    /// Memory shared by a switch's ports. By default each port has `limit`. The `sim` engine only.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub shared_buffer: Option<ByteSize>,
     /// With `shared_buffer`: queue limit over free memory (dynamic thresholds), at most `limit`.
@@ -119,8 +116,7 @@ pub struct Queue {
     /// than `limit` or the link's share of `shared_buffer`. No port drops or trims data then. The
     /// `sim` engine only.
     pub pfc: bool,
-    /// Memory of a switch for data in flight until a pause takes effect; the excess is dropped. By
-    /// default as much as that can be.
+    /// Memory for data in flight until a pause takes effect; more is dropped. By default enough.
     #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
     pub pfc_headroom: Option<ByteSize>,
 }

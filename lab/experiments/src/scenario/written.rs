@@ -44,8 +44,7 @@ impl Written {
         toml::to_string(&of_run(&self.given, balancer, seed)).expect("settings that were read from TOML")
     }
 
-    /// Hashes everything that determines the results of a run: all settings with defaults, and the
-    /// contents of their files. `files` caches hashes of files.
+    /// Hashes all that determines the results of a run; `files` caches hashes of named files.
     ///
     /// # Errors
     /// When a file cannot be read.

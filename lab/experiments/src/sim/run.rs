@@ -79,8 +79,7 @@ impl<'a> Simulation<'a> {
         Self { threads, ..self }
     }
 
-    /// Runs once under `balancer`, with `events` in addition to the scenario's link events and
-    /// failures. All random choices follow from `seed`.
+    /// Runs once, with `events` besides the scenario's. All random choices follow from `seed`.
     ///
     /// # Errors
     /// [`EngineError::Refused`] when the scenario does not fit. Incomplete flows are no error.
@@ -161,8 +160,7 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// Returns the window in packets that a connection tracks: the scenario's, but no more than all
-/// messages of a connection. The cut saves memory and changes nothing else.
+/// Returns the window that connections track, no larger than their messages to save memory.
 fn window_packets(scenario: &Scenario, flows: &[FlowSpec]) -> u32 {
     let mut packets = vec![0u64; flows.len()];
     for (flow, first) in flows.iter().zip(first_flows(flows.iter().map(|flow| flow.connection))) {

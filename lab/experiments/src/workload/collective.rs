@@ -222,8 +222,7 @@ fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, ga
 /// Pieces of a tree, in bytes.
 const PIECE_BYTES: u64 = 512 << 10;
 
-/// Moves every piece from the leaves of a binary tree to its root and back. Host 0 is the root, `2
-/// i + 1` and `2 i + 2` are below host `i`.
+/// Moves every piece up and down a binary tree: `2 i + 1` and `2 i + 2` are below host `i`.
 //= docs/specs/collectives.md#COL-5 up the tree
 fn tree(moves: &mut Vec<Move>, bytes: u64, hosts: usize) {
     for piece in 0..bytes.div_ceil(PIECE_BYTES) {

@@ -27,8 +27,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Returns the seed of the flow's lasting path choice
-    /// ([`Path::seed`](spray_core::path::Path::seed)): the same on every engine for one `seed`.
+    /// Returns the seed of the flow's lasting path choice, the same on every engine.
     pub fn path_seed(&self, seed: u64) -> u64 {
         stream(seed, PATH_STREAM + u64::from(self.flow)).next_u64()
     }

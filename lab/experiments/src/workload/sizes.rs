@@ -1,7 +1,7 @@
 //! Distributions of message sizes, published or from a file.
 //!
-//! Each is a list of points (bytes, share of messages of at most that size), with uniform sizes in
-//! between. The sources are in `docs/specs/closed-loop.md`.
+//! Points (bytes, share of messages of at most that size), with uniform sizes in between, whose
+//! sources `docs/specs/closed-loop.md` gives.
 
 use std::sync::Arc;
 
@@ -76,10 +76,10 @@ impl Sizes {
         match self {
             Self::WebSearch => published(WEB_SEARCH).collect(),
             Self::WebSearchReps => published(WEB_SEARCH).take(9).chain(published(LARGE_OF_REPS)).collect(),
-            Self::DataMining => published(DATA_MINING).collect(),
-            Self::Enterprise => published(ENTERPRISE).collect(),
-            Self::Alibaba => published(ALIBABA).collect(),
-            Self::Hadoop => published(HADOOP).collect(),
+            Self::DataMining => published(include_str!("sizes/data-mining.csv")).collect(),
+            Self::Enterprise => published(include_str!("sizes/enterprise.csv")).collect(),
+            Self::Alibaba => published(include_str!("sizes/alibaba.csv")).collect(),
+            Self::Hadoop => published(include_str!("sizes/hadoop.csv")).collect(),
             Self::Uniform => [(0, 0), (max_bytes, ALL)].into(),
         }
     }
@@ -190,11 +190,6 @@ fn point(bytes: &str, share: &str) -> Option<Point> {
 const WEB_SEARCH: &str = include_str!("sizes/web-search.csv");
 /// Replaces the points above 2 MB.
 const LARGE_OF_REPS: &str = "10000000,900000\n20000000,970000\n40000000,1000000";
-
-const DATA_MINING: &str = include_str!("sizes/data-mining.csv");
-const ALIBABA: &str = include_str!("sizes/alibaba.csv");
-const HADOOP: &str = include_str!("sizes/hadoop.csv");
-const ENTERPRISE: &str = include_str!("sizes/enterprise.csv");
 
 #[cfg(test)]
 mod tests {
