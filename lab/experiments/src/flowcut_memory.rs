@@ -47,7 +47,6 @@ impl Keeper {
         }
     }
 
-    /// The number of hosts for whose flows it keeps state.
     //= docs/specs/flowcut-memory.md#FCM-3 every active flow of the network
     fn hosts(self, network: &Dimensions) -> u32 {
         match self {
@@ -64,7 +63,6 @@ impl Dimensions {
         self.active_flows(keeper.hosts(self)) * f64::from(keeper.bytes_per_flow())
     }
 
-    /// Maximum number of packets that a host has in flight.
     fn packets_in_flight(&self) -> f64 {
         // Gb/s times us are kbit.
         self.gbps * self.rtt_us * 1e3 / 8.0 / f64::from(self.mtu_bytes)

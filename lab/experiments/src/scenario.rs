@@ -141,7 +141,6 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Converts an error of the draw.
     fn mistake(&self, error: &DrawError) -> Mistake {
         match error {
             DrawError::Line(error) => in_file(&self.source, error),
@@ -164,7 +163,6 @@ impl Scenario {
         events.map_err(|error| failures.mistake(&error))
     }
 
-    /// Describes the condition from link events and random failures.
     fn describe(events: &[LinkEvent], failures: Option<&Failures>) -> String {
         let word = |event: &LinkEvent| match event.action {
             LinkAction::Rate { ppm } => format!("{} at {} % rate", event.name, f64::from(ppm) / 1e4),

@@ -215,7 +215,6 @@ impl Workload {
         (flows, triggers)
     }
 
-    /// Returns the closed loop of the pattern, if it is one.
     fn closed_loop(&self) -> Option<ClosedLoop> {
         match &self.pattern {
             Pattern::AllToAll { open: Some(open), .. } => Some(ClosedLoop { open: *open, until_ps: None }),

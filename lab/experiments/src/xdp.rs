@@ -140,7 +140,6 @@ impl Ready<'_> {
         Ok(Kept { testbed, network: network.clone(), per_switch })
     }
 
-    /// Returns the scenario's link events and the failures drawn from `seed`.
     fn events(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, RunError> {
         let drawn = self.scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| RunError::Unsupported(mistake.to_string()))?;
@@ -337,7 +336,6 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     }
 }
 
-/// Returns rows of the events of hosts and connections.
 fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item = EventRow> {
     outcome.log.iter().filter_map(|report| {
         let subject = match report.subject {

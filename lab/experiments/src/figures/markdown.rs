@@ -107,7 +107,6 @@ impl Count {
         }
     }
 
-    /// Parses the counts in a figure's row.
     fn read(row: &str) -> Self {
         let cell = row.rsplit('|').nth(1).unwrap_or_default();
         let mut counts = cell.split('/').map(|count| count.trim().parse().unwrap_or(0));

@@ -20,7 +20,6 @@ use crate::results::{RunResult, times};
 /// Numbers by key.
 pub type Measures = BTreeMap<String, f64>;
 
-/// Measures that need a bound.
 pub(super) const OF_BOUND: [&str; 3] = ["bound_us", "bound_gbps", "above_percent"];
 
 /// Returns the measures of a run, with those of `OF_BOUND` if a bound is given.

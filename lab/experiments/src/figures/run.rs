@@ -223,7 +223,6 @@ impl Figure {
         Ok(Made { measures, incomplete, watched })
     }
 
-    /// Returns the cell of the best value tried.
     fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[Made]) -> Cell {
         let mean = |jobs: &[usize], key: &str| {
             let of = |job: &usize| match runs[*job].incomplete {

@@ -32,7 +32,6 @@ pub(super) fn page(title: &str, body: &str) -> String {
     whole(title, body, "")
 }
 
-/// Returns a page with the data of its plots.
 pub(super) fn page_with(title: &str, body: &str, data: &impl serde::Serialize) -> String {
     let json = format!("<script type=\"application/json\" id=\"data\">{}</script>\n", data::text(data));
     let scripts: String = SCRIPTS.iter().map(|script| format!("<script>\n{script}</script>\n")).collect();
@@ -79,7 +78,6 @@ pub(super) fn plot(id: &str, title: &str, remark: &str) -> String {
     )
 }
 
-/// Returns a titled card; `inner` is HTML.
 pub(super) fn section(title: &str, inner: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\">{inner}</div></section>\n", escape(title))
 }
@@ -124,7 +122,6 @@ pub(super) fn table<R: Into<Row>>(
     format!("<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n")
 }
 
-/// Escapes text for HTML.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -30,7 +30,6 @@ pub fn overview_page(runs: &[Finished]) -> String {
     page_with(&scenario, &body, &data)
 }
 
-/// Returns title and remark of a plot.
 fn about(id: &str) -> (&'static str, &'static str) {
     match id {
         "measure" => ("Figures by balancer and condition", INTERVAL),

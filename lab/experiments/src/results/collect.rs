@@ -122,7 +122,6 @@ impl Collect<'_> {
         }
     }
 
-    /// Whether a flow is part of the run.
     fn is_part(&self, flow: &Flow, started_ps: Option<u64>) -> bool {
         started_ps.is_some() || !self.plan.may_be_left_out(flow.flow as usize)
     }
@@ -177,7 +176,6 @@ pub(crate) fn reported(event: Event, time_us: f64, subject: &str) -> Option<Even
     }
 }
 
-/// Returns the row of a connection that gave up.
 pub(crate) fn given_up(time_us: f64, subject: &str, why: &str) -> EventRow {
     EventRow { action: "given-up", detail: why.into(), ..row(time_us, EventKind::Failure, subject) }
 }

@@ -14,7 +14,6 @@ use serde_json::Value;
 use super::measures::Measure;
 use super::statistics::round3;
 
-/// A column of a table with rows `R`.
 pub(super) struct Column<R> {
     name: Text,
     unit: Text,
@@ -150,7 +149,6 @@ fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
-/// Formats the columns as CSV.
 pub(super) fn csv(columns: &[Values]) -> String {
     let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
     let mut out = names.join(",") + "\n";

@@ -97,7 +97,6 @@ impl Measure {
         }
     }
 
-    /// Whether it is measured by workload.
     pub(super) fn is_of_workloads(&self) -> bool {
         matches!(self.of, Of::Flows(_) | Of::Collectives(_))
     }
@@ -134,7 +133,6 @@ pub(crate) fn named<const N: usize>(keys: [&str; N]) -> [&'static Measure; N] {
     keys.map(|key| find(key).expect("tables name measures that there are, and a test draws each of them"))
 }
 
-/// Formats all measures as a Markdown table.
 pub(super) fn documentation() -> String {
     all().fold(
         "| measure | unit | better | of workloads | meaning |\n|---|---|---|---|---|\n".into(),

@@ -90,7 +90,6 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// Returns the switches' hashing, unless it is the default.
     fn of(switching: &Switching) -> Option<Self> {
         let FlowHash { function, fields } = switching.hash;
         Some(Self { function, fields, seed: switching.hash_seed }).filter(|hash| *hash != Self::default())

@@ -36,7 +36,6 @@ pub(super) fn notes(runs: &[Summary]) -> String {
 /// Number of text columns: condition, switches, balancer.
 pub(crate) const WORDS: usize = 3;
 
-/// Returns the header of the table of runs, and its rows.
 pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let is_drained = runs.iter().any(|run| run.flows.drain_percent_of_fct > 0.0);
     let measures: Vec<_> = named(SHOWN).into_iter().filter(|own| is_drained || own.key != DRAIN).collect();
@@ -50,7 +49,6 @@ pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     (header, runs.iter().map(row).collect())
 }
 
-/// Formats how many flows completed.
 pub(super) fn progress(flows: &FlowFigures) -> String {
     let [count, share] = completed([flows]);
     format!("{count} flows, {share}")

@@ -20,7 +20,6 @@ pub(super) const RUN: [Column<Summary>; 7] = [
     count(["seed", ""], "Its random seed.", |s| Some(s.seed)),
 ];
 
-/// `flows`: a row per flow.
 pub(super) const FLOWS: [Column<FlowResult>; 20] = [
     count(["flow", ""], "The flow's number in the run, from 0.", |f| Some(f.flow.into())),
     text("src", "The sending host.", |f| f.src.clone()),
@@ -64,7 +63,6 @@ fn workloads() -> Vec<Column<WorkloadSummary>> {
     WORKLOADS.into_iter().chain(measures.map(|own| Column::of_measure(own, Measure::of_workload))).collect()
 }
 
-/// `ports`: a row per egress port.
 pub(super) const PORTS: [Column<PortOutcome>; 17] = [
     text("port", "The port: the link that leaves it.", |p| p.name.clone()),
     flag("uplink", "Whether it leads from switch to switch.", |p| p.uplink),
@@ -85,7 +83,6 @@ pub(super) const PORTS: [Column<PortOutcome>; 17] = [
     real(["paused_us", "us"], "For how long.", |p| Some(us(p.paused_ps))),
 ];
 
-/// `events`: a row per event.
 pub(super) const EVENTS: [Column<EventRow>; 8] = [
     real(["time_us", "us"], "When.", |e| Some(e.time_us)),
     text("kind", EVENT_KINDS, |e| e.kind.to_string()),
@@ -103,7 +100,6 @@ const EVENT_KINDS: &str =
 /// Time in ps and cumulative payload bytes, of the previous bin and of this one.
 type Delivered = [(u64, u64); 2];
 
-/// `goodput`: a row per time bin.
 pub(super) const GOODPUT: [Column<Delivered>; 3] = [
     real(["time_us", "us"], "When the bin ends; the first row is that of time 0.", |[_, (at, _)]| Some(us(*at))),
     count(["delivered_bytes", "bytes"], "Cumulative payload received.", |[_, (_, bytes)]| Some(*bytes)),
@@ -115,7 +111,6 @@ pub(super) const GOODPUT: [Column<Delivered>; 3] = [
 /// Port name; end of the bin in ps and cumulative bytes sent; counters of the bin.
 type PortBin = (String, (u64, u64), Bin);
 
-/// `queues`: a row per port and time bin.
 pub(super) const QUEUES: [Column<PortBin>; 8] = [
     real(["time_us", "us"], "When the bin ends.", |(_, (at, _), _)| Some(us(*at))),
     text("port", "The port, as in `ports`.", |(port, ..)| port.clone()),
@@ -130,7 +125,6 @@ pub(super) const QUEUES: [Column<PortBin>; 8] = [
 /// Connection, start and end of the bin, and its counts.
 type EvTime = (String, [f64; 2], EvBin);
 
-/// `evs`: a row per sampled connection and time bin.
 pub(super) const EVS: [Column<EvTime>; 8] = [
     text("connection", "Its sender and its receiver.", |(connection, ..)| connection.clone()),
     real(["time_us", "us"], "When the bin begins.", |(_, [from, _], _)| Some(*from)),
@@ -154,7 +148,6 @@ fn runs() -> Vec<Column<Summary>> {
     RUNS.into_iter().chain(measures::all().map(|measure| Column::of_measure(measure, Measure::of))).collect()
 }
 
-/// `spray trace`: a row per event of a packet.
 pub(super) const TRACE: [Column<Row>; 9] = [
     real(["time_us", "us"], "When; negative before the scenario begins.", |r| Some(r.at_ps as f64 / 1e6)),
     count(["flow", ""], "The packet's flow, as in `flows`.", |r| Some(r.flow as u64)),

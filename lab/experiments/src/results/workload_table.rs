@@ -16,7 +16,6 @@ pub fn workload_table(runs: &[Summary]) -> Option<String> {
     })
 }
 
-/// The rows of [`workload_table`].
 pub(crate) struct Lines {
     pub header: Vec<String>,
     pub words: usize,

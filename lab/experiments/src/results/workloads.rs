@@ -149,7 +149,6 @@ fn spans(flows: &[&FlowResult]) -> Option<Vec<Span>> {
     Some(spans)
 }
 
-/// Groups the flows that started by size.
 fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
     let mut sizes: Vec<(u64, f64)> = flows.iter().filter_map(|flow| Some((flow.bytes, slowdown(flow)?.0))).collect();
     sizes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));

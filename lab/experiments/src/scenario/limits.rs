@@ -8,7 +8,6 @@ use spray_settings::{Document, Mistake};
 use super::mistake::allow;
 use super::{Paths, Scenario};
 
-/// Returns an error for a base RTT above that of connections.
 pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let rtt_ps = scenario.base_rtt_ps(paths);
     allow(document, rtt_ps <= MAX_RTT_PS, "topology", || {
@@ -17,7 +16,6 @@ pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths)
     })
 }
 
-/// Returns an error for too many flows, too long a time or too many packets.
 pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let flows = scenario.flows(scenario.seed);
     allow(document, flows.len() <= MAX_FLOWS, "workload", || {

@@ -126,7 +126,6 @@ pub(super) fn named<'a>(
     Ok(Some((name, links)))
 }
 
-/// Returns start and end of an `entry`.
 pub(super) fn span_ps(
     document: &Document,
     entry: &str,

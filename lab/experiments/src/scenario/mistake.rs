@@ -13,7 +13,6 @@ pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
 }
 
-/// Returns a mistake at `path` unless `is_allowed`.
 pub(super) fn allow(
     document: &Document,
     is_allowed: bool,

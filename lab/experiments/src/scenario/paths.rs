@@ -288,7 +288,6 @@ impl Scenario {
         serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), self.slower_bps(flow))
     }
 
-    /// Returns the rate of the slower of the two hosts' links.
     fn slower_bps(&self, flow: &Flow) -> u64 {
         let [up, down] = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
         self.network.links[up].rate_bps.min(self.network.links[down].rate_bps)
@@ -322,7 +321,6 @@ impl Scenario {
         (full, (payload + header, (full == 0 || short > 0).then_some(short + header)))
     }
 
-    /// Advances `train` over the fastest path between two hosts.
     fn fastest(
         &self,
         fastest: &mut Fastest<'_>,
@@ -348,7 +346,6 @@ impl Scenario {
         }
     }
 
-    /// Returns the transit time of a frame on the fastest path between two hosts.
     fn way_ps(&self, fastest: &mut Fastest<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
         let own = [self.network.uplink(from), self.network.downlink(to)];
         let own_ps: u64 = own.iter().map(|link| self.network.transit_ps(*link, bytes)).sum();

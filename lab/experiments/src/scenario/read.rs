@@ -138,7 +138,6 @@ impl ConWeave {
     }
 }
 
-/// Checks that there are no more threads than hosts.
 fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let hosts = scenario.network.hosts.len();
     let threads = scenario.emulation.threads.unwrap_or(1);
@@ -193,7 +192,6 @@ fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     })
 }
 
-/// Returns the failures drawn from each run's seed.
 fn failures(
     document: &Document,
     settings: &Settings,
@@ -225,7 +223,6 @@ fn failures(
     Ok(Some(Failures { file: file.and(random), source, places, name: names.join(", ") }))
 }
 
-/// Returns the failures of `[[failure]]` and their places.
 fn random_failures(
     document: &Document,
     settings: &Settings,
@@ -311,7 +308,6 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
     Ok(())
 }
 
-/// Checks that the switches can preload all events.
 fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {

@@ -66,7 +66,6 @@ fn latency_us() -> Micros {
 }
 
 impl Topology {
-    /// Builds the network.
     pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
         let of_size = |size: Size| check_size(document, "topology.kind", &size);
         let network = match self {

@@ -105,7 +105,6 @@ struct Round {
 }
 
 impl Collective {
-    /// Returns the messages among `members` and their triggers.
     pub(super) fn flows(&self, members: &[usize]) -> (Vec<Flow>, Option<Triggers>) {
         let mut flows = Vec::new();
         let mut triggers = Triggers::default();
@@ -175,7 +174,6 @@ impl Collective {
 }
 
 impl Operation {
-    /// Whether it is a reduce-scatter followed by an all-gather.
     fn has_both_parts(self) -> bool {
         matches!(self, Self::AllReduce | Self::Layer)
     }
@@ -264,8 +262,6 @@ impl Places {
 }
 
 impl Group<'_> {
-    /// Adds the flows of all rounds, and their triggers.
-    ///
     /// A need's trigger waits for the inputs of some messages of a host, and starts them. A host's
     /// last trigger of a round waits for everything it receives, and starts its next round after
     /// the computation.

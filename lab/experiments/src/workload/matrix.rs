@@ -197,7 +197,6 @@ impl Reader {
     }
 }
 
-/// Parses the hosts of `SRC->DST`.
 fn ends(line: &Line<'_>, hosts: usize) -> Result<(usize, usize), FileError> {
     let pair: Word<'_> = line.words[0];
     let ends = pair.text.split_once("->").and_then(|(src, dst)| Some((src.parse().ok()?, dst.parse().ok()?)));

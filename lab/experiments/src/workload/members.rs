@@ -31,7 +31,6 @@ pub fn members(workloads: &[Workload], hosts: usize, seed: u64) -> Vec<Vec<usize
     workloads.iter().map(&mut of).collect()
 }
 
-/// Shuffles `list`.
 pub(super) fn shuffled(mut list: Vec<usize>, seed: u64, number: u64) -> Vec<usize> {
     let mut rng = stream(seed, number);
     for last in (1..list.len()).rev() {

@@ -38,7 +38,6 @@ impl Partners {
     }
 }
 
-/// The allowed receivers of each host.
 pub(super) struct Choice<'a> {
     members: &'a [usize],
     /// By member, the members, ascending, that it may not send to.

@@ -30,7 +30,6 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// Whether `flow` waits for another one to end.
     //= docs/specs/closed-loop.md#CL-1 the next message when
     fn waits(&self, flow: usize, hosts: usize) -> bool {
         flow / hosts >= self.open as usize
@@ -48,7 +47,6 @@ impl ClosedLoop {
 }
 
 impl Triggers {
-    /// Appends the triggers of `flows` more flows, which may have none.
     pub(super) fn append(&mut self, more: Self, flows: usize) {
         let first = self.list.len();
         let moved = |trigger: Option<usize>| trigger.map(|trigger| trigger + first);

@@ -102,7 +102,6 @@ pub(super) fn layers(run: &RunResult) -> Vec<Drops> {
     Drops::sums(run.ports.iter().map(|port| drops(port, &port.layer)))
 }
 
-/// Returns the indices of ports with failed links.
 fn failed_ports(run: &RunResult) -> HashSet<usize> {
     let failures = run.events.iter().filter(|event| event.kind == EventKind::Failure);
     let named: HashSet<&str> = failures.map(|event| event.subject.as_str()).collect();

@@ -47,7 +47,6 @@ pub(super) fn end_us(run: &RunResult) -> f64 {
     flows.chain(samples).chain(events).filter(|time| time.is_finite()).fold(0.0, f64::max)
 }
 
-/// Whether links or routes change.
 pub(super) fn is_change(kind: EventKind) -> bool {
     matches!(kind, EventKind::Failure | EventKind::Recovered | EventKind::Reroute)
 }

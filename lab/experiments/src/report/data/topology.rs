@@ -104,7 +104,6 @@ fn nodes(shape: &Shape, alone: &HashSet<usize>) -> (Vec<usize>, Vec<NodeData>) {
     (node_of, nodes)
 }
 
-/// Returns the first switches with failed links.
 fn failed_switches(run: &RunResult) -> HashSet<usize> {
     let mut found = HashSet::new();
     for pattern in failures_of(run).map(|event| LinkPattern::new(&event.subject)) {

@@ -17,7 +17,6 @@ use crate::workload::{
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
 
-/// Builds the workloads on `network`.
 pub(in crate::scenario) fn workloads(
     document: &Document,
     settings: &[WorkloadSettings],
@@ -37,7 +36,6 @@ pub(in crate::scenario) fn workloads(
     Ok(workloads)
 }
 
-/// Checks that names of workloads and parts are unique.
 fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistake> {
     let mut known: Vec<&str> = Vec::new();
     for (index, workload) in workloads.iter().enumerate() {
@@ -57,7 +55,6 @@ fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistak
     Ok(())
 }
 
-/// Checks that there are enough hosts to draw.
 fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Result<(), Mistake> {
     for (index, (workload, members)) in workloads.iter().zip(members(workloads, hosts, 0)).enumerate() {
         let is_enough = workload.drawn.is_none_or(|drawn| members.len() >= drawn);
@@ -99,7 +96,6 @@ impl Reader<'_> {
         Ok(self.workload)
     }
 
-    /// Returns the path of a setting in the document.
     fn path(&self, field: &str) -> String {
         format!("workload.{}.{field}", self.index)
     }
@@ -145,7 +141,6 @@ impl Reader<'_> {
         Ok(parts)
     }
 
-    /// Reads the pattern, when all other fields of the workload are set.
     fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
         let network = self.network;
         Ok(match settings {
