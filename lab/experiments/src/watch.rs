@@ -21,7 +21,8 @@ use crate::workload::{classes, largest_bytes};
 /// When the file exists or cannot be created.
 pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shared> {
     let places = places(&scenario.network);
-    let names: Vec<String> = places.iter().map(interface).collect();
+    // `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
+    let names: Vec<String> = places.iter().map(|place| place.port.replace("->", ":")).collect();
     let output = BufWriter::new(File::create_new(file)?);
     let capture = Capture::new(output, names.iter().map(String::as_str), Duration::ZERO, frames)?;
     Ok(Shared::new(Some(capture), None))
@@ -74,9 +75,4 @@ fn places(network: &Network) -> Vec<Place> {
     };
     let switch = |switch| Place { node: name(Node::Switch(switch)), port: name(Node::Switch(switch)), of_host: false };
     network.links.iter().map(end).chain((0..network.switches.len()).map(switch)).collect()
-}
-
-/// Returns the interface's name: `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
-fn interface(place: &Place) -> String {
-    place.port.replace("->", ":")
 }

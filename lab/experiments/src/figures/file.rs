@@ -106,13 +106,6 @@ pub struct Series {
     pub tune: Option<Tune>,
 }
 
-impl Series {
-    fn of_balancer(balancer: BalancerKind) -> Self {
-        let set = [("transport.balancer".to_string(), Value::from(balancer.name()))].into_iter().collect();
-        Self { name: balancer.name().into(), set, tune: None }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
@@ -190,7 +183,10 @@ impl Figure {
         let figure: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut figure = Self { id: id.into(), ..figure };
         if figure.every_balancer {
-            figure.series.extend(BalancerKind::ALL.map(Series::of_balancer));
+            figure.series.extend(BalancerKind::ALL.map(|balancer| {
+                let set = [("transport.balancer".to_string(), Value::from(balancer.name()))].into_iter().collect();
+                Series { name: balancer.name().into(), set, tune: None }
+            }));
         }
         if figure.not_shown.is_none() {
             figure.check()?;

@@ -8,10 +8,10 @@ use super::table::{align, lateness_note, loss_note, progress};
 use super::{Spread, Summary, WriteError, files, grouped};
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BalancerRuns {
-    pub balancer: String,
-    pub runs: Vec<Summary>,
-    pub failures: Vec<String>,
+struct BalancerRuns {
+    balancer: String,
+    runs: Vec<Summary>,
+    failures: Vec<String>,
 }
 
 /// Balancers under one scenario, in the order of the rows.
@@ -71,11 +71,6 @@ fn merit() -> &'static Measure {
 }
 
 impl Matrix {
-    /// Creates a table of `balancers`, in the order of its rows.
-    pub fn new(balancers: Vec<BalancerRuns>) -> Self {
-        Self { balancers }
-    }
-
     /// Returns the number of failed or incomplete runs.
     pub fn bad_runs(&self) -> usize {
         self.balancers.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
