@@ -79,7 +79,7 @@ impl Topology {
     }
 }
 
-/// Returns the node of each switch, and the nodes: one for each tier, and for each switch in `alone`.
+/// Returns the node of each switch, and the nodes: one a tier, and one a switch of `alone`.
 fn nodes(shape: &Shape, alone: &HashSet<usize>) -> (Vec<usize>, Vec<NodeData>) {
     let mut nodes: Vec<NodeData> = Vec::new();
     let mut rest: HashMap<usize, usize> = HashMap::new();
