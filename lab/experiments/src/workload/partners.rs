@@ -41,29 +41,29 @@ impl Partners {
 pub(super) struct Choice<'a> {
     members: &'a [usize],
     /// By member, the members, ascending, that it may not send to.
-    shunned: Vec<Rc<[usize]>>,
+    excluded: Vec<Rc<[usize]>>,
 }
 
 impl<'a> Choice<'a> {
     /// Excludes the sender, or with `cross_leaf` all hosts under its leaf.
     pub(super) fn new(network: &Network, members: &'a [usize], cross_leaf: bool) -> Self {
         if !cross_leaf {
-            return Self { members, shunned: (0..members.len()).map(|member| Rc::from([member])).collect() };
+            return Self { members, excluded: (0..members.len()).map(|member| Rc::from([member])).collect() };
         }
         let leaf = leaves(network);
         let leaf: Vec<usize> = members.iter().map(|host| leaf[*host]).collect();
         let mut under: HashMap<usize, Vec<usize>> = HashMap::new();
         leaf.iter().enumerate().for_each(|(member, leaf)| under.entry(*leaf).or_default().push(member));
         let under: HashMap<usize, Rc<[usize]>> = under.into_iter().map(|(leaf, own)| (leaf, own.into())).collect();
-        Self { members, shunned: leaf.iter().map(|leaf| Rc::clone(&under[leaf])).collect() }
+        Self { members, excluded: leaf.iter().map(|leaf| Rc::clone(&under[leaf])).collect() }
     }
 
     /// Maps a random number to a receiver for `member`.
     //= docs/specs/closed-loop.md#CL-4 every partner alike
     pub(super) fn draw(&self, member: usize, random: u64) -> usize {
-        let shunned = &self.shunned[member];
-        let number = ((u128::from(random) * (self.members.len() - shunned.len()) as u128) >> 64) as usize;
-        self.members[shunned.iter().fold(number, |dst, other| dst + usize::from(*other <= dst))]
+        let excluded = &self.excluded[member];
+        let number = ((u128::from(random) * (self.members.len() - excluded.len()) as u128) >> 64) as usize;
+        self.members[excluded.iter().fold(number, |dst, other| dst + usize::from(*other <= dst))]
     }
 }
 

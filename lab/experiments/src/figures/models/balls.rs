@@ -80,9 +80,9 @@ impl Model {
             let balls = self.bins[bin].len();
             let Some(colour) = self.bins[bin].pop_front() else { continue };
             self.left += 1;
-            let tells = self.left.is_multiple_of(self.every);
+            let has_feedback = self.left.is_multiple_of(self.every);
             self.remembered[colour] = match self.remembered[colour] {
-                _ if balls > self.threshold || !tells => None,
+                _ if balls > self.threshold || !has_feedback => None,
                 None => Some(bin),
                 kept => kept,
             };
@@ -100,9 +100,9 @@ impl Model {
 
     /// Removes a ball from every bin, and lets each bin throw another.
     fn throw_at_once(&mut self, round: usize) {
-        let tells = round >= UNTOLD_ROUNDS && round.is_multiple_of(self.every);
+        let has_feedback = round >= INITIAL_ROUNDS && round.is_multiple_of(self.every);
         for bin in 0..self.bins.len() {
-            let is_kept = tells && (1..self.threshold).contains(&self.bins[bin].len());
+            let is_kept = has_feedback && (1..self.threshold).contains(&self.bins[bin].len());
             let to = if is_kept { bin } else { below(self.bins.len(), &mut self.rng) };
             self.thrown[to] += 1;
         }
@@ -118,7 +118,7 @@ impl Model {
 }
 
 /// Initial rounds without feedback.
-const UNTOLD_ROUNDS: usize = 2;
+const INITIAL_ROUNDS: usize = 2;
 const STREAM: u64 = 0x6261_6c6c_7300;
 
 #[cfg(test)]
