@@ -1,50 +1,49 @@
-//! How fast a scenario could be at best: the rate that all flows can have at once, and the least completion time (OFAN §5,
-//! appendices A and B).
+//! Bounds of a scenario: the rate that all flows can have at once, and the least completion time
+//! (OFAN §5, appendices A and B).
 
 use spray_fabric::{LinkAction, LinkEvent, Network, Node, ShortestPaths};
 
 use crate::scenario::Scenario;
-use crate::workload::Flow;
+use crate::workload::{Flow, largest_bytes};
 
-/// What no scheme can beat that spreads every flow evenly over its shortest paths.
+/// The optimum of all schemes that spread every flow evenly over its shortest paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Rate in bits a second that every flow can have at once, headers included: the paper's rho_max, with room for ACKs.
+    /// Rate in bit/s of every flow, headers included, with room for ACKs: the paper's rho_max.
     ///
-    /// A host's own link needs no room: if it is the narrowest, data and ACKs take turns there, and none is lost.
+    /// A host's own link needs no such room: if it is the narrowest, data and ACKs alternate.
     pub rate_bps: f64,
-    /// The link that has no more to give.
+    /// Name of the bottleneck link.
     pub bottleneck: String,
     /// Least time from the first start to the last acknowledgement, in ps.
     pub completion_ps: u64,
-    /// What it follows from.
+    /// How `completion_ps` is computed.
     pub basis: Basis,
 }
 
-/// How a least completion time is found.
+/// How a least completion time is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Every host sends one flow and receives one, all of one size: data and ACKs share links in three modes (OFAN appendix B).
+    /// Every host sends and receives one flow, all of one size: three modes (OFAN appendix B).
     Permutation,
-    /// All bytes of the slowest flow at the rate that data and ACKs leave it, the propagation there and back, and the
-    /// serialisation at every hop (OFAN §5).
+    /// The slowest flow at its rate, propagation both ways, serialisation at each hop (OFAN §5).
     Transmission,
 }
 
 impl Scenario {
-    /// The bound for the flows of a run with root `seed`, under link events that last from its beginning on.
+    /// Returns the bound for the flows of a run with root `seed`.
     ///
-    /// Links that drop everything are no paths; links at a lower rate have that rate. Events that begin later do not count.
+    /// Counts link events from time 0 on: links without paths, or with a lower rate.
     pub fn bound(&self, seed: u64, events: &[LinkEvent]) -> Bound {
         let flows = self.flows(seed);
-        let state = Links::new(self, events);
-        let paths = ShortestPaths::new(&self.network, |link| state.rate_bps[link] > 0);
+        let rate_bps = rates_bps(self, events);
+        let paths = ShortestPaths::new(&self.network, |link| rate_bps[link] > 0);
         let data = loads(&self.network, &paths, &flows);
         let with_acks = self.with_acks(&paths, &flows, &data);
         let narrowest = |loads: &[f64], of_hosts: bool| {
             let is_own = |link: &usize| matches!(self.network.links[*link].from, Node::Host(_));
             let busy = (0..loads.len()).filter(|link| loads[*link] > 0.0 && (is_own(link) || !of_hosts));
-            let rates = busy.map(|link| (state.rate_bps[link] as f64 / loads[link], link));
+            let rates = busy.map(|link| (rate_bps[link] as f64 / loads[link], link));
             rates.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0))
         };
         let (steady_bps, _) = narrowest(&with_acks, false);
@@ -58,7 +57,7 @@ impl Scenario {
         Bound { rate_bps, bottleneck, completion_ps, basis }
     }
 
-    /// The loads with those of the ACKs, which go the other way.
+    /// Adds the loads of the ACKs in the reverse direction.
     fn with_acks(&self, paths: &ShortestPaths, flows: &[Flow], data: &[f64]) -> Vec<f64> {
         let back: Vec<Flow> = flows.iter().map(|flow| Flow { src: flow.dst, dst: flow.src, ..*flow }).collect();
         let a_packet = f64::from(self.packet_bytes()) * f64::from(self.transport.ack_every.max(1));
@@ -68,37 +67,31 @@ impl Scenario {
     }
 }
 
-/// Two sums of the same shares differ by less.
+/// Two sums of the same shares differ by less than this, relatively.
 const ROUNDING: f64 = 1e-9;
 
-/// The rates of all links while `events` last; 0 for a link that drops everything.
-struct Links {
-    rate_bps: Vec<u64>,
-}
-
-impl Links {
-    fn new(scenario: &Scenario, events: &[LinkEvent]) -> Self {
-        let mut rate_bps: Vec<u64> = scenario.network.links.iter().map(|link| link.rate_bps).collect();
-        for event in scenario.link_events.iter().chain(events).filter(|event| event.at_ps == 0) {
-            for link in &event.links {
-                match event.action {
-                    LinkAction::Down { .. } | LinkAction::SilentDrop => rate_bps[*link] = 0,
-                    LinkAction::Rate { ppm } => {
-                        rate_bps[*link] = (rate_bps[*link] as u128 * u128::from(ppm) / 1_000_000) as u64
-                    }
-                    LinkAction::Loss { .. } | LinkAction::Flap { .. } | LinkAction::Periodic(_) => {}
+/// Returns the rates of all links while `events` last; 0 for a link that drops everything.
+fn rates_bps(scenario: &Scenario, events: &[LinkEvent]) -> Vec<u64> {
+    let mut rate_bps: Vec<u64> = scenario.network.links.iter().map(|link| link.rate_bps).collect();
+    for event in scenario.link_events.iter().chain(events).filter(|event| event.at_ps == 0) {
+        for link in &event.links {
+            match event.action {
+                LinkAction::Down { .. } | LinkAction::SilentDrop => rate_bps[*link] = 0,
+                LinkAction::Rate { ppm } => {
+                    rate_bps[*link] = (rate_bps[*link] as u128 * u128::from(ppm) / 1_000_000) as u64
                 }
+                LinkAction::Loss { .. } | LinkAction::Flap { .. } | LinkAction::Periodic(_) => {}
             }
         }
-        Self { rate_bps }
     }
+    rate_bps
 }
 
-/// Units of flow on every link when each flow, one unit, is split evenly over all its shortest paths (OFAN appendix A).
+/// Returns the load of every link, in flows, each split over its shortest paths (OFAN appendix A).
 fn loads(network: &Network, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
     let mut loads = vec![0.0; network.links.len()];
     let leaves = paths.leaves().len();
-    // Flows between two leaves are alike within the fabric.
+    // Flows between the same two leaves take the same paths.
     let mut between = vec![0.0; leaves * network.switches.len()];
     for flow in flows {
         loads[network.uplink(flow.src)] += 1.0;
@@ -113,12 +106,12 @@ fn loads(network: &Network, paths: &ShortestPaths, flows: &[Flow]) -> Vec<f64> {
     loads
 }
 
-/// Adds the load of what starts at every switch, `from`, toward a leaf.
+/// Adds the load of the flows from every switch (`from`) to a leaf.
 fn spread(network: &Network, paths: &ShortestPaths, leaf: usize, from: &[f64], loads: &mut [f64]) {
     let mut ways = Ways { network, paths, leaf, count: vec![None; from.len()], order: Vec::new() };
-    (0..from.len()).filter(|switch| from[*switch] > 0.0).for_each(|switch| {
+    for switch in (0..from.len()).filter(|switch| from[*switch] > 0.0) {
         ways.count(switch);
-    });
+    }
     let mut carried = from.to_vec();
     for switch in ways.order.iter().rev() {
         let (load, all) = (carried[*switch], ways.count[*switch].unwrap_or(0.0));
@@ -134,19 +127,18 @@ fn spread(network: &Network, paths: &ShortestPaths, leaf: usize, from: &[f64], l
     }
 }
 
-/// How many shortest paths lead from switches to a leaf.
+/// Counts the shortest paths from switches to a leaf.
 struct Ways<'a> {
     network: &'a Network,
     paths: &'a ShortestPaths,
     leaf: usize,
-    /// By switch; `None` where nobody has asked.
+    /// By switch; `None` until it is counted.
     count: Vec<Option<f64>>,
-    /// The switches counted, each after all that lie on its paths.
+    /// The counted switches in topological order: each after all that are on its paths.
     order: Vec<usize>,
 }
 
 impl Ways<'_> {
-    /// The number of paths from `switch` on.
     fn count(&mut self, switch: usize) -> f64 {
         if let Some(known) = self.count[switch] {
             return known;
@@ -161,7 +153,6 @@ impl Ways<'_> {
         own
     }
 
-    /// The switch at which a link ends.
     fn end(&self, link: u32) -> usize {
         match self.network.links[link as usize].to {
             Node::Switch(switch) => switch,
@@ -170,7 +161,7 @@ impl Ways<'_> {
     }
 }
 
-/// Whether every sender sends once and every receiver receives once, at one time and of one size, and every sender receives.
+/// Whether all flows have one size and start, and every sender sends and receives one.
 fn permutation(flows: &[Flow]) -> bool {
     let sorted = |end: fn(&Flow) -> usize| {
         let mut ends: Vec<usize> = flows.iter().map(end).collect();
@@ -182,16 +173,16 @@ fn permutation(flows: &[Flow]) -> bool {
     alike && from == to && from.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// What least times follow from.
+/// Terms of the least completion times.
 struct Times<'a> {
     scenario: &'a Scenario,
     flows: &'a [Flow],
-    /// Time of a full packet at the rate that every flow can have.
+    /// Time of a full packet at the rate of a flow.
     packet_ps: f64,
-    /// Time of a full packet and of an ACK on a host's link.
+    /// Times of a full packet and of an ACK on a host's link.
     data_ps: f64,
     ack_ps: f64,
-    /// The longest way: links, and their latencies together.
+    /// Number of links on the longest path, and the sum of their latencies.
     hops: f64,
     propagation_ps: f64,
 }
@@ -220,14 +211,12 @@ impl<'a> Times<'a> {
     }
 
     fn packets(&self) -> u64 {
-        let most = self.flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
-        most.div_ceil(u64::from(self.scenario.transport.payload_bytes)).max(1)
+        largest_bytes(self.flows).div_ceil(u64::from(self.scenario.transport.payload_bytes)).max(1)
     }
 
-    /// When the last ACK of a permutation comes, by the three modes of OFAN's appendix B: data alone, data and ACKs in turn, ACKs
-    /// alone. Gaps between frames are part of the frames here.
+    /// Returns the time of the last ACK of a permutation, by the three modes of OFAN appendix B.
     ///
-    /// The last equation is printed with the time of data packets at each hop; the paper's own example comes out with that of ACKs.
+    /// The last equation is printed with the time of data packets; the paper's example has ACKs'.
     fn permutation_ps(&self) -> u64 {
         let (packets, later_hops) = (self.packets(), self.hops - 1.0);
         let alone = ((self.propagation_ps + later_hops * self.data_ps) / self.packet_ps).ceil() as u64 + 1;

@@ -1,4 +1,4 @@
-//! The trait of both engines: the simulator ([`Sim`](crate::sim::Sim)) and, on Linux, the testbed (`Xdp` in `xdp`).
+//! The engine trait: the simulator ([`Sim`](crate::sim::Sim)) and, on Linux, the testbed (`Xdp`).
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,29 +9,28 @@ pub use spray_fabric::Progress;
 use crate::results::RunResult;
 use crate::scenario::Scenario;
 
-/// Hears how far the work is.
+/// Receives progress.
 pub type Tell<'a> = &'a mut dyn FnMut(Progress);
 
 /// Runs scenarios.
 pub trait Engine: Sync {
-    /// Whether a run needs the whole machine. Then only one runs at a time, it reports its progress, and it must be ended by its
-    /// stop flag, because it has namespaces to remove.
+    /// Whether runs need the whole machine: one at a time, which must be ended by its stop flag.
     fn is_exclusive(&self) -> bool;
 
-    /// Does the work that all runs of `scenario` share, and tells what takes long.
+    /// Does the work that all runs of `scenario` share, and reports what takes long.
     ///
     /// # Errors
     /// [`EngineError::Refused`] when this engine cannot run the scenario.
     fn prepare<'a>(&'a self, scenario: &'a Scenario, tell: Tell<'_>) -> Result<Box<dyn Prepared + 'a>, EngineError>;
 }
 
-/// A scenario that an engine is ready to run, any number of times.
+/// A scenario that is ready to run any number of times.
 pub trait Prepared: Sync {
-    /// Runs the scenario once with `balancer`; all random choices come from `seed`. An exclusive engine tells a few
-    /// times a second how far it is, and ends early when another thread sets `stop`.
+    /// Runs the scenario once; all random choices follow from `seed`. Exclusive engines report
+    /// progress and heed `stop`.
     ///
     /// # Errors
-    /// [`EngineError`]. Flows that do not complete are no error: the result says so.
+    /// [`EngineError`]. Incomplete flows are no error: the result lists them.
     fn run(
         &self,
         balancer: BalancerKind,
@@ -42,10 +41,10 @@ pub trait Prepared: Sync {
         self.run_watched(balancer, seed, None, tell, stop)
     }
 
-    /// As [`run`](Self::run), while `watch` sees the frames, see [`watch`](crate::watch). The result is the same.
+    /// The same as [`run`](Self::run), while `watch` observes the frames.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// The same as [`run`](Self::run).
     fn run_watched(
         &self,
         balancer: BalancerKind,
@@ -56,16 +55,16 @@ pub trait Prepared: Sync {
     ) -> Result<RunResult, EngineError>;
 }
 
-/// Why there is no result.
+/// The reason why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The stop flag was set; everything was removed.
     #[error("stopped")]
     Stopped,
-    /// The machine or the scenario does not allow the run.
+    /// The machine or the scenario does not permit the run.
     #[error("{0}")]
     Refused(String),
-    /// Something went wrong while it ran.
+    /// The run failed.
     #[error("{0}")]
     Failed(String),
 }

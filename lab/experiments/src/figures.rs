@@ -1,7 +1,7 @@
-//! The papers' figures and tables, each described by a file: what is run, how it is drawn, what the paper says of it.
+//! The papers' figures and tables, each described by a file: runs, plots and claims.
 //!
-//! `figures/PAPER/NUMBER.toml` is one of them, in the form of [`Figure`]. Its runs are scenarios on the simulator, or one of the [`models`]
-//! where the paper has a formula or draws balls.
+//! A file `figures/PAPER/NUMBER.toml` has the form of [`Figure`]. It runs scenarios on the
+//! simulator, or one of the [`models`] (formulas, balls into bins).
 
 mod claim;
 mod file;
@@ -16,10 +16,12 @@ mod run;
 mod verdict;
 
 pub use self::claim::Claim;
-pub use self::file::{Condition, Figure, Measure, Plot, Scale, Series, Size, Tune};
-pub use self::grid::{Grid, grids};
-pub use self::lines::Lines;
-pub use self::list::{PAPERS, Paper, all, find};
+pub(crate) use self::file::{Condition, Measure, Plot, Series};
+pub use self::file::{Figure, Scale, Size};
+pub(crate) use self::grid::Grid;
+pub use self::grid::grids;
+pub(crate) use self::lines::Lines;
+pub use self::list::{PAPERS, all, find};
 pub use self::markdown::{Count, has_full, is_over_all, markdown, markdown_of_one};
 pub use self::run::{Cell, Made, Plan, Shown};
-pub use self::verdict::{Found, Verdict};
+pub(crate) use self::verdict::Verdict;

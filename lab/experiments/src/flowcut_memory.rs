@@ -1,21 +1,21 @@
-//! How much state flowcuts, flowlets and flowcells need in switches and NICs, after Flowcut's model (Flowcut §III-A2).
+//! State of flowcuts, flowlets and flowcells by Flowcut's model (Flowcut §III-A2).
 //!
-//! `docs/specs/flowcut-memory.md` states it (`FCM-n`).
+//! Specified in `docs/specs/flowcut-memory.md` (`FCM-n`).
 
-/// A network. [`Default`] is what figure 4 holds fixed.
+/// A network. [`Default`] has the fixed values of figure 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dimensions {
-    /// Hosts, `H`.
+    /// Number of hosts, `H`.
     pub hosts: u32,
     /// Rate of a host's link in Gb/s, `B`.
     pub gbps: f64,
-    /// Time from sending a packet to its acknowledgement in us, `l`: the longest.
+    /// The longest time from a packet to its acknowledgement in us, `l`.
     pub rtt_us: f64,
-    /// Bytes of a packet, `M`.
+    /// Packet size in bytes, `M`.
     pub mtu_bytes: u32,
-    /// Flows that each host sends, `f`.
+    /// Flows sent by each host, `f`.
     pub flows_per_host: u32,
-    /// Ports of a switch; each may lead to a host.
+    /// Ports of a switch, each of which may lead to a host.
     pub ports_per_switch: u32,
 }
 
@@ -25,24 +25,19 @@ impl Default for Dimensions {
     }
 }
 
-/// The devices that keep state, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
-    /// Flowcut in every switch.
     FlowcutFullSwitch,
-    /// Flowcut in the switches that have hosts.
+    /// Flowcut in the switches with hosts.
     FlowcutIngressSwitch,
-    /// Flowcut in NICs.
     FlowcutNic,
-    /// Flowlets in a switch.
     FlowletSwitch,
-    /// Flowcells in a switch.
     FlowcellSwitch,
 }
 
 impl Keeper {
     //= docs/specs/flowcut-memory.md#FCM-2 full switch 11
-    /// Bytes of a flow.
+    /// Bytes of state of a flow.
     pub const fn bytes_per_flow(self) -> u32 {
         match self {
             Self::FlowcutFullSwitch => 11,
@@ -52,7 +47,6 @@ impl Keeper {
         }
     }
 
-    /// The hosts whose flows it keeps.
     //= docs/specs/flowcut-memory.md#FCM-3 every active flow of the network
     fn hosts(self, network: &Dimensions) -> u32 {
         match self {
@@ -64,18 +58,17 @@ impl Keeper {
 }
 
 impl Dimensions {
-    /// The most bytes of `keeper`.
+    /// Returns the maximum number of bytes of state of `keeper`.
     pub fn bytes(&self, keeper: Keeper) -> f64 {
         self.active_flows(keeper.hosts(self)) * f64::from(keeper.bytes_per_flow())
     }
 
-    /// Packets that each host has in flight at most.
     fn packets_in_flight(&self) -> f64 {
-        // Gb/s times us are thousands of bits.
+        // Gb/s times us are kbit.
         self.gbps * self.rtt_us * 1e3 / 8.0 / f64::from(self.mtu_bytes)
     }
 
-    /// Equation 1, for so many hosts.
+    /// Equation 1, for `hosts` hosts.
     //= docs/specs/flowcut-memory.md#FCM-1 at most one flow for each
     fn active_flows(&self, hosts: u32) -> f64 {
         f64::from(hosts) * self.packets_in_flight().min(f64::from(self.flows_per_host))

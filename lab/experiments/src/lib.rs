@@ -3,9 +3,9 @@
 pub mod bound;
 pub mod engine;
 pub mod figures;
-pub mod flowcut_memory;
+mod flowcut_memory;
 mod memory;
-pub mod report;
+mod report;
 pub mod results;
 pub mod scenario;
 pub mod sim;

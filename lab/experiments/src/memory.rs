@@ -1,10 +1,10 @@
-//! What fits into the memory of this machine.
+//! Checks against the memory of this machine.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Refuses what is larger than the memory that is available here. It takes `bytes`; a `remedy` ends the message.
+/// Returns an error if `bytes` exceed the available memory. A `remedy` ends the message.
 pub(crate) fn fits_memory(what: &str, bytes: u64, remedy: &str) -> Result<(), String> {
     let available = if bytes > LITTLE_BYTES { available_bytes() } else { None };
     match available.filter(|available| bytes > *available) {
@@ -18,17 +18,17 @@ pub(crate) fn fits_memory(what: &str, bytes: u64, remedy: &str) -> Result<(), St
     }
 }
 
-/// Less is not worth asking the machine.
+/// Below this the available memory is not read.
 const LITTLE_BYTES: u64 = 1 << 30;
 
-/// Memory that can be had without swapping, if the system tells.
+/// Memory available without swapping, if the system reports it.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// The bytes of a file that fits into memory, twice.
+/// Reads a file that fits into memory twice.
 pub(crate) fn read_payload(file: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(file)?;
     if !file.metadata()?.is_file() {

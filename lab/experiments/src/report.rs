@@ -1,7 +1,6 @@
-//! HTML pages about runs, each one file that needs nothing else: no server, no fonts, nothing from elsewhere.
+//! Self-contained HTML pages about runs: no server, no fonts, nothing fetched.
 //!
-//! A page is headings and tables, written here, and plots: `data` says what they show, as JSON, and `assets` are the programs that draw
-//! it, around the library in `vendor`.
+//! Headings and tables are written here. `data` has the plots' JSON, `assets` their scripts.
 
 mod data;
 mod figures;
@@ -11,6 +10,6 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::figures::{figure_page, figures_page};
-pub use self::overview::overview_page;
-pub use self::run::run_page;
+pub(crate) use self::figures::{figure_page, figures_page};
+pub(crate) use self::overview::overview_page;
+pub(crate) use self::run::run_page;

@@ -1,6 +1,6 @@
-//! A run's results: their types, their folder, and the tables that compare runs.
+//! Results of runs: types, folders, and tables that compare runs.
 //!
-//! Every time here is *scenario* time from the start of the run, already divided by the dilation: in microseconds, but for samples.
+//! Times are scenario time from the start of the run, in us except for samples.
 
 mod collect;
 mod columns;
@@ -39,7 +39,7 @@ pub(crate) use self::collect::{Collect, given_up, reported};
 pub use self::documentation::documentation;
 pub use self::engine_figures::{EngineFigures, PfcFigures, SimFigures};
 pub use self::event::{EventKind, EventRow};
-pub use self::evs::{ConnectionEvs, EvBin};
+pub(crate) use self::evs::{ConnectionEvs, EvBin};
 pub use self::fabric_figures::{FabricFigures, LayerFigures};
 pub use self::figures::write_figures;
 pub use self::files::{Extras, PART, WriteError, folder_name, write_overview, write_run};
@@ -48,12 +48,12 @@ pub(crate) use self::flow_figures::{gbps, slowdown, times};
 pub use self::flow_result::{FlowResult, Incomplete};
 pub(crate) use self::freezing::drops_all;
 pub use self::incomplete::incomplete_notes;
-pub use self::matrix::{BalancerRuns, Matrix};
-pub use self::record::{Completion, Drops, Finished, Machine, Program, Record};
+pub use self::matrix::Matrix;
+pub(crate) use self::record::Drops;
+pub use self::record::{Completion, Finished, Machine, Program, Record};
 pub use self::run_result::{RunResult, TestbedLosses};
-pub use self::shape::{Shape, ShapeLink, ShapeSwitch};
-pub use self::sizes::SizeClass;
-pub(crate) use self::sizes::size_classes;
+pub(crate) use self::shape::Shape;
+pub(crate) use self::sizes::{SizeClass, size_classes};
 pub use self::spread::Spread;
 pub(crate) use self::statistics::{grouped, us};
 pub use self::summary::{Hash, Summary};

@@ -1,9 +1,9 @@
-//! Scenarios: TOML files, checked and converted to the project's units.
+//! Scenarios: TOML files, checked and converted to internal units.
 //!
-//! [`settings`] declares every field once. [`Scenario::load`] reads a file; [`Scenario::read`] takes a file with assignments
-//! that replace parts of it. Every mistake is a [`Mistake`] with its place and what is allowed there.
+//! [`settings`] declares every field once. Every error is a [`Mistake`] with its place and the
+//! rule.
 
-/// Gives a type the schema that stands wherever it is used.
+/// Implements `JsonSchema` by an inline schema.
 macro_rules! inline_schema {
     ($type:ident, $schema:tt) => {
         impl schemars::JsonSchema for $type {
@@ -20,6 +20,14 @@ macro_rules! inline_schema {
             }
         }
     };
+}
+
+/// A TOML value of two types.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum NumberOrText<N> {
+    Number(N),
+    Text(String),
 }
 
 mod failure;
@@ -46,92 +54,93 @@ pub use written::Written;
 
 pub use failure::Convergence;
 
+use serde::{Deserialize, Serialize};
+
 use self::mistake::in_file;
 use crate::workload::Workload;
 use spray_core::cc::{CcKind, OwnCc};
 use spray_core::path::{BalancerKind, OwnBalancer};
 use spray_fabric::{DrawError, FailureContext, FailureFile, LinkAction, LinkEvent, Network, Thresholds};
 
-/// A checked scenario. Times are ps of scenario time, rates bits a second.
-#[derive(Debug, Clone, PartialEq)]
+/// A checked scenario. Times are ps of scenario time, rates bit/s.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scenario {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What is wrong with the fabric, in two or three words; `healthy` if nothing is.
+    /// The fabric's condition in two or three words; `healthy` without faults.
     pub condition: String,
-    /// Root of every random choice: the first of `seeds`.
+    /// Root of all random choices: the first of `seeds`.
     pub seed: u64,
-    /// The seeds that it is to be run with; at least one.
+    /// Seeds of its runs; at least one.
     pub seeds: Vec<u64>,
-    /// When a run is stopped; `None` is [`Scenario::time_limit_ps`]'s default.
+    /// Time limit of a run; `None` is [`Scenario::time_limit_ps`]'s default.
     pub time_limit_ps: Option<u64>,
-    /// Time between samples; 0 takes none.
+    /// Sampling interval; 0 is off.
     pub sample_ps: u64,
     /// Hosts, switches and links.
     pub network: Network,
-    /// Who sends what to whom, all at once.
+    /// Concurrent workloads.
     pub workloads: Vec<Workload>,
-    /// How senders and receivers work.
+    /// Transport of senders and receivers.
     pub transport: Transport,
-    /// Algorithms of other crates, in place of those of the run.
+    /// External algorithms that replace those of the run.
     pub own: OwnAlgorithms,
-    /// The queues of every port.
+    /// Queues of every port.
     pub queue: Queue,
-    /// Changes of links during a run.
+    /// Link changes during a run.
     pub link_events: Vec<LinkEvent>,
-    /// How long routing takes to learn of a failure that does not say so itself; [`u64::MAX`] is for ever.
+    /// Default convergence time of routing after a failure; [`u64::MAX`] is never.
     pub convergence_ps: u64,
     /// Settings of the `xdp` engine.
     pub emulation: Emulation,
-    /// Settings that only the `sim` engine has.
+    /// Settings of the `sim` engine.
     pub simulation: SimulationSettings,
-    /// Failures that each run draws from its seed.
+    /// Failures drawn from each run's seed.
     pub failures: Option<Failures>,
-    /// Where the workload stands, for messages.
+    /// Place of the workload in the file, for messages.
     pub workload_place: String,
-    /// The settings that it was made of.
+    /// The settings it was made of.
     pub written: Written,
 }
 
-/// Algorithms of other crates, which have no name in a file. A program that reads a scenario puts them there.
+/// Algorithms of other crates, which have no name in a file; set by programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct OwnAlgorithms {
-    /// Chooses the paths of all packets.
+    /// Balancer of all flows.
     pub balancer: Option<OwnBalancer>,
-    /// Controls the congestion of all connections.
+    /// Congestion control of all connections.
     pub cc: Option<OwnCc>,
 }
 
 impl OwnAlgorithms {
-    /// The name of what chooses paths where a scenario says `kind`.
+    /// Returns the name of the balancer where a scenario has `kind`.
     pub fn balancer_name(&self, kind: BalancerKind) -> &'static str {
         self.balancer.map_or(kind.name(), |own| own.name)
     }
 
-    /// The name of what controls congestion where a scenario says `kind`.
+    /// Returns the name of the congestion control where a scenario has `kind`.
     pub fn cc_name(&self, kind: CcKind) -> &'static str {
         self.cc.map_or(kind.name(), |own| own.name)
     }
 }
 
-/// Most runs of a sweep: combinations of values, balancers and seeds.
+/// Maximum number of runs of a sweep: combinations of values, balancers and seeds.
 pub const MAX_RUNS: usize = 10_000;
 
-/// Failures: each run draws from its own seed which devices fail.
+/// Random failures, drawn from each run's seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failures {
-    /// What fails.
+    /// The failures.
     pub file: FailureFile,
-    /// The file that says so.
+    /// Path of the failure file.
     pub source: PathBuf,
-    /// Where each random failure stands in the scenario.
+    /// Place of each `[[failure]]` in the scenario.
     pub places: Vec<String>,
     /// The condition in a few words.
     pub name: String,
 }
 
 impl Failures {
-    /// The mistake that makes the draw impossible, with its place.
     fn mistake(&self, error: &DrawError) -> Mistake {
         match error {
             DrawError::Line(error) => in_file(&self.source, error),
@@ -143,10 +152,10 @@ impl Failures {
 }
 
 impl Scenario {
-    /// The failures that a run with root `seed` and an end at `until_ps` draws, in addition to the link events.
+    /// Draws the failures of a run with root `seed` until `until_ps`, besides the link events.
     ///
     /// # Errors
-    /// There are more than the fabric takes, or fewer devices than are to fail.
+    /// When the fabric has too few such devices, or cannot take as many failures.
     pub fn drawn_failures(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, Mistake> {
         let Some(failures) = &self.failures else { return Ok(Vec::new()) };
         let (network, packet_bytes) = (&self.network, self.packet_bytes());
@@ -154,23 +163,22 @@ impl Scenario {
         events.map_err(|error| failures.mistake(&error))
     }
 
-    /// The condition in a few words, from link events and drawn failures.
     fn describe(events: &[LinkEvent], failures: Option<&Failures>) -> String {
         let word = |event: &LinkEvent| match event.action {
             LinkAction::Rate { ppm } => format!("{} at {} % rate", event.name, f64::from(ppm) / 1e4),
             LinkAction::Loss { ppm } => format!("{} loses {} %", event.name, f64::from(ppm) / 1e4),
             action => format!("{} {}", event.name, action.name()),
         };
-        let told = match events {
+        let described = match events {
             [] => None,
             [event] => Some(word(event)),
             [first, rest @ ..] => Some(format!("{} and {} more", word(first), rest.len())),
         };
-        let parts: Vec<String> = told.into_iter().chain(failures.map(|failures| failures.name.clone())).collect();
+        let parts: Vec<String> = described.into_iter().chain(failures.map(|failures| failures.name.clone())).collect();
         if parts.is_empty() { "healthy".into() } else { parts.join(", ") }
     }
 
-    /// Adds `events`, and names the condition after all events.
+    /// Adds `events`, and updates the condition.
     pub fn add_link_events(&mut self, events: Vec<LinkEvent>) {
         self.link_events.extend(events);
         self.condition = Self::describe(&self.link_events, self.failures.as_ref());
@@ -178,9 +186,8 @@ impl Scenario {
 }
 
 impl Queue {
-    /// The thresholds in bytes, at a port of `rate_bps` in a fabric with longest RTT `base_rtt_ps` and full packets of
-    /// `packet_bytes`. A length of 4 GiB or more is `u32::MAX`, which [`Scenario::read`] refuses. The kernel's switch holds less:
-    /// [`MAX_XDP_QUEUE_BYTES`].
+    /// Returns the thresholds in bytes at a port of `rate_bps`; lengths saturate at `u32::MAX`,
+    /// which [`Scenario::read`] rejects. The kernel's switch has the limit [`MAX_XDP_QUEUE_BYTES`].
     pub fn config(&self, rate_bps: u64, base_rtt_ps: u64, packet_bytes: u32) -> Thresholds {
         let bytes = |length, limit: u32| match length {
             QueueLength::Bytes(bytes) => bytes.min(u64::from(u32::MAX)) as u32,
@@ -204,7 +211,7 @@ impl Queue {
     }
 }
 
-/// Largest queue of the kernel's switch in bytes. A queue of the simulator may have up to 4 GiB.
+/// Maximum queue of the kernel's switch in bytes; the simulator's is 4 GiB.
 pub const MAX_XDP_QUEUE_BYTES: u32 = spray_pipeline::config::MAX_LIMIT_BYTES;
 
 fn clamp(bytes: f64) -> u32 {

@@ -1,7 +1,6 @@
-//! Who watches the frames of a run: captures for Wireshark, and the life of chosen packets.
+//! Observers of a run's frames: captures for Wireshark, and traces of chosen packets.
 //!
-//! An interface is a cable's end: by its place among the network's links that which leaves there. Behind them come the switches,
-//! for frames that have no way on.
+//! Interfaces are the sending ends of links, then switches, for frames without a next hop.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -16,22 +15,23 @@ use spray_fabric::{Link, Network, Node, address, first_flows};
 use crate::scenario::Scenario;
 use crate::workload::{classes, largest_bytes};
 
-/// A capture of a run of `scenario` into a new file, of so many frames at most.
+/// Creates a capture of at most `frames` frames of a run of `scenario`, in a new file.
 ///
 /// # Errors
-/// When the file is there already, or cannot be made.
+/// When the file exists or cannot be created.
 pub fn capture(file: &Path, scenario: &Scenario, frames: u64) -> io::Result<Shared> {
     let places = places(&scenario.network);
-    let names: Vec<String> = places.iter().map(interface).collect();
+    // `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
+    let names: Vec<String> = places.iter().map(|place| place.port.replace("->", ":")).collect();
     let output = BufWriter::new(File::create_new(file)?);
     let capture = Capture::new(output, names.iter().map(String::as_str), Duration::ZERO, frames)?;
     Ok(Shared::new(Some(capture), None))
 }
 
-/// A tracer of the flows with these numbers in a run of `scenario`; `simulated` says on which engine.
+/// Creates a tracer of the flows `chosen`; `simulated` is whether the engine is the simulator.
 ///
 /// # Errors
-/// When there is no flow of such a number, and which there are.
+/// When a number is not that of a flow.
 pub fn tracer(
     scenario: &Scenario,
     balancer: BalancerKind,
@@ -75,9 +75,4 @@ fn places(network: &Network) -> Vec<Place> {
     };
     let switch = |switch| Place { node: name(Node::Switch(switch)), port: name(Node::Switch(switch)), of_host: false };
     network.links.iter().map(end).chain((0..network.switches.len()).map(switch)).collect()
-}
-
-/// The name of an interface: `leaf0:spine1` is the end at `leaf0` of the cable to `spine1`.
-fn interface(place: &Place) -> String {
-    place.port.replace("->", ":")
 }

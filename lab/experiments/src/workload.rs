@@ -1,4 +1,4 @@
-//! Workloads: who sends how much to whom, when, and which bytes.
+//! Workloads: sources, destinations, sizes, times and payload of flows.
 
 mod collective;
 mod flow;
@@ -24,56 +24,57 @@ use spray_core::path::BalancerKind;
 use spray_core::rng::{below, stream};
 
 use crate::memory::read_payload;
-use spray_fabric::Network;
+use spray_fabric::{Network, ShortestPaths, hops};
 
 use streams::{PATTERN_STREAM, PAYLOAD_STREAM};
 use triggers::ClosedLoop;
 
-pub use collective::{Algorithm, Collective, Model, Operation};
+pub use collective::{Algorithm, Model};
+pub(crate) use collective::{Collective, Operation};
 pub use flow::Flow;
 pub(crate) use groups::{leaves, pods};
 pub use matrix::{Matrix, parse_matrix};
-pub use members::members;
-pub use partners::Partners;
+pub(crate) use members::members;
+pub(crate) use partners::Partners;
 pub use plan::Plan;
-pub use poisson::Poisson;
+pub(crate) use poisson::Poisson;
 pub use sizes::{Distribution, Sizes};
-pub use triggers::{FlowTriggers, Triggers};
+pub(crate) use triggers::{FlowTriggers, Triggers};
 
-/// Who sends what to whom.
+/// A workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// Its name in the results.
+    /// Name in the results.
     pub name: String,
-    /// Who sends to whom.
+    /// The traffic pattern.
     pub pattern: Pattern,
-    /// The hosts that take part, in this order; `None` is all.
+    /// Participating hosts in this order; `None` is all.
     pub hosts: Option<Vec<usize>>,
-    /// So many of these hosts, drawn from the seed, that no other workload draws.
+    /// Number of these hosts to draw from the seed, without those drawn by other workloads.
     pub drawn: Option<usize>,
-    /// What the flows carry.
+    /// Payload of the flows.
     pub payload: Payload,
-    /// What chooses its flows' paths and controls their rates.
+    /// Its balancer, congestion control and DSCP.
     pub own: Own,
-    /// Shares of the sending hosts whose flows have names and transports of their own.
+    /// Shares of the sending hosts with separate names and transports.
     pub parts: Vec<Share>,
 }
 
-/// What flows have of their own, in place of what `[transport]` says, or the workload of which they are a part.
+/// Settings of flows that override `[transport]`, or those of the whole workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Own {
-    /// What chooses the paths of its packets, in place of the scenario's balancer or that of the whole workload.
+    /// Balancer, in place of that of the scenario or of the whole workload.
     pub balancer: Option<BalancerKind>,
-    /// Its congestion control, in place of that of the scenario's transport or of the whole workload.
+    /// Congestion control, in place of that of the scenario or of the whole workload.
     pub cc: Option<CcKind>,
-    /// DSCP of its data packets, in place of that of the scenario's transport or of the whole workload.
+    /// DSCP of data packets, in place of that of the scenario or of the whole workload.
     #[schemars(range(min = 0, max = 43))]
     pub dscp: Option<u8>,
 }
 
 impl Own {
-    /// These settings, with those of `others` where it has none.
+    /// Fills unset settings from `others`.
     fn or(self, others: Self) -> Self {
         let Self { balancer, cc, dscp } = self;
         Self { balancer: balancer.or(others.balancer), cc: cc.or(others.cc), dscp: dscp.or(others.dscp) }
@@ -83,26 +84,26 @@ impl Own {
 /// A share of a workload's sending hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
-    /// Its name in the results.
+    /// Name in the results.
     pub name: String,
-    /// The share, in millionths.
+    /// The share in ppm.
     pub ppm: u32,
-    /// What their flows have of their own.
+    /// Settings of their flows.
     pub own: Own,
 }
 
-/// Flows that have a name and a transport in common.
+/// A class of flows with one name and transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// The name of the workload or of the part of one.
+    /// Name of the workload, or of a part.
     pub name: String,
-    /// The workload's place in the scenario.
+    /// Index of the workload in the scenario.
     pub workload: usize,
-    /// What they have of their own.
+    /// Settings of its flows.
     pub own: Own,
 }
 
-/// The classes of flows: each workload, followed by its parts.
+/// Returns the classes of flows: each workload, followed by its parts.
 pub fn classes(workloads: &[Workload]) -> Vec<Class> {
     let of = |(workload, given): (usize, &Workload)| {
         let rest = Class { name: given.name.clone(), workload, own: given.own };
@@ -112,38 +113,38 @@ pub fn classes(workloads: &[Workload]) -> Vec<Class> {
     workloads.iter().enumerate().flat_map(of).collect()
 }
 
-/// Who sends to whom.
+/// The traffic pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
-    /// Every host sends to one host under another leaf and receives from one. The pairs are drawn from the seed.
+    /// Every host sends to a random one under another leaf and receives from one.
     CrossLeafPermutation(Each),
-    /// Every host sends to one host of another pod and receives from one. The pairs are drawn from the seed.
+    /// Every host sends to a random one in another pod and receives from one.
     CrossPodPermutation(Each),
-    /// Every host sends to another host and receives from one. The pairs are drawn from the seed.
+    /// Every host sends to a random other one and receives from one.
     Permutation(Each),
-    /// Every host sends to every other, from the one after it on.
+    /// Every host sends to every other, starting with the next one.
     AllToAll {
         /// Bytes and start.
         each: Each,
-        /// Most messages of a host that are open at once; `None` is all.
+        /// Maximum number of concurrent messages of a host; `None` is all.
         open: Option<u32>,
     },
     /// Host `i` of `n` sends to host `i + n / 2`.
     Tornado(Each),
     /// Several hosts send to one.
     Incast {
-        /// How many send. Those on the longest paths are taken first.
+        /// Number of senders, those on the longest paths first.
         senders: usize,
-        /// The receiving host; `None` is the first that takes part.
+        /// Receiving host; `None` is the first participant.
         receiver: Option<usize>,
         /// Bytes and start.
         each: Each,
     },
-    /// Every host sends one message after the other, each to another random host.
+    /// Every host sends one message after the other, each to a random host.
     PartnerAfterPartner(Partners),
     /// Every host sends messages to random hosts at random times.
     Poisson(Poisson),
-    /// Hosts compute something together, again and again.
+    /// Hosts repeat a collective operation.
     Collective(Collective),
     /// The listed flows.
     Flows(Vec<Flow>),
@@ -156,37 +157,37 @@ pub enum Pattern {
 pub struct Each {
     /// Payload bytes.
     pub bytes: u64,
-    /// When they start.
+    /// Start time in ps.
     pub start_ps: u64,
 }
 
-/// The bytes of the largest flow; 0 without flows.
+/// Returns the bytes of the largest flow; 0 without flows.
 pub fn largest_bytes(flows: &[Flow]) -> u64 {
     flows.iter().map(|flow| flow.bytes).max().unwrap_or(0)
 }
 
-/// What flows carry.
+/// Payload of flows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// Random bytes drawn from the seed, different for each flow.
+    /// Random bytes from the seed, different for each flow.
     Generated,
     /// The bytes of a file, repeated.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its bytes, at least one.
+        /// Contents; not empty.
         bytes: Bytes,
     },
 }
 
 impl Workload {
-    /// `pattern` among all hosts, with generated payload and the transport of the scenario.
+    /// Creates a workload of `pattern` among all hosts, with generated payload.
     pub fn new(pattern: Pattern) -> Self {
         let (hosts, drawn, payload, own, parts) = (None, None, Payload::Generated, Own::default(), Vec::new());
         Self { name: "flows".into(), pattern, hosts, drawn, payload, own, parts }
     }
 
-    /// The flows among `members`, numbered from 0, and what starts those that wait.
+    /// Returns the flows among `members`, numbered from 0, and their triggers.
     fn flows(&self, network: &Network, members: &[usize], seed: u64) -> (Vec<Flow>, Option<Triggers>) {
         let hosts = members.len();
         let pairs =
@@ -195,10 +196,7 @@ impl Workload {
         let flows = match &self.pattern {
             Pattern::CrossLeafPermutation(each) => pairs(permutation(&group(leaves(network)), seed), *each),
             Pattern::CrossPodPermutation(each) => pairs(permutation(&group(pods(network)), seed), *each),
-            Pattern::AllToAll { each, .. } => {
-                let all = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
-                number(all.map(|(a, b)| (members[a], members[b])), *each)
-            }
+            Pattern::AllToAll { each, .. } => number(all_pairs(hosts).map(|(a, b)| (members[a], members[b])), *each),
             Pattern::Permutation(each) => pairs(permutation(&(0..hosts).collect::<Vec<_>>(), seed), *each),
             Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
             Pattern::Incast { senders, receiver, each } => {
@@ -217,7 +215,6 @@ impl Workload {
         (flows, triggers)
     }
 
-    /// How hosts send message after message, where they do.
     fn closed_loop(&self) -> Option<ClosedLoop> {
         match &self.pattern {
             Pattern::AllToAll { open: Some(open), .. } => Some(ClosedLoop { open: *open, until_ps: None }),
@@ -226,7 +223,7 @@ impl Workload {
         }
     }
 
-    /// How long each host computes between its messages, in ps.
+    /// Returns the total computation time of each host in ps.
     fn compute_ps(&self) -> u64 {
         match &self.pattern {
             Pattern::Collective(collective) => collective.compute_ps.saturating_mul(collective.rounds.into()),
@@ -234,7 +231,7 @@ impl Workload {
         }
     }
 
-    /// Sentences about parts of the file that are ignored.
+    /// Returns warnings about ignored parts of the file.
     pub fn warnings(&self) -> &[String] {
         match &self.pattern {
             Pattern::Matrix(matrix) => &matrix.warnings,
@@ -242,7 +239,7 @@ impl Workload {
         }
     }
 
-    /// The bytes that `flow` carries in a run with root `seed`.
+    /// Returns the payload of `flow` in a run with root `seed`.
     pub fn payload(&self, flow: &Flow, seed: u64) -> Bytes {
         let length = flow.bytes as usize;
         match &self.payload {
@@ -256,7 +253,7 @@ impl Workload {
         }
     }
 
-    /// Gives every flow the bytes of `path` as payload.
+    /// Sets the contents of `path` as payload of every flow.
     ///
     /// # Errors
     /// When the file cannot be read or is empty.
@@ -270,22 +267,19 @@ impl Workload {
     }
 }
 
-fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
-    let flow = |(flow, (src, dst)): (usize, _)| Flow {
-        flow: flow as u32,
-        src,
-        dst,
-        bytes: each.bytes,
-        start_ps: each.start_ps,
-        ..Flow::default()
-    };
-    pairs.enumerate().map(flow).collect()
+/// Returns all (source, destination), by distance from the source.
+fn all_pairs(hosts: usize) -> impl Iterator<Item = (usize, usize)> {
+    (1..hosts).flat_map(move |step| (0..hosts).map(move |host| (host, (host + step) % hosts)))
 }
 
-/// A random permutation in which every host sends into another group. No group may hold more than half of the hosts.
+fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {
+    let Each { bytes, start_ps } = each;
+    (0..).zip(pairs).map(|(flow, (src, dst))| Flow { flow, src, dst, bytes, start_ps, ..Flow::default() }).collect()
+}
+
+/// Returns a random permutation across groups, of at most half of the hosts each.
 ///
-/// It begins with a rotation of the hosts in group order, and makes random swaps that leave every host sending into another
-/// group.
+/// It starts with a rotation in group order, and makes random swaps that keep the property.
 fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     let hosts = group.len();
     let mut rng = stream(seed, PATTERN_STREAM);
@@ -304,17 +298,16 @@ fn permutation(group: &[usize], seed: u64) -> Vec<usize> {
     to
 }
 
-/// Swaps tried for each host: enough to hide the rotation.
+/// Swaps per host, enough to hide the rotation.
 const SWAPS: usize = 32;
 
-/// All hosts but `receiver`, those on the longest paths first. Hosts on equally long paths
-/// follow in the order of their numbers, from `receiver + n / 2` on and around.
+/// Returns the other hosts, most distant first, then cyclically from `receiver + n / 2` on.
 fn farthest(network: &Network, receiver: usize) -> Vec<usize> {
-    let routes = spray_fabric::ShortestPaths::new(network, |_| true);
+    let routes = ShortestPaths::new(network, |_| true);
     let hosts = network.hosts.len();
     let turned = |host: usize| (2 * hosts + host - receiver - hosts / 2) % hosts;
     let mut others: Vec<_> = (0..hosts).filter(|host| *host != receiver).collect();
-    let length = |host: usize| spray_fabric::hops(network, &routes, host, receiver).count();
+    let length = |host: usize| hops(network, &routes, host, receiver).count();
     others.sort_by_cached_key(|host| (std::cmp::Reverse(length(*host)), turned(*host)));
     others
 }

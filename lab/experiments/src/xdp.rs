@@ -18,15 +18,14 @@ use crate::results::{
 use crate::scenario::{Chassis, MAX_XDP_QUEUE_BYTES, MarkAt, Paths, Scenario, SimulationSettings};
 use crate::workload::{Flow, Payload, classes, largest_bytes};
 
-/// The engine that sends real packets through the kernel, one run at a time. Needs root. It keeps its testbed for the next
-/// scenario on the same network; dropping the engine removes the testbed.
+/// Sends real packets through the kernel, as root and one run at a time. The testbed is kept for
+/// the next scenario on the same network, until the engine is dropped.
 #[derive(Debug, Default)]
 pub struct Xdp {
-    /// `None` after a failed run, since the testbed may be in any state.
+    /// `None` after a failed run, which may leave the testbed in any state.
     kept: Mutex<Option<Kept>>,
 }
 
-/// A testbed and the network that it was made for.
 #[derive(Debug)]
 struct Kept {
     testbed: Testbed,
@@ -49,11 +48,12 @@ impl Engine for Xdp {
     }
 }
 
-/// Sets up a scenario's hosts, links and switches for anybody's traffic; nothing of its workload is sent, and its failures are not played.
-/// Hosts are in the namespaces that are `lent` for them. `between` interfaces that exist, nothing is made but switches.
+/// Sets up a scenario's hosts, links and switches for external traffic, without its workload and
+/// failures. Hosts use the `lent` namespaces; with `between`, only switches are created, between
+/// existing interfaces.
 ///
 /// # Errors
-/// When this engine cannot play the scenario, rights are missing, or the machine refuses; nothing is left then.
+/// When the scenario, the privileges or the kernel do not permit it; everything is removed then.
 pub fn deploy(
     scenario: &Scenario,
     lent: &[Lent],
@@ -62,14 +62,7 @@ pub fn deploy(
     let paths = scenario.paths();
     check(scenario, &paths).map_err(RunError::Unsupported)?;
     let queue = |rate_bps| scenario.thresholds(&paths, rate_bps);
-    let spec = FabricSpec {
-        network: &scenario.network,
-        events: &[],
-        queue: &queue,
-        packet_bytes: scenario.packet_bytes(),
-        per_switch: scenario.emulation.chassis == Chassis::PerSwitch,
-        seed: scenario.seed,
-    };
+    let spec = fabric(scenario, &queue, &[], scenario.seed);
     let parts = match between {
         Some(Between { node: Some(_), .. }) => Some("--node"),
         _ if spec.per_switch => Some(PER_SWITCH),
@@ -84,7 +77,26 @@ pub fn deploy(
 
 const PER_SWITCH: &str = "`chassis` in [emulation] is `per-switch`";
 
-/// A scenario and the testbed that runs it.
+fn is_per_switch(scenario: &Scenario) -> bool {
+    scenario.emulation.chassis == Chassis::PerSwitch
+}
+
+fn fabric<'a>(
+    scenario: &'a Scenario,
+    queue: &'a dyn Fn(u64) -> Thresholds,
+    events: &'a [LinkEvent],
+    seed: u64,
+) -> FabricSpec<'a> {
+    FabricSpec {
+        network: &scenario.network,
+        events,
+        queue,
+        packet_bytes: scenario.packet_bytes(),
+        per_switch: is_per_switch(scenario),
+        seed,
+    }
+}
+
 struct Ready<'a> {
     engine: &'a Xdp,
     scenario: &'a Scenario,
@@ -109,10 +121,10 @@ impl Prepared for Ready<'_> {
 }
 
 impl Ready<'_> {
-    /// The present testbed if it was made for this network, otherwise a new one.
+    /// Returns `kept` if it was made for this network, otherwise a new testbed.
     fn set_up(&self, kept: Option<Kept>, tell: Tell<'_>) -> Result<Kept, EngineError> {
-        let Scenario { network, emulation, seed, .. } = self.scenario;
-        let per_switch = emulation.chassis == Chassis::PerSwitch;
+        let Scenario { network, seed, .. } = self.scenario;
+        let per_switch = is_per_switch(self.scenario);
         if let Some(kept) = kept
             && (&kept.network, kept.per_switch) == (network, per_switch)
         {
@@ -121,34 +133,17 @@ impl Ready<'_> {
         tell(Progress::Phase("setting up namespaces, links and programs".into()));
         let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
         let events = self.events(*seed, self.scenario.time_limit_ps(&self.paths, &self.scenario.plan(*seed)))?;
-        let testbed = Testbed::new(&self.fabric(&queue, &events, *seed)).map_err(|error| match error {
+        let testbed = Testbed::new(&fabric(self.scenario, &queue, &events, *seed)).map_err(|error| match error {
             RunError::NotRoot => EngineError::Refused(format!("{error}, or use `--engine sim`")),
             error => error.into(),
         })?;
         Ok(Kept { testbed, network: network.clone(), per_switch })
     }
 
-    /// The link events of a run, and the failures that its seed draws.
     fn events(&self, seed: u64, until_ps: u64) -> Result<Vec<LinkEvent>, RunError> {
         let drawn = self.scenario.drawn_failures(seed, until_ps);
         let drawn = drawn.map_err(|mistake| RunError::Unsupported(mistake.to_string()))?;
         Ok([self.scenario.link_events.as_slice(), &drawn].concat())
-    }
-
-    fn fabric<'b>(
-        &'b self,
-        queue: &'b dyn Fn(u64) -> Thresholds,
-        events: &'b [LinkEvent],
-        seed: u64,
-    ) -> FabricSpec<'b> {
-        FabricSpec {
-            network: &self.scenario.network,
-            events,
-            queue,
-            packet_bytes: self.scenario.packet_bytes(),
-            per_switch: self.scenario.emulation.chassis == Chassis::PerSwitch,
-            seed,
-        }
     }
 
     fn run_on(
@@ -165,11 +160,11 @@ impl Ready<'_> {
         let (flows, classes) = (&plan.flows, classes(&scenario.workloads));
         let until_ps = scenario.time_limit_ps(&self.paths, &plan);
         let events = self.events(seed, until_ps)?;
-        let queue = |rate_bps| self.scenario.thresholds(&self.paths, rate_bps);
+        let queue = |rate_bps| scenario.thresholds(&self.paths, rate_bps);
         let largest_bytes = largest_bytes(flows);
         let config = |flow: usize| scenario.connection(&self.paths, balancer, &classes, &flows[flow], largest_bytes);
         let spec = TestbedSpec {
-            fabric: self.fabric(&queue, &events, seed),
+            fabric: fabric(scenario, &queue, &events, seed),
             flows: &plan.specs(seed),
             triggers: plan.trigger_list(),
             payloads: &flows.iter().map(|flow| scenario.payload(&classes, flow, seed)).collect::<Vec<Bytes>>(),
@@ -209,7 +204,7 @@ impl Ready<'_> {
 
 const ETHERNET_BYTES: u32 = 14;
 
-/// Refuses what `scenario` asks for and real packets cannot do.
+/// Returns an error if `scenario` needs what real packets cannot do.
 //= docs/specs/erasure.md#ERA-6 an ideal code
 fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     if scenario.transport.erasure {
@@ -228,7 +223,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
         let why = "an XDP program sees one port at a time";
         return Err(format!("`shared_buffer` in [queue] is set: {why}; use `--engine sim`"));
     }
-    if scenario.emulation.chassis == Chassis::PerSwitch {
+    if is_per_switch(scenario) {
         check_parts(scenario, PER_SWITCH)?;
     }
     //= docs/specs/conweave.md#CWV-21 where it runs
@@ -257,7 +252,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     })
 }
 
-/// Refuses switches of several programs, for which `what` asks, where they tell each other something about a frame.
+/// Returns an error if several programs, as `what` requires, would share state of a frame.
 fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     let scheme = &scenario.network.switching;
     if scheme.remembers() {
@@ -267,7 +262,7 @@ fn check_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// As [`check_parts`], where nothing goes before the frames either.
+/// The same as [`check_parts`], where in addition nothing is prepended to frames.
 fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     check_parts(scenario, what)?;
     match scenario.network.switching.schemes.iter().find(|scheme| scheme.needs_groups()) {
@@ -278,12 +273,11 @@ fn check_bare_parts(scenario: &Scenario, what: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses more interfaces than a testbed makes, and more payload than this machine's memory holds.
+/// Returns an error for more interfaces than a testbed has, or more payload than fits into memory.
 fn check_machine(scenario: &Scenario) -> Result<(), String> {
-    let per_switch = scenario.emulation.chassis == Chassis::PerSwitch;
-    let leaves = |from| matches!(from, Node::Host(_));
     let links = &scenario.network.links;
-    let pairs = if per_switch { links.len() / 2 } else { links.iter().filter(|link| leaves(link.from)).count() };
+    let of_hosts = || links.iter().filter(|link| matches!(link.from, Node::Host(_))).count();
+    let pairs = if is_per_switch(scenario) { links.len() / 2 } else { of_hosts() };
     if pairs > MAX_CABLES {
         return Err(format!("it needs {pairs} veth pairs; allowed: at most {MAX_CABLES}, or `--engine sim`"));
     }
@@ -292,7 +286,7 @@ fn check_machine(scenario: &Scenario) -> Result<(), String> {
         Payload::File { bytes, .. } => bytes.len() as u64,
         Payload::Generated => 0,
     };
-    // A receiver keeps what arrives until it has been compared.
+    // Receivers keep data until it has been compared.
     let held = |flow: &Flow| if flow.bytes > file_bytes(flow) { flow.bytes.saturating_mul(2) } else { flow.bytes };
     let payload = scenario.flows(scenario.seed).iter().fold(0u64, |sum, flow| sum.saturating_add(held(flow)));
     let rule = "smaller or fewer flows, or `--engine sim`, which sends no payload";
@@ -310,7 +304,6 @@ impl From<RunError> for EngineError {
     }
 }
 
-/// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     let losses = outcome.losses;
     let common = collect.result("xdp", &outcome.flows, rows(collect, outcome));
@@ -343,7 +336,6 @@ fn result(collect: &Collect<'_>, outcome: &TestbedOutcome) -> RunResult {
     }
 }
 
-/// Rows of what the hosts' balancers and connections reported.
 fn rows(collect: &Collect<'_>, outcome: &TestbedOutcome) -> impl Iterator<Item = EventRow> {
     outcome.log.iter().filter_map(|report| {
         let subject = match report.subject {

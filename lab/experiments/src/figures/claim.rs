@@ -1,106 +1,82 @@
-//! The form of what a paper says of a figure.
+//! The form of a paper's claims.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-/// A statement of a paper about one value, or about one value in relation to another.
+/// A claim of a paper about a value, or about its ratio to another value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The statement in our words.
+    /// The claim in our words.
     pub says: String,
-    /// The series that it is about.
+    /// The series it is about.
     pub of: String,
-    /// Those that it is compared with: series, or `others` for all others.
-    #[serde(default)]
-    pub to: Names,
-    /// Whether the best (least) or the worst (largest) of these counts.
+    /// The series to compare with; `others` is all others.
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub to: Vec<String>,
+    /// Whether to compare with the least or the largest of these.
     #[serde(default)]
     pub to_the: Extreme,
     /// The conditions; by default all.
-    #[serde(default)]
-    pub at: Names,
-    /// The condition in which the other value stands; by default the same.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "one_or_several")]
+    pub at: Vec<String>,
+    /// The condition of the other value; by default the same.
     pub to_at: Option<String>,
-    /// Whether it holds for each of the conditions, or is about one of them ("up to").
+    /// Whether it holds for each condition, or for one of them ("up to").
     #[serde(default)]
     pub pick: Pick,
     /// The measure; by default the first.
-    #[serde(default)]
     pub measure: Option<String>,
-    /// The paper's number: the value, or how many times the other it is.
-    #[serde(default)]
+    /// The paper's number: the value, or the ratio to the other value.
     pub paper: Option<f64>,
-    /// Where the paper gives no number, at least this is what it means.
-    #[serde(default)]
+    /// Lower bound, if the paper gives no number.
     pub least: Option<f64>,
-    /// At most this.
-    #[serde(default)]
+    /// Upper bound, likewise.
     pub most: Option<f64>,
-    /// Where less than `least`, or more than `most`, is better still.
-    #[serde(default)]
+    /// The side of the range on which a value is even better.
     pub better: Option<Better>,
-    /// Why it is not confirmed here, where that is known: another set-up, a figure of the published simulator, an error of the text.
-    #[serde(default)]
+    /// The known reason if it is not confirmed: another setup, or an artefact or error of the
+    /// paper.
     pub why: Option<String>,
 }
 
-/// One name or several.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Names {
-    /// None was given.
-    #[default]
-    None,
-    /// One.
-    One(String),
-    /// Several.
-    Several(Vec<String>),
-}
-
-/// Which of several values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extreme {
-    /// The least.
     #[default]
     Least,
-    /// The largest.
     Largest,
 }
 
-/// For which conditions a statement holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
-    /// Each: the one that fits worst counts.
+    /// Each; the one that fits worst counts.
     #[default]
     Each,
-    /// The one with the least value, or the least ratio.
+    /// The one with the least value or ratio.
     Least,
-    /// The one with the largest.
+    /// The one with the largest value or ratio.
     Largest,
 }
 
-/// Which side of a range is better than it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// Below.
     Less,
-    /// Above.
     More,
 }
 
-impl Names {
-    pub(super) fn list(&self) -> Vec<&str> {
-        match self {
-            Self::None => Vec::new(),
-            Self::One(name) => vec![name],
-            Self::Several(names) => names.iter().map(String::as_str).collect(),
-        }
+fn one_or_several<'de, D: Deserializer<'de>>(names: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Several(Vec<String>),
     }
+    Ok(match Names::deserialize(names)? {
+        Names::One(name) => vec![name],
+        Names::Several(names) => names,
+    })
 }
 
-/// For all other series.
 pub(super) const OTHERS: &str = "others";

@@ -6,85 +6,79 @@ use toml::{Table, Value};
 
 use super::claim::{Claim, OTHERS};
 
-/// A figure or table of a paper: what it shows, what is run for it, and what the paper says.
+/// A figure or table of a paper: what it shows, what is run, and what the paper claims.
 ///
-/// Its cells are the runs of every [`Series`] under every [`Condition`] with every seed.
+/// A cell is the runs of a [`Series`] under a [`Condition`] with all seeds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Its paper and number there: `reps/7`.
+    /// Paper and number: `reps/7`.
     #[serde(skip)]
     pub id: String,
-    /// What it shows, in a few words.
+    /// A short title.
     pub title: String,
-    /// Where the paper has it: `§4.3.1`.
+    /// Section of the paper: `§4.3.1`.
     pub section: String,
-    /// The paper's setting, in our words.
+    /// The paper's setup, in our words.
     pub paper: String,
-    /// In what ours differs, at full size.
+    /// Differences of our setup at full size.
     #[serde(default)]
     pub ours: String,
-    /// Why it is not shown. Then nothing is run.
-    #[serde(default)]
+    /// The reason why it is not run.
     pub not_shown: Option<String>,
-    /// What is measured; the first is drawn, all are in the tables.
+    /// Measures; the first is plotted, all are in the tables.
     #[serde(default)]
     pub measure: Vec<Measure>,
-    /// How it is drawn.
+    /// Type of plot.
     #[serde(default)]
     pub plot: Plot,
-    /// What the x axis of a plot of lines has.
+    /// Label of the x axis of a line plot.
     #[serde(default)]
     pub x: String,
-    /// The switch whose uplinks are drawn over time, for each series under the first condition with the first seed.
-    #[serde(default)]
+    /// A switch whose uplinks are plotted over time, under the first condition and seed.
     pub watch: Option<String>,
-    /// Settings that the scenario begins with: only `reference`, those of the published REPS simulations.
-    #[serde(default)]
+    /// Settings to start from.
     pub preset: Option<Preset>,
-    /// A name of [`models`](super::models) in place of the simulator. Its parameters stand where a scenario's settings would.
-    #[serde(default)]
+    /// A model of [`models`](super::models) instead of the simulator; `scenario` has its
+    /// parameters.
     pub model: Option<String>,
-    /// Whether hosts send at the rate that all flows can have at once (OFAN §4): a bound computed for each seed.
+    /// Whether hosts send at the rate that all flows can have (OFAN §4), by seed.
     #[serde(default)]
     pub at_bound_rate: bool,
-    /// What all runs have in common.
+    /// Settings of all runs.
     #[serde(default)]
     pub scenario: Table,
-    /// What is compared: the rows of the tables.
+    /// The series to compare: the rows of the tables.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// Whether every balancer is a series, by its name.
+    /// Whether to add a series for every balancer.
     #[serde(default)]
     pub every_balancer: bool,
-    /// Under which conditions: the columns.
+    /// The conditions: the columns of the tables.
     #[serde(default)]
     pub condition: Vec<Condition>,
-    /// What the paper says.
+    /// Claims of the paper.
     #[serde(default)]
     pub claim: Vec<Claim>,
-    /// The size that comes nearest to the paper's.
+    /// The size closest to the paper's.
     #[serde(default)]
     pub full: Size,
-    /// The size that all figures have together within ten minutes on two cores.
+    /// A size at which all figures take ten minutes on two cores.
     #[serde(default)]
     pub quick: Size,
 }
 
-/// A figure of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// Its key, see `measures.rs`: those of `summary.json`, and what follows from them.
+    /// Key in `summary.json`, or one of those in `measures.rs`.
     pub key: String,
-    /// Its name.
     pub title: String,
-    /// Its unit; empty for what has none.
+    /// Unit; may be empty.
     #[serde(default)]
     pub unit: String,
 }
 
-/// How a figure is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
@@ -95,107 +89,83 @@ pub enum Plot {
     Lines,
 }
 
-/// Settings to begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// The settings of the published REPS simulations.
     Reference,
 }
 
-/// One of those that are compared.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Its name.
     pub name: String,
-    /// Its settings, by path: `"transport.balancer" = "reps"`.
+    /// Settings by path: `"transport.balancer" = "reps"`.
     #[serde(default)]
     pub set: Table,
-    /// A setting of which the best value is taken, under each condition by itself.
-    #[serde(default)]
+    /// A setting whose best value is taken for each condition separately.
     pub tune: Option<Tune>,
 }
 
-impl Series {
-    fn of_balancer(balancer: BalancerKind) -> Self {
-        let set = [("transport.balancer".to_string(), Value::from(balancer.name()))].into_iter().collect();
-        Self { name: balancer.name().into(), set, tune: None }
-    }
-}
-
-/// A setting whose best value counts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
-    /// Its path.
     pub path: String,
-    /// Its values.
     pub values: Vec<Value>,
-    /// The measure that is to be least.
     pub least: String,
-    /// A measure that has a limit. Where no value keeps it, the value with the least of it counts.
-    #[serde(default)]
+    /// A constraint. If no value satisfies it, the one closest to it counts.
     pub limit: Option<Limit>,
 }
 
-/// The most that a measure may be.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// Its key.
     pub key: String,
-    /// The limit.
     pub most: f64,
 }
 
-/// A condition.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// Its name.
     pub name: String,
-    /// Where it stands on the x axis of a plot of lines.
-    #[serde(default)]
+    /// Position on the x axis of a line plot.
     pub x: Option<f64>,
-    /// Its settings, by path.
+    /// Settings by path.
     #[serde(default)]
     pub set: Table,
-    /// Settings that it has in addition at quick size.
     #[serde(default)]
     pub quick: Table,
 }
 
-/// How large the runs are.
+/// Size of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
-    /// What it is, for people: `128 hosts, 8 MiB`.
+    /// Description: `128 hosts, 8 MiB`.
     #[serde(default)]
     pub about: String,
-    /// Runs of each cell, with seeds from 1 on.
+    /// Number of runs of each cell, with seeds from 1 on.
     #[serde(default)]
     pub seeds: u64,
-    /// Settings, by path, before those of condition and series.
+    /// Settings by path, which those of condition and series override.
     #[serde(default)]
     pub set: Table,
-    /// Conditions that are left out.
+    /// Conditions to leave out.
     #[serde(default)]
     pub without: Vec<String>,
 }
 
-/// Which of the two sizes.
+/// Selects one of the two sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// As near to the paper's as ours comes.
+    /// The size closest to the paper's.
     Full,
-    /// For all figures within ten minutes.
+    /// The size for all figures within ten minutes.
     Quick,
 }
 
 impl Scale {
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -205,15 +175,18 @@ impl Scale {
 }
 
 impl Figure {
-    /// Reads the text of the file of the figure `id`.
+    /// Parses the file of the figure `id`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes what is wrong with it.
     pub fn parse(id: &str, text: &str) -> Result<Self, String> {
         let figure: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut figure = Self { id: id.into(), ..figure };
         if figure.every_balancer {
-            figure.series.extend(BalancerKind::ALL.map(Series::of_balancer));
+            figure.series.extend(BalancerKind::ALL.map(|balancer| {
+                let set = [("transport.balancer".to_string(), Value::from(balancer.name()))].into_iter().collect();
+                Series { name: balancer.name().into(), set, tune: None }
+            }));
         }
         if figure.not_shown.is_none() {
             figure.check()?;
@@ -243,7 +216,7 @@ impl Figure {
         self.claim.iter().try_for_each(|claim| self.check_claim(claim))
     }
 
-    /// Refuses names that the figure does not have, and statements without a number.
+    /// Returns an error for unknown names, and for claims without a number.
     pub(super) fn check_claim(&self, claim: &Claim) -> Result<(), String> {
         let wrong = |what: &str, name: &str| Err(format!("claim `{}`: there is no {what} `{name}`", claim.says));
         let series = |name: &str| self.series.iter().any(|series| series.name == name);
@@ -251,11 +224,10 @@ impl Figure {
         if !series(&claim.of) {
             return wrong("series", &claim.of);
         }
-        if let Some(name) = claim.to.list().into_iter().find(|name| *name != OTHERS && !series(name)) {
+        if let Some(name) = claim.to.iter().find(|name| *name != OTHERS && !series(name)) {
             return wrong("series", name);
         }
-        let conditions = claim.at.list().into_iter().chain(claim.to_at.as_deref());
-        if let Some(name) = conditions.into_iter().find(|name| !condition(name)) {
+        if let Some(name) = claim.at.iter().chain(&claim.to_at).find(|name| !condition(name)) {
             return wrong("condition", name);
         }
         if let Some(key) = claim.measure.as_ref().filter(|key| !self.measure.iter().any(|known| known.key == **key)) {
@@ -268,12 +240,7 @@ impl Figure {
         }
     }
 
-    /// Whether it is drawn as lines.
-    pub fn has_lines(&self) -> bool {
-        self.plot == Plot::Lines
-    }
-
-    /// Its size at a scale.
+    /// Returns its size at a scale.
     pub const fn size(&self, scale: Scale) -> &Size {
         match scale {
             Scale::Full => &self.full,
@@ -281,7 +248,7 @@ impl Figure {
         }
     }
 
-    /// The conditions at a scale.
+    /// Returns its conditions at a scale.
     pub fn conditions(&self, scale: Scale) -> impl Iterator<Item = &Condition> {
         self.condition.iter().filter(move |condition| !self.size(scale).without.contains(&condition.name))
     }

@@ -1,23 +1,20 @@
-//! The tables of a figure, as words.
+//! The tables of a figure as text.
 
 use super::file::{Figure, Measure};
 use super::run::{Cell, Shown};
 use super::verdict::number;
 use crate::results::align;
 
-/// A table: a row for each series.
+/// A table with a row for each series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Above the names of the series.
     pub corner: String,
-    /// Above the values.
     pub titles: Vec<String>,
-    /// The names of the series, and their values.
     pub rows: Vec<(String, Vec<String>)>,
 }
 
 impl Grid {
-    /// Aligned for a terminal.
+    /// Formats it as an aligned table.
     pub fn text(&self) -> String {
         let header: Vec<&str> = std::iter::once(&self.corner).chain(&self.titles).map(String::as_str).collect();
         let rows: Vec<Vec<String>> =
@@ -26,8 +23,8 @@ impl Grid {
     }
 }
 
-/// A table for each measure with the conditions as columns; with one condition the measures are the columns of one table. `with_intervals` adds
-/// the 95 % confidence intervals of the means.
+/// Returns a table by condition for each measure, or with one condition a table by measure.
+/// `with_intervals` adds the 95 % confidence intervals.
 pub fn grids(figure: &Figure, shown: &Shown, with_intervals: bool) -> Vec<Grid> {
     let cell = |own: &Cell, measure: &Measure| cell(own, measure, with_intervals);
     let conditions: Vec<String> = figure.conditions(shown.scale).map(|condition| condition.name.clone()).collect();
@@ -47,12 +44,11 @@ pub fn grids(figure: &Figure, shown: &Shown, with_intervals: bool) -> Vec<Grid> 
     figure.measure.iter().map(one).collect()
 }
 
-/// A measure's name with its unit.
 pub(crate) fn titled(measure: &Measure) -> String {
     if measure.unit.is_empty() { measure.title.clone() } else { format!("{}, {}", measure.title, measure.unit) }
 }
 
-/// A value with its interval, and the value of what was tuned.
+/// Formats a value with its interval and the tuned setting's value.
 fn cell(cell: &Cell, measure: &Measure, with_interval: bool) -> String {
     let Some(value) = cell.value(&measure.key) else { return "-".into() };
     if value.is_infinite() {

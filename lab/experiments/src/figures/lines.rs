@@ -1,22 +1,20 @@
-//! The ports that a figure draws over time.
+//! Time series of the ports that a figure plots.
 
 use serde::{Deserialize, Serialize};
 use spray_fabric::{Bin, PortOutcome};
 
 use crate::results::RunResult;
 
-/// A port over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lines {
-    /// The link's name.
     pub port: String,
-    /// Time in us, and what left the port since the sample before, in Gb/s.
+    /// (Time in us, rate in Gb/s since the previous sample).
     pub gbps: Vec<(f64, f64)>,
-    /// Time in us, and bytes that wait.
+    /// (Time in us, queued bytes).
     pub queue_bytes: Vec<(f64, f64)>,
 }
 
-/// The ports of a switch that lead to other switches, over time.
+/// Returns the uplinks of a switch over time.
 pub(super) fn watched(run: &RunResult, switch: &str) -> Vec<Lines> {
     let from = format!("{switch}->");
     let is_meant = |port: &PortOutcome| port.uplink && port.name.starts_with(&from);

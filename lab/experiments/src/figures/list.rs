@@ -4,18 +4,14 @@ use include_dir::{Dir, include_dir};
 
 use super::file::Figure;
 
-/// A paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// Its name in numbers of figures.
     pub id: &'static str,
-    /// Its name.
     pub name: &'static str,
-    /// Its title.
     pub title: &'static str,
 }
 
-/// The papers, and what this project adds.
+/// The papers, and the figures that this project adds.
 pub const PAPERS: [Paper; 5] = [
     Paper {
         id: "reps",
@@ -29,24 +25,24 @@ pub const PAPERS: [Paper; 5] = [
 ];
 
 impl Figure {
-    /// The paper's name, as in the figure's `id`; empty for a file of somebody else.
+    /// Returns the paper's id; empty for a user's file.
     pub fn paper(&self) -> &str {
         self.id.split_once('/').map_or("", |(paper, _)| paper)
     }
 
-    /// `figure 7`, `table 1`.
+    /// Returns `figure 7`, `table 1`.
     pub fn name(&self) -> String {
         let number = self.id.split_once('/').map_or(self.id.as_str(), |(_, number)| number);
         let is_figure = number.starts_with(|c: char| c.is_ascii_digit());
         if is_figure { format!("figure {number}") } else { number.replace('-', " ") }
     }
 
-    /// Its name in names of files: `reps-7`.
+    /// Returns the stem of its files: `reps-7`.
     pub fn file_name(&self) -> String {
         self.id.replace('/', "-")
     }
 
-    /// `REPS, figure 7: failure modes`.
+    /// Returns `REPS, figure 7: failure modes`.
     pub fn heading(&self) -> String {
         let paper = PAPERS.iter().find(|paper| paper.id == self.paper());
         let paper = paper.map_or_else(String::new, |paper| format!("{}, ", paper.name));
@@ -56,16 +52,13 @@ impl Figure {
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/figures");
 
-/// Sort key of a figure within its paper: numbers first, `4a` before `4b`, then tables, then the others by name.
+/// Returns the sort key within a paper: numbers, `4a` before `4b`, then tables, then others.
 fn place(name: &str) -> (u32, bool, &str) {
     let digits = name.trim_end_matches(|c: char| !c.is_ascii_digit());
     (digits.parse().unwrap_or(u32::MAX), !name.starts_with("table"), name)
 }
 
-/// Every figure, in the order of the papers and of the figures in each.
-///
-/// # Panics
-/// Never: a test reads the files.
+/// Returns every figure, by paper.
 pub fn all() -> Vec<Figure> {
     let of = |paper: &Paper| {
         let files = FILES.get_dir(paper.id).into_iter().flat_map(Dir::files);
@@ -81,7 +74,7 @@ pub fn all() -> Vec<Figure> {
     PAPERS.iter().flat_map(of).collect()
 }
 
-/// The figure of that name.
+/// Returns the figure with this id.
 pub fn find(name: &str) -> Option<Figure> {
     let name = name.strip_prefix("arcane/").map_or(name.into(), |number| format!("reps/{number}"));
     all().into_iter().find(|figure| figure.id == name)
@@ -102,7 +95,8 @@ mod tests {
         assert_eq!((ids[0].as_str(), ids[9].as_str()), ("reps/1", "reps/10"));
     }
 
-    /// All series under the first condition, and the first series under all: settings of the two hardly meet.
+    /// All series under the first condition, and the first series under all: settings of the two
+    /// hardly meet.
     #[test]
     fn every_series_and_condition_has_a_scenario() {
         for figure in all().iter().filter(|figure| figure.model.is_none()) {

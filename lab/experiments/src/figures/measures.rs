@@ -1,12 +1,12 @@
-//! What a run gives to a figure: every number of `summary.json` by its key, and what follows from them.
+//! Measures of a run for figures: every number of `summary.json` by its key, and derived ones.
 //!
-//! Numbers inside of something with a name are called `workloads.NAME.fct_p99_us` or `layers.LAYER.queue_max_bytes`. To these come
+//! Nested numbers are `workloads.NAME.fct_p99_us` or `layers.LAYER.queue_max_bytes`. Derived are:
 //!
-//! - `bound_us` and `bound_gbps`: the least time for all flows, and the rate that all can have at once (OFAN appendices A and B);
-//! - `above_percent`: the time from first start to last end above that bound (OFAN §5);
+//! - `bound_us`, `bound_gbps`: least time and highest common rate (OFAN appendices A and B);
+//! - `above_percent`: the makespan above that bound (OFAN §5);
 //! - `fct_p80_us`: the 80th percentile of completion times;
-//! - `watch.uneven_percent`: how far the links that are drawn were from their mean at a time, on average over links and samples, and
-//!   `watch.queue_bytes`, the largest sample of a queue there.
+//! - `watch.uneven_percent`: mean deviation of the plotted links from their mean at each sample;
+//! - `watch.queue_bytes`: the largest queue sample of these links.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,12 @@ use crate::bound::Bound;
 use crate::results::statistics::round3;
 use crate::results::{RunResult, times};
 
-/// Numbers by name.
+/// Numbers by key.
 pub type Measures = BTreeMap<String, f64>;
 
-/// The measures that need a bound.
 pub(super) const OF_BOUND: [&str; 3] = ["bound_us", "bound_gbps", "above_percent"];
 
-/// The figures of a run under a `bound`, where that is known.
+/// Returns the measures of a run, with those of `OF_BOUND` if a bound is given.
 pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) -> Measures {
     let summary = run.summary();
     let mut all = Measures::new();
@@ -40,6 +39,10 @@ pub(super) fn of_run(run: &RunResult, bound: Option<&Bound>, watched: &[Lines]) 
     all
 }
 
+pub(super) fn named<const N: usize>(values: [(&str, f64); N]) -> Measures {
+    values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+}
+
 fn flatten(path: &str, value: &Value, all: &mut Measures) {
     let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
     match value {
@@ -48,9 +51,7 @@ fn flatten(path: &str, value: &Value, all: &mut Measures) {
         Value::Array(items) => {
             for item in items {
                 let name = ["name", "layer"].iter().find_map(|key| item.get(key)?.as_str());
-                if let Some(name) = name {
-                    flatten(&below(name), item, all);
-                }
+                name.into_iter().for_each(|name| flatten(&below(name), item, all));
             }
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -59,8 +60,11 @@ fn flatten(path: &str, value: &Value, all: &mut Measures) {
 
 fn unevenness(watched: &[Lines]) -> Measures {
     let samples = watched.iter().map(|lines| lines.gbps.len()).min().unwrap_or(0);
-    let (mut sum, mut count, mut queue) = (0.0, 0u64, 0.0f64);
-    // The first and the last samples are those in which flows begin and end.
+    if watched.is_empty() {
+        return Measures::new();
+    }
+    let (mut sum, mut count) = (0.0, 0u64);
+    // Skips the start and the end of the flows.
     for sample in samples / 4..3 * samples / 4 {
         let rates: Vec<f64> = watched.iter().map(|lines| lines.gbps[sample].1).collect();
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -69,12 +73,7 @@ fn unevenness(watched: &[Lines]) -> Measures {
             count += rates.len() as u64;
         }
     }
-    for lines in watched {
-        queue = lines.queue_bytes.iter().fold(queue, |most, (_, bytes)| most.max(*bytes));
-    }
-    if watched.is_empty() {
-        return Measures::new();
-    }
-    let uneven = ("watch.uneven_percent".into(), round3(100.0 * sum / count.max(1) as f64));
-    [uneven, ("watch.queue_bytes".into(), queue)].into()
+    let queue = watched.iter().flat_map(|lines| &lines.queue_bytes).fold(0.0f64, |most, (_, bytes)| most.max(*bytes));
+    let uneven_percent = round3(100.0 * sum / count.max(1) as f64);
+    named([("watch.uneven_percent", uneven_percent), ("watch.queue_bytes", queue)])
 }

@@ -1,6 +1,6 @@
-//! Figures that need no simulation: formulas and balls.
+//! Models that replace a simulation: formulas, and balls into bins.
 //!
-//! A model takes parameters in a table and a seed, and gives numbers by name.
+//! A model maps a table of parameters and a seed to numbers by key.
 
 mod balls;
 mod imbalance;
@@ -17,7 +17,7 @@ use super::measures::Measures;
 /// Runs a model.
 ///
 /// # Errors
-/// When there is no such model, or a parameter is missing.
+/// When the model is unknown or a parameter is missing.
 pub fn run(name: &str, parameters: &Table, seed: u64) -> Result<Measures, String> {
     let parameters = Parameters(parameters);
     match name {

@@ -9,15 +9,15 @@ use super::file::{Condition, Figure, Preset, Scale, Series, Tune};
 use crate::scenario::{Document, Scenario};
 use crate::sim::preset;
 
-/// The settings of a cell, or of one value that is tried for it.
+/// The settings of a cell, or of one value tried for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
-    /// Path and value, in order: later ones replace earlier ones.
+    /// Path and value; later ones override earlier ones.
     assigned: Vec<(String, Value)>,
 }
 
 impl Settings {
-    /// The settings of `series` under `condition`, with a value of what is tuned.
+    /// Combines the settings of size, condition, series and tuned value.
     pub fn new(figure: &Figure, scale: Scale, series: &Series, condition: &Condition, tuned: Option<&Value>) -> Self {
         let quick = if scale == Scale::Quick { condition.quick.clone() } else { Table::new() };
         let tuned = series.tune.iter().zip(tuned).map(|(Tune { path, .. }, value)| (path.clone(), value.clone()));
@@ -27,7 +27,7 @@ impl Settings {
         Self { assigned: pairs.chain(tuned).collect() }
     }
 
-    /// What tells two runs apart, whatever the order of the settings. What a later setting replaces is left out.
+    /// Returns a key that is the same for the same effective settings in any order.
     pub fn key(&self) -> String {
         let mut last: BTreeMap<&str, &Value> = BTreeMap::new();
         for (path, value) in &self.assigned {
@@ -38,10 +38,7 @@ impl Settings {
         last.iter().map(|(path, value)| format!("{path}={value}\n")).collect()
     }
 
-    /// The scenario.
-    ///
-    /// # Errors
-    /// What is wrong with the settings.
+    /// Builds the scenario.
     pub fn scenario(&self, figure: &Figure) -> Result<Scenario, String> {
         let file = Path::new("figure.toml");
         let text = toml::to_string(&figure.scenario).map_err(|error| error.to_string())?;
@@ -58,7 +55,6 @@ impl Settings {
         Scenario::read(&document).map_err(|mistake| mistake.to_string())
     }
 
-    /// The parameters of a model.
     pub fn parameters(&self, figure: &Figure) -> Table {
         let mut parameters = figure.scenario.clone();
         parameters.extend(self.assigned.iter().cloned());
@@ -70,7 +66,7 @@ fn assign(document: &mut Document, path: &str, value: &Value) -> Result<(), Stri
     document.assign(path, &value.to_string(), path).map_err(|mistake| mistake.to_string())
 }
 
-/// The settings of nested tables by path. Tables in lists stay whole, and so do those that name a kind.
+/// Flattens nested tables into paths, except tables with a `kind` and tables in lists.
 fn flat(table: &Table) -> Vec<(String, Value)> {
     let one = |(name, value): (&String, &Value)| match value {
         Value::Table(inner) if !inner.contains_key("kind") => {

@@ -14,30 +14,30 @@ use super::plan::Settings;
 use crate::results::Spread;
 use crate::sim::Simulation;
 
-/// What was run for a figure.
+/// The results of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// At which scale.
+    /// Scale of the runs.
     pub scale: Scale,
-    /// By series and condition of that scale.
+    /// By series and condition.
     pub cells: Vec<Vec<Cell>>,
-    /// Ports over time, by series; empty where none are drawn.
+    /// Ports over time, by series; may be empty.
     pub watched: Vec<Vec<Lines>>,
 }
 
 /// The runs of a series under a condition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// The value that is best, of what is tuned.
+    /// The best value of the tuned setting.
     pub tuned: Option<String>,
-    /// The measures of the figure over the seeds. Of runs in which flows never ended, those that follow from times are lower bounds.
+    /// The measures of the figure over the seeds. Times are lower bounds if flows never ended.
     pub values: BTreeMap<String, Spread>,
-    /// Flows that never ended, of all runs together.
+    /// Number of flows that never ended, over all runs.
     pub incomplete: u64,
 }
 
 impl Cell {
-    /// A measure's mean. A time is infinite where a flow never ended.
+    /// Returns a measure's mean; infinity for a time if a flow never ended.
     pub fn value(&self, key: &str) -> Option<f64> {
         match self.incomplete > 0 && is_time(key) {
             true => Some(f64::INFINITY),
@@ -51,17 +51,17 @@ impl Cell {
             let lower_bound = is_time(key) && runs.iter().any(|run| run.incomplete > 0);
             (values.len() == runs.len()).then(|| (key.clone(), Spread { lower_bound, ..Spread::of(&values) }))
         };
-        let values = figure.keys().into_iter().filter_map(|key| spread(&key)).collect();
+        let values = figure.measure.iter().filter_map(|measure| spread(&measure.key)).collect();
         Self { tuned, values, incomplete: runs.iter().map(|run| run.incomplete).sum() }
     }
 }
 
-/// Whether a measure follows from completion times, so that it is infinite where a flow never ends.
+/// Whether a measure follows from completion times.
 fn is_time(key: &str) -> bool {
     key.ends_with("_us") || key == "above_percent" || key.contains("slowdown") || key == "jct_ratio"
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Made {
     measures: Measures,
@@ -69,20 +69,19 @@ pub struct Made {
     watched: Vec<Lines>,
 }
 
-/// A run: its settings and seed.
 #[derive(Debug)]
 struct Job {
-    /// Condition and series, for people. Other cells with the same settings share the run.
+    /// Condition and series, for display. Other cells may share the run.
     cell: String,
     settings: Settings,
     seed: u64,
     watch: bool,
 }
 
-/// The jobs of a cell, by the values that are tried; of each, one for each seed.
+/// Jobs of a cell: by tried value, one for each seed.
 type Tried<'a> = Vec<(Option<&'a Value>, Vec<usize>)>;
 
-/// All runs of a figure at a scale. Cells with the same settings share theirs.
+/// All runs of a figure at a scale. Cells with the same settings share runs.
 #[derive(Debug)]
 pub struct Plan<'a> {
     figure: &'a Figure,
@@ -94,32 +93,17 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(figure: &'a Figure, scale: Scale) -> Self {
-        let mut plan = Self { figure, scale, jobs: Vec::new(), known: HashMap::new(), cells: Vec::new() };
-        for series in &figure.series {
-            let conditions = figure.conditions(scale).enumerate();
-            let watches = |column| figure.watch.is_some() && column == 0;
-            let row = conditions.map(|(column, condition)| plan.cell(series, condition, watches(column))).collect();
-            plan.cells.push(row);
-        }
-        plan
-    }
-
-    /// The jobs of a cell; `watch` says whether its ports are drawn.
+    /// Adds the jobs of a cell; `watch` is whether its ports are plotted.
     fn cell(&mut self, series: &'a Series, condition: &'a Condition, watch: bool) -> Tried<'a> {
-        let values: Vec<Option<&Value>> = match &series.tune {
-            None => vec![None],
-            Some(tune) => tune.values.iter().map(Some).collect(),
-        };
+        let values = series.tune.as_ref().map_or_else(|| vec![None], |tune| tune.values.iter().map(Some).collect());
         let seeds = self.figure.size(self.scale).seeds;
-        let mut tried = Vec::new();
-        for value in values {
+        let of = |value| {
             let settings = Settings::new(self.figure, self.scale, series, condition, value);
             let cell = format!("{}, {}", condition.name, series.name);
             let job = |seed| Job { cell: cell.clone(), settings: settings.clone(), seed, watch };
-            tried.push((value, (1..=seeds).map(|seed| self.add(job(seed))).collect()));
-        }
-        tried
+            (value, (1..=seeds).map(|seed| self.add(job(seed))).collect())
+        };
+        values.into_iter().map(of).collect()
     }
 
     fn add(&mut self, job: Job) -> usize {
@@ -131,35 +115,35 @@ impl<'a> Plan<'a> {
         number
     }
 
-    /// How many runs there are; they are numbered from 0.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.jobs.len()
     }
 
-    /// All that a run follows from, but for the program. Two figures may have a run in common.
+    /// Returns everything that determines a run, except the program. Figures may share runs.
     pub fn key(&self, run: usize) -> String {
         let Job { watch, .. } = self.jobs[run];
         format!("{}{}watch={watch}\n", self.figure.common_settings(), self.jobs[run].key())
     }
 
-    /// What a run is, for people: `a slow uplink, REPS, seed 3`.
+    /// Returns a run's title: `a slow uplink, REPS, seed 3`.
     pub fn title(&self, run: usize) -> String {
         let Job { cell, seed, .. } = &self.jobs[run];
         format!("{cell}, seed {seed}")
     }
 
-    /// Makes a run.
+    /// Executes a run.
     ///
     /// # Errors
-    /// What the simulator refuses.
+    /// The reason why the simulator rejects the scenario.
     pub fn run(&self, run: usize) -> Result<Made, String> {
         self.figure.make(&self.jobs[run])
     }
 
-    /// The cells of the figure; `runs` has all its runs, by their numbers.
+    /// Returns the cells of the figure from all of its runs, by number.
     ///
     /// # Panics
-    /// When one is missing.
+    /// When a run is missing.
     pub fn shown(&self, runs: &[Made]) -> Shown {
         let Self { figure, scale, cells, .. } = self;
         let row = |(row, series): (&Vec<Tried<'_>>, &Series)| {
@@ -181,12 +165,19 @@ impl Job {
 }
 
 impl Figure {
-    /// What is to be run for it.
+    /// Plans the runs.
     pub fn plan(&self, scale: Scale) -> Plan<'_> {
-        Plan::new(self, scale)
+        let mut plan = Plan { figure: self, scale, jobs: Vec::new(), known: HashMap::new(), cells: Vec::new() };
+        for series in &self.series {
+            let conditions = self.conditions(scale).enumerate();
+            let watches = |column| self.watch.is_some() && column == 0;
+            let row = conditions.map(|(column, condition)| plan.cell(series, condition, watches(column))).collect();
+            plan.cells.push(row);
+        }
+        plan
     }
 
-    /// The size of its runs, or why there are none.
+    /// Describes the size of its runs, or why there are none.
     pub fn what_was_run(&self, shown: Option<&Shown>) -> String {
         match (shown, &self.not_shown) {
             (Some(Shown { scale, .. }), _) => format!("{} ({})", self.size(*scale).about, scale.name()),
@@ -195,16 +186,11 @@ impl Figure {
         }
     }
 
-    /// The measures that are kept of every run.
-    fn keys(&self) -> Vec<String> {
-        self.measure.iter().map(|measure| measure.key.clone()).collect()
-    }
-
     fn needs_bound(&self) -> bool {
         self.at_bound_rate || self.measure.iter().any(|measure| OF_BOUND.contains(&&*measure.key))
     }
 
-    /// What all its runs have in common, as text. A scenario's name changes no run.
+    /// Returns the settings of all its runs as text. A scenario's name changes no run.
     fn common_settings(&self) -> String {
         let Self { preset, model, watch, at_bound_rate, scenario, .. } = self;
         let mut scenario = scenario.clone();
@@ -237,7 +223,6 @@ impl Figure {
         Ok(Made { measures, incomplete, watched })
     }
 
-    /// The runs of the best value that was tried.
     fn best(&self, tried: &Tried<'_>, tune: Option<&Tune>, runs: &[Made]) -> Cell {
         let mean = |jobs: &[usize], key: &str| {
             let of = |job: &usize| match runs[*job].incomplete {

@@ -1,50 +1,43 @@
-//! What a paper says of a figure, held against our values.
+//! Compares a paper's claims with our values.
 
-use super::claim::{Better, Claim, Extreme, Names, OTHERS, Pick};
+use super::claim::{Better, Claim, Extreme, OTHERS, Pick};
 use super::file::Figure;
 use super::run::Shown;
 
-/// Whether a statement holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Yes: our value is in the range, or within a tenth of the paper's.
+    /// Our value is in the range, or within a tenth of the paper's.
     Confirmed,
-    /// In its direction; our value differs from the paper's by so many per cent.
+    /// The direction holds; our value differs by this many per cent.
     Off(f64),
-    /// Ours is better than that.
     Better,
-    /// No.
     Contradicted,
-    /// What it is about was not run at this scale.
+    /// Its series or conditions were not run at this scale.
     NotRun,
 }
 
-/// What we find.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Our values in words.
+    /// Our values as text.
     pub ours: String,
-    /// Whether the statement holds.
     pub verdict: Verdict,
-    /// Why it is not confirmed, where that is known.
+    /// The known reason why it is not confirmed.
     pub why: Option<String>,
 }
 
 impl Found {
-    /// The verdict in words, and why.
     pub fn text(&self) -> String {
         let verdict = self.verdict.text();
         self.why.as_ref().map_or(verdict.clone(), |why| format!("{verdict}: {why}"))
     }
 }
 
-/// "Alike", and the paper's own numbers, which are read off plots or rounded.
+/// Tolerance, as the paper's numbers are read off plots or rounded.
 const TENTH: f64 = 0.1;
-/// Ratios nearer to 1 than this have no side.
+/// Ratios this close to 1 have no direction.
 const EVEN: f64 = 0.005;
 
 impl Verdict {
-    /// In words.
     pub fn text(self) -> String {
         match self {
             Self::Confirmed => "confirmed".into(),
@@ -56,7 +49,7 @@ impl Verdict {
     }
 }
 
-/// One of the comparisons of a claim: the condition, the value, and the one that it is compared with.
+/// A comparison: the condition, our value, and the one it is compared with.
 struct Compared<'a> {
     at: &'a str,
     own: f64,
@@ -64,7 +57,7 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// The value, or how many times the other it is. Of two runs that never end none is ahead.
+    /// Returns the value, or its ratio to the other. Two runs that never end are equal.
     fn value(&self) -> f64 {
         match self.other {
             Some(other) if other.is_infinite() && self.own.is_infinite() => 1.0,
@@ -76,7 +69,7 @@ impl Compared<'_> {
 }
 
 impl Claim {
-    /// Holds the statement against what was run.
+    /// Checks the claim against the results.
     pub fn against(&self, figure: &Figure, shown: &Shown) -> Found {
         let key = self.measure.as_deref().unwrap_or(&figure.measure[0].key);
         let compared = self.compared(figure, shown, key);
@@ -103,11 +96,10 @@ impl Claim {
     }
 
     fn compared<'a>(&'a self, figure: &'a Figure, shown: &Shown, key: &str) -> Vec<Compared<'a>> {
-        let at = self.at.list();
         let of = figure.series.iter().position(|series| series.name == self.of);
-        let to: Vec<usize> = match self.to.list().as_slice() {
-            [OTHERS] => (0..figure.series.len()).filter(|index| Some(*index) != of).collect(),
-            names => names.iter().filter_map(|name| figure.series.iter().position(|s| s.name == **name)).collect(),
+        let to: Vec<usize> = match self.to.as_slice() {
+            [all] if all == OTHERS => (0..figure.series.len()).filter(|index| Some(*index) != of).collect(),
+            names => names.iter().filter_map(|name| figure.series.iter().position(|s| s.name == *name)).collect(),
         };
         let to = if to.is_empty() && self.to_at.is_some() { of.into_iter().collect() } else { to };
         let conditions: Vec<&str> = figure.conditions(shown.scale).map(|condition| condition.name.as_str()).collect();
@@ -123,11 +115,11 @@ impl Claim {
             };
             (to.is_empty() || other.is_some()).then_some(Compared { at: name, own, other })
         };
-        let wanted = |(_, name): &(usize, &&str)| at.is_empty() || at.contains(name);
+        let wanted = |(_, name): &(usize, &&str)| self.at.is_empty() || self.at.iter().any(|at| at == **name);
         conditions.iter().enumerate().filter(wanted).filter_map(one).collect()
     }
 
-    /// How far a value is from what the paper says: 0 for none.
+    /// Returns the deviation from the claim; 0 if it holds.
     fn misfit(&self, value: f64) -> f64 {
         match self.paper {
             Some(paper) => (value / paper).ln().abs(),
@@ -149,7 +141,7 @@ impl Claim {
             };
         };
         let off = value / paper - 1.0;
-        let is_ratio = !matches!(self.to, Names::None) || self.to_at.is_some();
+        let is_ratio = !self.to.is_empty() || self.to_at.is_some();
         let side = |ratio: f64| if (ratio - 1.0).abs() < EVEN { 0.0 } else { (ratio - 1.0).signum() };
         if is_ratio && side(value) != side(paper) && side(paper) != 0.0 {
             return Verdict::Contradicted;
@@ -162,10 +154,9 @@ impl Claim {
     }
 }
 
-/// The word for what does not hold.
 pub(super) const CONTRADICTED: &str = "contradicted";
 
-/// A value in as many digits as it needs.
+/// Formats a value with an appropriate number of digits.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         v if v.is_infinite() => "never".into(),

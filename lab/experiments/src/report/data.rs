@@ -1,6 +1,4 @@
-//! What a page holds for its plots: one JSON text, made from these types and from nothing else.
-//!
-//! Every series has a fixed most number of points, so that the page of a large run stays small.
+//! The JSON data of a page's plots, in series of a maximum number of points.
 
 pub(super) mod overview;
 mod ports;
@@ -14,7 +12,6 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::{CompactFormatter, Formatter};
 
-/// A line of a plot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Line {
     pub name: String,
@@ -29,7 +26,7 @@ impl Line {
     }
 }
 
-/// Keeps six digits of a number, which is more than a screen shows.
+/// Writes numbers with six significant digits.
 struct SixDigits;
 
 impl Formatter for SixDigits {
@@ -45,7 +42,7 @@ impl Formatter for SixDigits {
     }
 }
 
-/// The data as the text of a `<script>`: nothing in it ends the script, and what is no number is `null`.
+/// Returns the data as the text of a `<script>`, which it cannot end; NaN and infinity are `null`.
 pub(super) fn text(data: &impl Serialize) -> String {
     let mut json = Vec::new();
     let written = data.serialize(&mut Serializer::with_formatter(&mut json, SixDigits));

@@ -1,12 +1,13 @@
-//! The page of the papers' figures: plots, tables, and what the papers say.
+//! Pages of the papers' figures: plots, tables and statements of the papers.
 
 use serde::Serialize;
 
 use super::data::Line;
-use super::html::{self, Row, WITHOUT_SCRIPTS, escape, page, page_with, section, table};
-use crate::figures::{Cell, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
+use super::html::{WITHOUT_SCRIPTS, escape, page, page_with, paragraph, plot, section, table};
+use crate::figures::Plot as Kind;
+use crate::figures::{Cell, Claim, Condition, Count, Figure, Grid, Lines, Measure, Series, Shown, Verdict, grids};
 
-/// The page that lists figures, with a link to the page of each that was run.
+/// Returns the page that lists figures, with links to those that were run.
 pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
     let row = |(figure, shown): &(Figure, Option<Shown>)| {
         let name = escape(&figure.heading());
@@ -18,21 +19,19 @@ pub fn figures_page(figures: &[(Figure, Option<Shown>)]) -> String {
             None => (name, String::new()),
         };
         let size = figure.what_was_run(shown.as_ref());
-        Row { cells: vec![name, escape(&size), escape(&count)], first: false }
+        vec![name, escape(&size), escape(&count)]
     };
-    let rows: Vec<Row> = figures.iter().map(row).collect();
-    let list = wrapped(&table(&["figure", "what was run", "statements of the paper"], 3, &rows));
+    let list = wrapped(&table(&["figure", "what was run", "statements of the paper"], 3, figures.iter().map(row)));
     page(TITLE, &format!("<h1>{TITLE}</h1>\n{}", section("All figures", &list)))
 }
 
 const TITLE: &str = "The papers' figures";
 
-/// The page of a figure.
 pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     let size = figure.size(shown.scale);
     let mut text =
         format!("<p class=\"soft\">{} ({}). {}</p>\n", sentence(&figure.paper), figure.section, escape(&figure.ours));
-    text += &format!("<p class=\"soft\">Here: {}; seeds: {}.</p>\n", escape(&size.about), size.seeds);
+    text += &paragraph("soft", &format!("Here: {}; seeds: {}.", size.about, size.seeds));
     if !figure.claim.is_empty() {
         text += &wrapped(&statements(figure, shown));
     }
@@ -40,7 +39,7 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     for (series, lines) in figure.series.iter().zip(&shown.watched).filter(|(_, lines)| !lines.is_empty()) {
         let over_time = |what: &str, unit, of: fn(&Lines) -> &Vec<(f64, f64)>| {
             let line = |lines: &Lines| Drawn { line: Line::new(&lines.port, of(lines).iter().copied()), band: None };
-            Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line).collect())
+            Plot::of_lines(format!("{}: {what}", series.name), "time (us)", unit, lines.iter().map(line))
         };
         plots.push(over_time("what leaves each uplink", "Gb/s", |lines| &lines.gbps));
         plots.push(over_time("queues", "bytes", |lines| &lines.queue_bytes));
@@ -48,21 +47,19 @@ pub fn figure_page(figure: &Figure, shown: &Shown) -> String {
     plots.iter_mut().enumerate().for_each(|(number, plot)| plot.id = format!("plot{number}"));
     let mut body = format!("<header><h1>{}</h1></header>\n", escape(&figure.heading()));
     body += &section("What the paper says", &text);
-    let cards: String = plots.iter().map(|plot| html::plot(&plot.id, &plot.title, "")).collect();
+    let cards: String = plots.iter().map(|Plot { id, title, .. }| plot(id, title, "")).collect();
     body += &format!("{WITHOUT_SCRIPTS}<div class=\"two\">\n{cards}</div>\n");
     body += &section("Values", &grids(figure, shown, true).iter().map(values).collect::<String>());
     body += "<p><a href=\"report.html\">All figures</a></p>\n";
     page_with(&figure.heading(), &body, &FigureData { kind: "figure", plots })
 }
 
-/// What the page holds for its plots.
 #[derive(Serialize)]
 struct FigureData {
     kind: &'static str,
     plots: Vec<Plot>,
 }
 
-/// Lines, or bars.
 #[derive(Default, Serialize)]
 struct Plot {
     id: String,
@@ -73,7 +70,7 @@ struct Plot {
     bars: Vec<Bar>,
 }
 
-/// A line, and the outline of the band around it.
+/// A line and the outline of its confidence band.
 #[derive(Serialize)]
 struct Drawn {
     #[serde(flatten)]
@@ -85,18 +82,18 @@ struct Drawn {
 #[derive(Serialize)]
 struct Bar {
     name: String,
-    /// None where a run never ended.
+    /// `None` where a run never ended.
     value: Option<f64>,
     interval: Option<[f64; 2]>,
 }
 
 impl Plot {
-    fn of_lines(title: String, x: &str, unit: &str, lines: Vec<Drawn>) -> Self {
-        Self { title, x: x.into(), unit: unit.into(), lines, ..Self::default() }
+    fn of_lines(title: String, x: &str, unit: &str, lines: impl Iterator<Item = Drawn>) -> Self {
+        Self { title, x: x.into(), unit: unit.into(), lines: lines.collect(), ..Self::default() }
     }
 }
 
-/// A table whose words may take several lines.
+/// Lets the cells of a table wrap.
 fn wrapped(table: &str) -> String {
     format!("<div class=\"wrap\">{table}</div>")
 }
@@ -106,7 +103,7 @@ fn sentence(text: &str) -> String {
 }
 
 fn statements(figure: &Figure, shown: &Shown) -> String {
-    let row = |claim: &crate::figures::Claim| {
+    let row = |claim: &Claim| {
         let found = claim.against(figure, shown);
         let class = match found.verdict {
             Verdict::Confirmed | Verdict::Better => "good",
@@ -115,19 +112,19 @@ fn statements(figure: &Figure, shown: &Shown) -> String {
         };
         let paper = claim.paper.map_or_else(String::new, |paper| paper.to_string());
         let verdict = format!("<span class=\"{class}\">{}</span>", escape(&found.text()));
-        Row { cells: vec![escape(&claim.says), paper, escape(&found.ours), verdict], first: false }
+        vec![escape(&claim.says), paper, escape(&found.ours), verdict]
     };
-    table(&["the paper says", "its number", "ours", ""], 1, &figure.claim.iter().map(row).collect::<Vec<_>>())
+    table(&["the paper says", "its number", "ours", ""], 1, figure.claim.iter().map(row))
 }
 
-/// The plots of a measure: one with lines, or one with bars for each condition.
+/// Returns one plot with lines, or one with bars for each condition.
 fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
     let conditions: Vec<_> = figure.conditions(shown.scale).collect();
     let value = |cell: &Cell| cell.value(&measure.key).filter(|value| value.is_finite());
     let interval = |cell: &Cell| cell.values.get(&measure.key).and_then(|spread| spread.ci95);
-    if figure.has_lines() && conditions.len() > 1 {
+    if figure.plot == Kind::Lines && conditions.len() > 1 {
         let line = |(series, cells): (&Series, &Vec<Cell>)| {
-            // The values, or an end of their intervals.
+            // The values, or one end of their intervals.
             let at = |end: Option<usize>| {
                 let of = move |(condition, cell): (&&Condition, &Cell)| {
                     let value = value(cell)?;
@@ -140,7 +137,7 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
             let is_there = cells.iter().any(|cell| interval(cell).is_some());
             Drawn { line: Line::new(&series.name, at(None).into_iter()), band: is_there.then(|| Line::new("", band)) }
         };
-        let lines = figure.series.iter().zip(&shown.cells).map(line).collect();
+        let lines = figure.series.iter().zip(&shown.cells).map(line);
         return vec![Plot::of_lines(measure.title.clone(), &figure.x, &measure.unit, lines)];
     }
     let bars = |(index, condition): (usize, &&Condition)| {
@@ -152,16 +149,15 @@ fn of_measure(figure: &Figure, shown: &Shown, measure: &Measure) -> Vec<Plot> {
         let title =
             if conditions.len() > 1 { format!("{}: {}", condition.name, measure.title) } else { measure.title.clone() };
         let bars = figure.series.iter().zip(&shown.cells).map(bar).collect();
-        Plot { bars, ..Plot::of_lines(title, "", &measure.unit, Vec::new()) }
+        Plot { title, unit: measure.unit.clone(), bars, ..Plot::default() }
     };
     conditions.iter().enumerate().map(bars).collect()
 }
 
 fn values(grid: &Grid) -> String {
-    let heads: Vec<&str> = std::iter::once(&grid.corner).chain(&grid.titles).map(String::as_str).collect();
-    let row = |(name, cells): &(String, Vec<String>)| Row {
-        cells: std::iter::once(name).chain(cells).map(|text| escape(text)).collect(),
-        first: false,
+    let heads: Vec<&String> = std::iter::once(&grid.corner).chain(&grid.titles).collect();
+    let row = |(name, cells): &(String, Vec<String>)| -> Vec<String> {
+        std::iter::once(name).chain(cells).map(|text| escape(text)).collect()
     };
-    table(&heads, 1, &grid.rows.iter().map(row).collect::<Vec<_>>())
+    table(&heads, 1, grid.rows.iter().map(row))
 }

@@ -1,13 +1,13 @@
-//! The page that compares runs: plots by balancer, condition and seed, and the table.
+//! The page that compares runs: plots by balancer, condition and seed, and a table.
 
 use spray_settings::AxisValue;
 
 use super::data::overview::{OverviewData, distinct, has_several_switches};
-use super::html::{Row, WITHOUT_SCRIPTS, escape, page_with, plot, section, table};
+use super::html::{Row, WITHOUT_SCRIPTS, escape, more, page_with, paragraph, plots, section, table};
 use super::run::{warnings, workloads};
 use crate::results::{Finished, Summary, WORDS, lateness_note, lines};
 
-/// The page that compares runs; each row of its table links to the run's own page in its folder.
+/// Returns the page that compares runs. Rows of its table link to the runs' own pages.
 pub fn overview_page(runs: &[Finished]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|run| run.summary.clone()).collect();
     let several = has_several_switches(summaries.iter());
@@ -17,20 +17,21 @@ pub fn overview_page(runs: &[Finished]) -> String {
     let data = OverviewData::of(runs);
     let mut body = format!("<header><h1>{}</h1>\n", escape(&scenario));
     body += &format!("<p class=\"soft\">{}</p></header>\n", escape(&lead(&summaries, &conditions, &balancers)));
-    if data.left_out() > 0 {
-        body += &format!("<p class=\"soft\">{} more runs are in runs.csv and sweep.json only.</p>\n", data.left_out());
+    if data.left_out > 0 {
+        body += &paragraph("soft", &format!("{} more runs are in runs.csv and sweep.json only.", data.left_out));
     }
     body += &warnings(&summaries);
     body += WITHOUT_SCRIPTS;
-    body += &plots(&data);
+    body += "<div id=\"choices\" hidden=\"\"></div>\n";
+    body += &plots(data.plots(), about);
     body += &workloads(&summaries);
-    body += &section("All runs", &(compared(runs, &summaries) + &notes(&summaries)));
+    let lateness = lateness_note(&summaries).map_or_else(String::new, |note| paragraph("soft", &note));
+    body += &section("All runs", &(compared(runs, &summaries) + &lateness));
     page_with(&scenario, &body, &data)
 }
 
-/// Cards for the plots that have something to show.
-fn plots(data: &OverviewData) -> String {
-    let about = |id| match id {
+fn about(id: &str) -> (&'static str, &'static str) {
+    match id {
         "measure" => ("Figures by balancer and condition", INTERVAL),
         "axis" => ("Figures along an axis of the sweep", BAND),
         "fct" => ("Flow completion times", BAND),
@@ -40,19 +41,13 @@ fn plots(data: &OverviewData) -> String {
             "Completion time over that of the same message alone in the fabric; means over the seeds.",
         ),
         _ => ("Frames lost and trimmed, by place and cause", "Means over the seeds."),
-    };
-    let card = |id| {
-        let (title, remark) = about(id);
-        plot(id, title, remark)
-    };
-    let choices = "<div id=\"choices\" hidden=\"\"></div>\n";
-    choices.to_string() + &data.plots().into_iter().map(card).collect::<String>()
+    }
 }
 
-/// Most conditions by name in the first sentence.
+/// Maximum number of conditions named in the first sentence.
 const CONDITIONS: usize = 12;
 
-/// The condition of a run, its values of the axes, and its switches if `several` have other ones.
+/// Labels a run by condition and axis values, and by switch scheme if `several` are compared.
 fn condition(s: &Summary, several: bool) -> String {
     let axis = |(path, value): (&String, &AxisValue)| format!("{} {value}", path.rsplit('.').next().unwrap_or(path));
     let switch = several.then(|| format!("switch {}", s.switch));
@@ -75,7 +70,7 @@ fn lead(summaries: &[Summary], conditions: &[String], balancers: &[String]) -> S
     )
 }
 
-/// What the scenarios' names begin with: `demo` for `demo-healthy` and `demo-slow-uplink`.
+/// Returns the scenarios' common prefix: `demo` for `demo-healthy` and `demo-slow-uplink`.
 fn title(summaries: &[Summary]) -> String {
     let names = distinct(summaries.iter().map(|s| s.scenario.clone()));
     let [first, rest @ ..] = names.as_slice() else { return "no runs".into() };
@@ -86,7 +81,6 @@ fn title(summaries: &[Summary]) -> String {
     if common.is_empty() { format!("{} scenarios", names.len()) } else { common.into() }
 }
 
-/// The first names of a list.
 fn some(names: &[String]) -> String {
     let shown = names[..names.len().min(CONDITIONS)].join("; ");
     if names.len() > CONDITIONS { format!("{shown} and {} more", names.len() - CONDITIONS) } else { shown }
@@ -100,8 +94,9 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
     let switches = has_several_switches(summaries.iter());
     let balancer = WORDS - 1;
     for ((run, s), line) in runs.iter().zip(summaries).zip(lines).take(LISTED) {
+        let label = condition(s, switches);
         let mut cells: Vec<String> = line.iter().map(|cell| escape(cell)).collect();
-        cells[0] = escape(&condition(s, switches));
+        cells[0] = escape(&label);
         if several {
             cells[balancer] += &format!(", seed {}", s.seed);
         }
@@ -111,19 +106,11 @@ fn compared(runs: &[Finished], summaries: &[Summary]) -> String {
         if let Some(cell) = cells.last_mut() {
             *cell = format!("<span class=\"{}\">{cell}</span>", if s.is_complete() { "good" } else { "bad" });
         }
-        let label = condition(s, switches);
         rows.push(Row { cells, first: last.is_some_and(|last| last != label) });
         last = Some(label);
     }
-    let more = runs.len().saturating_sub(LISTED);
-    let rest = if more > 0 { format!("<p class=\"soft\">{more} more in runs.csv</p>\n") } else { String::new() };
-    table(&header, WORDS, &rows) + &rest
+    table(&header, WORDS, rows) + &more(runs.len().saturating_sub(LISTED), "runs.csv")
 }
 
-/// Most rows of the table of runs.
+/// Maximum number of rows of the table of runs.
 const LISTED: usize = 500;
-
-fn notes(summaries: &[Summary]) -> String {
-    let lateness = lateness_note(summaries).map(|note| format!("<p class=\"soft\">{}</p>\n", escape(&note)));
-    lateness.unwrap_or_default()
-}

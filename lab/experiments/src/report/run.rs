@@ -3,17 +3,19 @@
 use spray_fabric::PortOutcome;
 
 use super::data::run::RunData;
-use super::html::{Row, WITHOUT_SCRIPTS, escape, figures, page_with, plot, section, table};
+use super::html::{WITHOUT_SCRIPTS, escape, figures, more, page_with, paragraph, plots, section, table};
 use crate::results::measures::{Measure, named};
-use crate::results::{Lines, RunResult, Summary, incomplete_notes, loss_note, workload_lines};
+use crate::results::{EventRow, FlowResult, Lines, RunResult, Summary, incomplete_notes, loss_note, workload_lines};
 
-/// Most rows of the list of events; `events.csv` has all of them.
+/// Maximum number of listed events; `events.csv` has all of them.
 const LISTED_EVENTS: usize = 60;
 
-/// Most rows of the table of workloads; the tables called `workloads` have all of them.
+/// Maximum number of listed flows, and of listed ports.
+const LISTED: usize = 256;
+/// Maximum number of listed workloads; the `workloads` tables have all of them.
 const LISTED_WORKLOADS: usize = 200;
 
-/// The page about one run: figures, plots that one explores, events, flows, ports.
+/// Returns the page about one run: measures, interactive plots, events, flows and ports.
 pub fn run_page(run: &RunResult) -> String {
     let s = run.summary();
     let title = format!("{} · {} · {}", s.scenario, s.condition, s.balancer);
@@ -21,7 +23,7 @@ pub fn run_page(run: &RunResult) -> String {
     let mut body = format!("<header><h1>{}</h1>\n{}</header>\n", escape(&title), subtitle(&s));
     body += &section("Figures", &(figures(&figures_of(&s)) + &notes(&s)));
     body += WITHOUT_SCRIPTS;
-    body += &plots(&data);
+    body += &plot_cards(&data);
     body += &workloads(std::slice::from_ref(&s));
     body += &events(run);
     body += &section("Flows", &flows(run));
@@ -29,8 +31,7 @@ pub fn run_page(run: &RunResult) -> String {
     page_with(&title, &body, &data)
 }
 
-/// Cards for the plots that have something to show.
-fn plots(data: &RunData) -> String {
+fn plot_cards(data: &RunData) -> String {
     let (rows, sampled) = data.rows();
     let ports = if rows < sampled {
         format!(
@@ -45,7 +46,7 @@ fn plots(data: &RunData) -> String {
         "Alike switches of this large fabric are drawn as one, but for those at failed links. A line stands for all links between two of \
          them, and has a cross where one of these carries nothing."
     };
-    let about = |id| match id {
+    plots(data.plots(), |id| match id {
         "goodput" => ("Goodput over time", ""),
         "topology" => ("Load of the fabric", fabric),
         "ports" => ("Ports over time", ports.as_str()),
@@ -57,48 +58,36 @@ fn plots(data: &RunData) -> String {
             "Where each packet's entropy value came from: a new one, one that came back unmarked, or one kept while frozen.",
         ),
         _ => ("Events over time", ""),
-    };
-    let card = |id| {
-        let (title, remark) = about(id);
-        plot(id, title, remark)
-    };
-    data.plots().into_iter().map(card).collect()
+    })
 }
 
-/// The figures of each workload, where there are several or collectives.
+/// Returns the table of workloads, if there are several or collectives.
 pub(super) fn workloads(summaries: &[Summary]) -> String {
     let Some(Lines { header, words, rows }) = workload_lines(summaries) else { return String::new() };
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let row = |cells: Vec<String>| Row { cells: cells.iter().map(|cell| escape(cell)).collect(), first: false };
-    let rows: Vec<Row> = rows.into_iter().take(LISTED_WORKLOADS).map(row).collect();
-    section("Workloads", &table(&header, words, &rows))
+    let row = |cells: Vec<String>| cells.iter().map(|cell| escape(cell)).collect::<Vec<_>>();
+    section("Workloads", &table(&header, words, rows.into_iter().take(LISTED_WORKLOADS).map(row)))
 }
 
 fn subtitle(s: &Summary) -> String {
     let parts = format!("engine {}, congestion control {}, seed {}", s.engine, s.congestion_control, s.seed);
-    format!("<p class=\"soft\">{}. Times are the scenario's own, not the machine's.</p>\n", escape(&parts))
+    paragraph("soft", &format!("{parts}. Times are the scenario's own, not the machine's."))
 }
 
 fn notes(s: &Summary) -> String {
-    let verdict = if s.is_complete() && s.sim.is_some() {
-        "<p class=\"good\">Every flow completed.</p>\n"
-    } else if s.is_complete() {
-        "<p class=\"good\">Every flow completed, and its payload is what was sent.</p>\n"
-    } else if s.payload_verified == Some(false) {
-        "<p class=\"bad\">A payload differs from what was sent.</p>\n"
-    } else {
-        ""
+    let verdict = match (s.is_complete(), s.payload_verified) {
+        (true, _) if s.sim.is_some() => paragraph("good", "Every flow completed."),
+        (true, _) => paragraph("good", "Every flow completed, and its payload is what was sent."),
+        (false, Some(false)) => paragraph("bad", "A payload differs from what was sent."),
+        (false, _) => String::new(),
     };
-    verdict.to_string() + &warnings(std::slice::from_ref(s))
+    verdict + &warnings(std::slice::from_ref(s))
 }
 
-/// What did not complete, and what the testbed lost.
 pub(super) fn warnings(summaries: &[Summary]) -> String {
     let notes = incomplete_notes(summaries).into_iter().chain(summaries.iter().filter_map(loss_note));
-    notes.map(|note| format!("<p class=\"bad\">{}</p>\n", escape(&note))).collect()
+    notes.map(|note| paragraph("bad", &note)).collect()
 }
 
-/// The measures that the page of a run shows.
 const SHOWN: [&str; 27] = [
     "goodput_gbps",
     "flows_total",
@@ -135,7 +124,6 @@ fn figures_of(s: &Summary) -> Vec<(&'static str, String)> {
     measures.chain([("Reordering distance, packets", distances(&s.reordering_degrees))]).collect()
 }
 
-/// How many reordered packets were behind by how much.
 fn distances(degrees: &[u64]) -> String {
     let range = |(power, count): (usize, &u64)| match power {
         0 => format!("1: {count}"),
@@ -145,26 +133,23 @@ fn distances(degrees: &[u64]) -> String {
 }
 
 fn events(run: &RunResult) -> String {
-    let row = |e: &crate::results::EventRow| Row {
-        cells: vec![format!("{:.3}", e.time_us), e.kind.to_string(), escape(&e.subject), escape(&e.words())],
-        first: false,
-    };
-    let rows: Vec<Row> = run.events.iter().take(LISTED_EVENTS).map(row).collect();
-    let more = run.events.len().saturating_sub(LISTED_EVENTS);
-    let rest = if more > 0 { format!("<p class=\"soft\">{more} more in events.csv</p>\n") } else { String::new() };
-    if rows.is_empty() {
+    if run.events.is_empty() {
         return String::new();
     }
-    section("Events", &(table(&["time (us)", "event", "where", "detail"], 4, &rows) + &rest))
+    let row =
+        |e: &EventRow| vec![format!("{:.3}", e.time_us), e.kind.to_string(), escape(&e.subject), escape(&e.words())];
+    let rows = run.events.iter().take(LISTED_EVENTS).map(row);
+    let more = more(run.events.len().saturating_sub(LISTED_EVENTS), "events.csv");
+    section("Events", &(table(&["time (us)", "event", "where", "detail"], 4, rows) + &more))
 }
 
 fn flows(run: &RunResult) -> String {
-    let time = |f: &crate::results::FlowResult| match (f.fct_us, f.incomplete) {
+    let time = |f: &FlowResult| match (f.fct_us, f.incomplete) {
         (Some(us), _) => format!("{us:.3}"),
         (None, why) => why.map(|why| why.to_string()).unwrap_or_default(),
     };
-    let row = |f: &crate::results::FlowResult| Row {
-        cells: vec![
+    let row = |f: &FlowResult| {
+        vec![
             f.flow.to_string(),
             format!("{} → {}", escape(&f.src), escape(&f.dst)),
             f.bytes.to_string(),
@@ -173,11 +158,10 @@ fn flows(run: &RunResult) -> String {
             f.sender.retransmits.to_string(),
             f.receiver.order.reordered.to_string(),
             f.receiver.order.unexpected.to_string(),
-        ],
-        first: false,
+        ]
     };
-    let rows: Vec<Row> = run.flows.iter().take(256).map(row).collect();
-    table(&["flow", "hosts", "bytes", "start (us)", "FCT (us)", "retransmits", "reordered", "unexpected"], 2, &rows)
+    let heads = ["flow", "hosts", "bytes", "start (us)", "FCT (us)", "retransmits", "reordered", "unexpected"];
+    table(&heads, 2, run.flows.iter().take(LISTED).map(row))
 }
 
 fn ports(run: &RunResult) -> String {
@@ -187,9 +171,8 @@ fn ports(run: &RunResult) -> String {
         let rest = [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.queue_max];
         let mean = format!("{:.0}", p.queue_mean_bytes);
         let numbers = counts.iter().chain(&rest).map(ToString::to_string).chain([mean]);
-        Row { cells: [escape(&p.name)].into_iter().chain(numbers).collect(), first: false }
+        [escape(&p.name)].into_iter().chain(numbers).collect::<Vec<_>>()
     };
-    let rows: Vec<Row> = run.ports.iter().take(256).map(row).collect();
     let heads = "port|frames|bytes|control|marks|trims|drops: queue|link|random|TTL|queue (B): max|mean";
-    table(&heads.split('|').collect::<Vec<_>>(), 1, &rows)
+    table(&heads.split('|').collect::<Vec<_>>(), 1, run.ports.iter().take(LISTED).map(row))
 }

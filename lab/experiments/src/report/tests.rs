@@ -97,8 +97,8 @@ fn the_page_of_a_large_run_is_small() {
     let mut run = sample("reps", "silent drop", &vec![150.0; 100_000]);
     let network = spray_fabric::LeafSpine::uniform([128, 64, 64], 100_000_000_000, 1).network();
     run.shape = crate::results::Shape::of(&network);
-    let port = |link: &crate::results::ShapeLink| PortOutcome { name: link.name.clone(), ..run.ports[0].clone() };
-    run.ports = run.shape.links.iter().map(port).collect();
+    let port = |name: String| PortOutcome { name, ..run.ports[0].clone() };
+    run.ports = run.shape.links.iter().map(|link| port(link.name.clone())).collect();
     let bin = |i: u64| Bin { queue_max: i % 7 * 1500, sent_bytes: 9_000, ..Bin::default() };
     let samples =
         |port| PortSamples { port, bin_ps: 1_000_000, bins: (0..400).map(bin).collect(), ..Default::default() };

@@ -1,4 +1,4 @@
-//! From what an engine found out to a result. Both engines use it.
+//! Builds the result of a run from an engine's outcome, for both engines.
 
 use spray_core::event::Event;
 use spray_core::path::BalancerKind;
@@ -8,26 +8,22 @@ use super::{EngineFigures, EventKind, EventRow, FlowResult, Incomplete, RunResul
 use crate::scenario::{Alone, FctEnd, Paths, Scenario};
 use crate::workload::{Class, Flow, Plan, classes};
 
-/// A run, and what both engines say of it. Times are ps of scenario time.
+/// A run and the outcomes common to both engines. Times are ps of scenario time.
 pub(crate) struct Collect<'a> {
     pub scenario: &'a Scenario,
     pub paths: &'a Paths,
     pub balancer: BalancerKind,
     pub seed: u64,
     pub plan: &'a Plan,
-    /// All link events of the run.
     pub link_events: &'a [LinkEvent],
-    /// When routing changed.
     pub reroutes_ps: &'a [u64],
     pub ports: &'a [PortOutcome],
-    /// When the run ended.
     pub end_ps: u64,
-    /// When it was to be ended.
     pub limit_ps: u64,
 }
 
 impl Collect<'_> {
-    /// The result without what only one of the engines knows. `outcomes` are those of the plan's flows. `reported` are rows about hosts.
+    /// Builds the result without its engine-specific parts; `reported` are rows of hosts.
     pub fn result(
         &self,
         engine: &str,
@@ -108,7 +104,7 @@ impl Collect<'_> {
         }
     }
 
-    /// The longest time without an acknowledgement after which one of the connections was given up.
+    /// Returns the longest `give_up_ps` of the connections that gave up.
     fn give_up_ps(&self, flows: &[FlowResult]) -> Option<u64> {
         let given_up = flows.iter().filter(|flow| flow.incomplete == Some(Incomplete::GivenUp));
         let classes = classes(&self.scenario.workloads);
@@ -119,7 +115,6 @@ impl Collect<'_> {
         given_up.map(|flow| config(flow).give_up_ps).max()
     }
 
-    /// When a flow ended, by what the scenario takes for its end.
     fn end_ps(&self, outcome: &FlowOutcome) -> Option<u64> {
         match self.scenario.simulation.fct_end {
             FctEnd::Received => outcome.received_ps,
@@ -127,7 +122,6 @@ impl Collect<'_> {
         }
     }
 
-    /// Whether a flow that started then, or never, is part of the run.
     fn is_part(&self, flow: &Flow, started_ps: Option<u64>) -> bool {
         started_ps.is_some() || !self.plan.may_be_left_out(flow.flow as usize)
     }
@@ -136,12 +130,11 @@ impl Collect<'_> {
         &self.scenario.network.hosts[host]
     }
 
-    /// What rows call the flow.
     pub fn name(&self, flow: usize) -> String {
         format!("{}->{}", self.host(self.plan.flows[flow].src), self.host(self.plan.flows[flow].dst))
     }
 
-    /// A row for the beginning and one for the end of each link event.
+    /// Returns a row for the start and one for the end of each link event.
     fn link_rows(&self) -> Vec<EventRow> {
         let rows = self.link_events.iter().flat_map(|event| {
             let (action, until_us) = (event.action.name(), event.until_ps.map(us));
@@ -153,8 +146,8 @@ impl Collect<'_> {
         rows.collect()
     }
 
-    /// The row of the last data frame that a failing link dropped, and how long after the link's first failure that was, in us: the
-    /// run's recovery.
+    /// Returns the row of the last data frame dropped by a failing link, and the loss duration in
+    /// us.
     fn last_drop(&self) -> Option<(EventRow, f64)> {
         let dropped = self.ports.iter().filter(|port| port.counters.last_link_drop_ps > 0);
         let drops = dropped.map(|port| (port.name.as_str(), us(port.counters.last_link_drop_ps)));
@@ -173,7 +166,7 @@ fn row(time_us: f64, kind: EventKind, subject: &str) -> EventRow {
     EventRow { time_us, kind, subject: subject.into(), ..EventRow::default() }
 }
 
-/// The row for an event of the host or flow `subject`; `None` if the event has no row.
+/// Returns the row of an event of the host or flow `subject`, if it has one.
 pub(crate) fn reported(event: Event, time_us: f64, subject: &str) -> Option<EventRow> {
     match event {
         Event::FreezeEntered { .. } => Some(row(time_us, EventKind::FreezeEntered, subject)),
@@ -183,7 +176,6 @@ pub(crate) fn reported(event: Event, time_us: f64, subject: &str) -> Option<Even
     }
 }
 
-/// The row for a connection that was given up.
 pub(crate) fn given_up(time_us: f64, subject: &str, why: &str) -> EventRow {
     EventRow { action: "given-up", detail: why.into(), ..row(time_us, EventKind::Failure, subject) }
 }

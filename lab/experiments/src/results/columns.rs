@@ -1,4 +1,4 @@
-//! A table of results: each column is declared once, with its name, unit and meaning. CSV, Parquet and the documentation follow from that.
+//! Columns of tables, declared once for CSV, JSON, Parquet and the documentation.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -7,207 +7,167 @@ use parquet::basic::{ConvertedType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
+use serde_json::Value;
 
 use super::measures::Measure;
 use super::statistics::round3;
 
-/// A column of a table with rows `R`.
-pub(super) struct Column<R: ?Sized> {
-    name: &'static str,
-    /// `us`, `bytes`, ...; empty for what has none.
-    unit: &'static str,
-    /// What it says, for the documentation.
-    about: &'static str,
+pub(super) struct Column<R> {
+    name: Text,
+    unit: Text,
+    about: Text,
     of: Of<R>,
 }
 
-/// The kind of a column's values, and how a row gives them. `None` and empty text are a field without a value.
-enum Of<R: ?Sized> {
+type Text = &'static str;
+
+/// Type of a column and its accessor. `None` and empty text are missing values.
+enum Of<R> {
     Text(fn(&R) -> String),
     Count(fn(&R) -> Option<u64>),
     Measure(&'static Measure, fn(&Measure, &R) -> Option<f64>),
-    /// Rounded to thousandths, and with three decimals in CSV.
+    /// Rounded to thousandths; three decimals in CSV.
     Real(fn(&R) -> Option<f64>),
     Flag(fn(&R) -> bool),
 }
 
-pub(super) const fn text<R: ?Sized>(name: &'static str, about: &'static str, of: fn(&R) -> String) -> Column<R> {
+pub(super) const fn text<R>(name: Text, about: Text, of: fn(&R) -> String) -> Column<R> {
     Column { name, unit: "", about, of: Of::Text(of) }
 }
 
-pub(super) const fn flag<R: ?Sized>(name: &'static str, about: &'static str, of: fn(&R) -> bool) -> Column<R> {
+pub(super) const fn flag<R>(name: Text, about: Text, of: fn(&R) -> bool) -> Column<R> {
     Column { name, unit: "", about, of: Of::Flag(of) }
 }
 
-pub(super) const fn count<R: ?Sized>(
-    [name, unit]: [&'static str; 2],
-    about: &'static str,
-    of: fn(&R) -> Option<u64>,
-) -> Column<R> {
+pub(super) const fn count<R>([name, unit]: [Text; 2], about: Text, of: fn(&R) -> Option<u64>) -> Column<R> {
     Column { name, unit, about, of: Of::Count(of) }
 }
 
-pub(super) const fn real<R: ?Sized>(
-    [name, unit]: [&'static str; 2],
-    about: &'static str,
-    of: fn(&R) -> Option<f64>,
-) -> Column<R> {
+pub(super) const fn real<R>([name, unit]: [Text; 2], about: Text, of: fn(&R) -> Option<f64>) -> Column<R> {
     Column { name, unit, about, of: Of::Real(of) }
 }
 
-/// A column with its values.
+/// A column of a table: the values of all rows, or one that all of them share.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Values {
     pub name: String,
-    pub data: Data,
+    pub kind: Kind,
+    rows: usize,
+    values: Vec<Value>,
 }
 
-/// The values of a column, one for each row.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Data {
-    Text(Vec<Option<String>>),
-    Whole(Vec<Option<i64>>),
-    /// `decimals` is how many CSV shows; without it as many as it takes.
-    Real {
-        values: Vec<Option<f64>>,
-        decimals: Option<usize>,
-    },
-    Flag(Vec<Option<bool>>),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Whole,
+    /// With this number of decimals in CSV, or as many as needed.
+    Real(Option<usize>),
+    Flag,
 }
 
 impl<R> Column<R> {
-    /// The column of a measure, with how a row gives it.
     pub fn of_measure(measure: &'static Measure, of: fn(&Measure, &R) -> Option<f64>) -> Self {
         let Measure { key: name, unit, about, .. } = *measure;
         Self { name, unit, about, of: Of::Measure(measure, of) }
     }
 
-    /// Its values in `rows`.
     pub fn values(&self, rows: &[R]) -> Values {
-        let data = match self.of {
-            Of::Text(of) => Data::Text(rows.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect()),
-            Of::Count(of) => {
-                let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-                Data::Whole(rows.iter().map(|row| of(row).map(whole)).collect())
+        let values: Vec<Value> = match self.of {
+            Of::Text(of) => {
+                rows.iter().map(of).map(|text| if text.is_empty() { Value::Null } else { text.into() }).collect()
             }
+            Of::Count(of) => rows.iter().map(|row| of(row).map(|count| count.min(i64::MAX as u64)).into()).collect(),
             Of::Measure(measure, of) if measure.is_count => {
-                Data::Whole(rows.iter().map(|row| of(measure, row).map(|count| count as i64)).collect())
+                rows.iter().map(|row| of(measure, row).map(|count| count as i64).into()).collect()
             }
-            Of::Measure(measure, of) => reals(rows.iter().map(|row| of(measure, row))),
-            Of::Real(of) => reals(rows.iter().map(of)),
-            Of::Flag(of) => Data::Flag(rows.iter().map(|row| Some(of(row))).collect()),
+            Of::Measure(measure, of) => rows.iter().map(|row| of(measure, row).map(round3).into()).collect(),
+            Of::Real(of) => rows.iter().map(|row| of(row).map(round3).into()).collect(),
+            Of::Flag(of) => rows.iter().map(|row| of(row).into()).collect(),
         };
-        Values { name: self.name.into(), data }
+        Values::new(self.name.into(), self.kind(), values)
     }
-}
 
-/// Values rounded to thousandths.
-fn reals(values: impl Iterator<Item = Option<f64>>) -> Data {
-    Data::Real {
-        values: values.map(|value| value.filter(|value| value.is_finite()).map(round3)).collect(),
-        decimals: Some(3),
+    fn kind(&self) -> Kind {
+        match self.of {
+            Of::Text(_) => Kind::Text,
+            Of::Measure(Measure { is_count: true, .. }, _) | Of::Count(_) => Kind::Whole,
+            Of::Measure(..) | Of::Real(_) => Kind::Real(Some(3)),
+            Of::Flag(_) => Kind::Flag,
+        }
     }
 }
 
 impl Values {
-    /// Whether any row has a value.
-    pub fn has_any(&self) -> bool {
-        match &self.data {
-            Data::Text(values) => values.iter().any(Option::is_some),
-            Data::Whole(values) => values.iter().any(Option::is_some),
-            Data::Real { values, .. } => values.iter().any(Option::is_some),
-            Data::Flag(values) => values.iter().any(Option::is_some),
-        }
+    /// Creates a column; missing values are null.
+    pub fn new(name: String, kind: Kind, values: Vec<Value>) -> Self {
+        Self { name, kind, rows: values.len(), values }
     }
 
-    /// Its first value, so many times.
+    pub fn has_any(&self) -> bool {
+        self.values.iter().any(|value| !value.is_null())
+    }
+
+    /// Repeats the value of a single row.
     pub fn repeated(self, rows: usize) -> Self {
-        fn first<T: Clone>(values: &[Option<T>], rows: usize) -> Vec<Option<T>> {
-            vec![values.first().cloned().flatten(); rows]
+        Self { rows, ..self }
+    }
+
+    fn value(&self, row: usize) -> &Value {
+        self.values.get(row).unwrap_or(&self.values[0])
+    }
+
+    /// Formats a field as CSV (RFC 4180); a missing value is empty.
+    fn field(&self, row: usize) -> String {
+        match (self.value(row), self.kind) {
+            (Value::Null, _) => String::new(),
+            (Value::String(text), _) => quoted(text),
+            (Value::Number(number), Kind::Real(Some(decimals))) => {
+                format!("{:.decimals$}", number.as_f64().unwrap_or_default())
+            }
+            (Value::Number(number), Kind::Real(None)) => number.as_f64().unwrap_or_default().to_string(),
+            (value, _) => value.to_string(),
         }
-        let data = match self.data {
-            Data::Text(values) => Data::Text(first(&values, rows)),
-            Data::Whole(values) => Data::Whole(first(&values, rows)),
-            Data::Real { values, decimals } => Data::Real { values: first(&values, rows), decimals },
-            Data::Flag(values) => Data::Flag(first(&values, rows)),
-        };
-        Self { data, ..self }
     }
 }
 
-/// The columns in Markdown.
 pub(super) fn markdown<R>(columns: &[Column<R>]) -> String {
     columns.iter().fold("| column | type | unit | meaning |\n|---|---|---|---|\n".into(), |text, column| {
-        let kind = match column.of {
-            Of::Text(_) => "text",
-            Of::Measure(Measure { is_count: true, .. }, _) | Of::Count(_) => "whole",
-            Of::Measure(..) | Of::Real(_) => "number",
-            Of::Flag(_) => "true or false",
+        let kind = match column.kind() {
+            Kind::Text => "text",
+            Kind::Whole => "whole",
+            Kind::Real(_) => "number",
+            Kind::Flag => "true or false",
         };
         format!("{text}| `{}` | {kind} | {} | {} |\n", column.name, column.unit, column.about)
     })
 }
 
-impl Data {
-    fn len(&self) -> usize {
-        match self {
-            Self::Text(values) => values.len(),
-            Self::Whole(values) => values.len(),
-            Self::Real { values, .. } => values.len(),
-            Self::Flag(values) => values.len(),
-        }
-    }
-
-    /// The field of a row in JSON.
-    fn json(&self, row: usize) -> serde_json::Value {
-        match self {
-            Self::Text(values) => values[row].clone().into(),
-            Self::Whole(values) => values[row].into(),
-            Self::Real { values, .. } => values[row].into(),
-            Self::Flag(values) => values[row].into(),
-        }
-    }
-
-    /// The field of a row in CSV (RFC 4180); empty without a value.
-    fn field(&self, row: usize) -> String {
-        match self {
-            Self::Text(values) => values[row].as_deref().map(quoted),
-            Self::Whole(values) => values[row].map(|value| value.to_string()),
-            Self::Real { values, decimals: Some(decimals) } => values[row].map(|value| format!("{value:.decimals$}")),
-            Self::Real { values, decimals: None } => values[row].map(|value| value.to_string()),
-            Self::Flag(values) => values[row].map(|value| value.to_string()),
-        }
-        .unwrap_or_default()
-    }
-}
-
-/// Quotes a field if it holds a comma, a quote or a line break.
+/// Quotes a field with a comma, a quote or a line break.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
-/// The columns as CSV.
 pub(super) fn csv(columns: &[Values]) -> String {
     let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
     let mut out = names.join(",") + "\n";
-    for row in 0..columns.first().map_or(0, |column| column.data.len()) {
+    for row in 0..columns.first().map_or(0, |column| column.rows) {
         for (index, column) in columns.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
-            write!(out, "{comma}{}", column.data.field(row)).expect("a String takes everything");
+            write!(out, "{comma}{}", column.field(row)).expect("a String takes everything");
         }
         out.push('\n');
     }
     out
 }
 
-/// The rows as lines of JSON, each an object.
+/// Formats the rows as JSON lines, an object each.
 pub(super) fn json_lines(columns: &[Values]) -> String {
     let mut out = String::new();
-    for row in 0..columns.first().map_or(0, |column| column.data.len()) {
+    for row in 0..columns.first().map_or(0, |column| column.rows) {
         for (index, column) in columns.iter().enumerate() {
-            let (before, value) = (if index > 0 { ',' } else { '{' }, column.data.json(row));
+            let (before, value) = (if index > 0 { ',' } else { '{' }, column.value(row));
             write!(out, "{before}\"{}\":{value}", column.name).expect("a String takes everything");
         }
         out.push_str("}\n");
@@ -215,17 +175,14 @@ pub(super) fn json_lines(columns: &[Values]) -> String {
     out
 }
 
-/// The columns as a Parquet file.
-///
-/// # Errors
-/// Never of what [`Column::values`] returns.
+/// Encodes the columns as a Parquet file.
 pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
     let field = |column: &Values| {
-        let (kind, converted) = match column.data {
-            Data::Text(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
-            Data::Whole(_) => (Physical::INT64, ConvertedType::NONE),
-            Data::Real { .. } => (Physical::DOUBLE, ConvertedType::NONE),
-            Data::Flag(_) => (Physical::BOOLEAN, ConvertedType::NONE),
+        let (kind, converted) = match column.kind {
+            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
+            Kind::Whole => (Physical::INT64, ConvertedType::NONE),
+            Kind::Real(_) => (Physical::DOUBLE, ConvertedType::NONE),
+            Kind::Flag => (Physical::BOOLEAN, ConvertedType::NONE),
         };
         let field = Type::primitive_type_builder(&column.name, kind).with_repetition(Repetition::OPTIONAL);
         field.with_converted_type(converted).build().map(Arc::new)
@@ -236,31 +193,26 @@ pub(super) fn parquet(columns: &[Values]) -> Result<Vec<u8>, ParquetError> {
     let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
     let mut rows = writer.next_row_group()?;
     for column in columns {
-        match &column.data {
-            Data::Text(values) => {
-                let bytes = |text: &String| ByteArray::from(text.as_str());
-                write::<ByteArrayType, _>(
-                    &mut rows,
-                    &values.iter().map(|value| value.as_ref().map(bytes)).collect::<Vec<_>>(),
-                )?;
-            }
-            Data::Whole(values) => write::<Int64Type, _>(&mut rows, values)?,
-            Data::Real { values, .. } => write::<DoubleType, _>(&mut rows, values)?,
-            Data::Flag(values) => write::<BoolType, _>(&mut rows, values)?,
+        match column.kind {
+            Kind::Text => write::<ByteArrayType, _>(&mut rows, column, |value| value.as_str().map(ByteArray::from))?,
+            Kind::Whole => write::<Int64Type, _>(&mut rows, column, Value::as_i64)?,
+            Kind::Real(_) => write::<DoubleType, _>(&mut rows, column, Value::as_f64)?,
+            Kind::Flag => write::<BoolType, _>(&mut rows, column, Value::as_bool)?,
         }
     }
     rows.close()?;
     writer.into_inner()
 }
 
-/// Writes the next column: its values, and where there are any.
 fn write<T: DataType, W: std::io::Write + Send>(
-    rows: &mut parquet::file::writer::SerializedRowGroupWriter<'_, W>,
-    values: &[Option<T::T>],
+    rows: &mut SerializedRowGroupWriter<'_, W>,
+    column: &Values,
+    of: fn(&Value) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
-    let Some(mut column) = rows.next_column()? else { return Ok(()) };
-    let there: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-    let values: Vec<T::T> = values.iter().flatten().cloned().collect();
-    column.typed::<T>().write_batch(&values, Some(&there), None)?;
-    column.close()
+    let Some(mut writer) = rows.next_column()? else { return Ok(()) };
+    let values = || (0..column.rows).map(|row| of(column.value(row)));
+    let there: Vec<i16> = values().map(|value| i16::from(value.is_some())).collect();
+    let values: Vec<T::T> = values().flatten().collect();
+    writer.typed::<T>().write_batch(&values, Some(&there), None)?;
+    writer.close()
 }

@@ -1,63 +1,36 @@
-//! The documentation of the tables: `spray explain results`.
+//! The text of `spray explain results`.
 
 use super::columns::markdown;
 use super::tables::{EVENTS, EVS, FLOWS, GOODPUT, PORTS, QUEUES, RUN, RUNS, TRACE, WORKLOADS};
 use super::{Record, Summary, figures, measures};
 
-/// What the files of a results folder hold, in Markdown.
+/// Returns the documentation of the files of a results folder, in Markdown.
 pub fn documentation() -> String {
     let tables: [(&str, &str, String); 10] = [
-        (
-            "flows",
-            "A row per flow. A closed loop that ends at a time leaves out what had not begun by then.",
-            markdown(&FLOWS),
-        ),
+        ("flows", "A row per flow that started before the end of its closed loop, if that has one.", markdown(&FLOWS)),
         (
             "workloads",
-            "A row per workload, and per part of one: these columns, then the [measures](#measures) of workloads.",
+            "A row per workload and part: these columns, then its [measures](#measures).",
             markdown(&WORKLOADS),
         ),
-        (
-            "ports",
-            "A row per egress port of a switch; of hosts' own links only those that lost something.",
-            markdown(&PORTS),
-        ),
-        ("events", "A row per thing that happened, by time.", markdown(&EVENTS)),
-        (
-            "goodput",
-            "A row per bin of time; `sample_us` in the scenario says how long they are. They double when the run is long. The last one \
-             ends with the run or after it.",
-            markdown(&GOODPUT),
-        ),
-        ("queues", "A row per egress port of a switch and bin of time, as in `goodput`.", markdown(&QUEUES)),
-        (
-            "evs",
-            "A row per bin of time of each of the first 8 connections; `sample_us = 0` turns it off. Bins are as long as all of them take \
-             that have passed.",
-            markdown(&EVS),
-        ),
-        (
-            "runs",
-            "In the folder of the sweep, a row per run: these columns, then the [measures](#measures) that any of the runs has.",
-            markdown(&RUNS),
-        ),
+        ("ports", "A row per egress port of a switch, and per host's link with drops.", markdown(&PORTS)),
+        ("events", "A row per event, by time.", markdown(&EVENTS)),
+        ("goodput", "A row per time bin of `sample_us`, which doubles in long runs.", markdown(&GOODPUT)),
+        ("queues", "A row per egress port of a switch and time bin, as in `goodput`.", markdown(&QUEUES)),
+        ("evs", "A row per time bin of each of the first 8 connections, unless `sample_us` is 0.", markdown(&EVS)),
+        ("runs", "In a sweep's folder, a row per run: these columns, then its [measures](#measures).", markdown(&RUNS)),
         (
             "figures",
-            "In the folder of `spray figures`: a row per measure, series and condition of each.",
+            "In the folder of `spray figures`: a row per measure, series and condition.",
             figures::documentation(),
         ),
-        (
-            "trace",
-            "What `spray trace` writes, as Parquet or as lines of JSON, without the columns of every table: a row per thing in the life of \
-             a packet, by time. On the xdp engine what happens at ports between switches is not seen.",
-            markdown(&TRACE),
-        ),
+        ("trace", TRACED, markdown(&TRACE)),
     ];
     let sections = tables.iter().map(|(name, about, table)| format!("\n## `{name}`\n\n{about}\n\n{table}"));
     let keys = |name: &str, about: &str, keys: String| format!("\n## `{name}`\n\n{about}\n\n{keys}");
-    let summary = "The [measures](#measures) of a run by their keys, those of a workload under `workloads[]`, and these. Keys of engines, switches and \
-                   settings that a run does not have are left out.";
-    let record = "How a run came about. A folder with this file is a run that is done.";
+    let summary = "The [measures](#measures) of a run, those of workloads under `workloads[]`, and these. Keys that do \
+                   not apply to a run are absent.";
+    let record = "How a run was made. A folder with this file is a finished run.";
     format!(
         "{HEAD}\n## Measures\n\n{MEASURES}{}\n## Columns of every table\n\n{}{}{}{}",
         measures::documentation(),
@@ -68,7 +41,7 @@ pub fn documentation() -> String {
     )
 }
 
-/// The lines of a table of keys that are not of measures.
+/// Filters out the keys of measures.
 fn without_measures(keys: &str) -> String {
     let key = |line: &str| line.split('`').nth(1).map(|key| key.trim_start_matches("workloads[].").to_string());
     let is_other = |line: &&str| key(line).is_none_or(|key| measures::find(&key).is_none());
@@ -81,5 +54,7 @@ rate and loss duration are as the drafts of IETF's benchmarking group for AI fab
 
 ";
 
-const HEAD: &str = "# Measures, columns and keys of results
-";
+const TRACED: &str = "Written by `spray trace` as Parquet or JSON lines, without the columns of every table: a row per \
+    event of a packet, by time. The xdp engine does not observe ports between switches.";
+
+const HEAD: &str = "# Measures, columns and keys of results\n";

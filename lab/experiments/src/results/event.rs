@@ -1,30 +1,30 @@
-//! What happened at one moment of a run.
+//! Events of a run.
 
 use super::statistics::round3;
 
-/// Something that happened at one moment of a run.
+/// An event of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventRow {
-    /// When.
+    /// Time of the event.
     pub time_us: f64,
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// The port, host or flow that it happened to.
+    /// The port, host or flow concerned.
     pub subject: String,
-    /// What a link does, as in `[[link_event]]`; `given-up` of a connection; otherwise empty.
+    /// The link's behaviour as in `[[link_event]]`; `given-up` of a connection; otherwise empty.
     pub action: &'static str,
-    /// The action's figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.
+    /// Value of the action: share of the remaining rate, of lost frames, or of the time down.
     pub value: Option<f64>,
-    /// Of a failure: when it ends. Of the last drop: when the failure began.
+    /// The end of a failure; the start of the failure for a last drop.
     pub until_us: Option<f64>,
-    /// Of a timeout: the packet's sequence number.
+    /// Sequence number of the packet of a timeout.
     pub packet: Option<u64>,
-    /// What the other fields do not say; may be empty.
+    /// Further details; may be empty.
     pub detail: String,
 }
 
 impl EventRow {
-    /// What the fields say, in words.
+    /// Describes the event.
     pub fn words(&self) -> String {
         let percent = self.value.map(|share| format!("{} %", round3(share * 100.0)));
         let action = match (self.action, percent) {
@@ -47,22 +47,22 @@ impl EventRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A link began to fail: down, dropping, slow, lossy or flapping. Or a connection was given up.
+    /// A link began to fail (down, dropping, slow, lossy or flapping), or a connection gave up.
     #[default]
     Failure,
-    /// Links that pause wait for each other.
+    /// Paused links wait for each other in a cycle.
     Deadlock,
     /// A sender's balancer entered freezing mode (REPS §3.2).
     FreezeEntered,
     /// A sender's balancer left freezing mode.
     FreezeExited,
-    /// The last frame that a failure dropped.
+    /// The last frame dropped by a failure.
     LastDrop,
-    /// A failed link works again.
+    /// A failed link recovered.
     Recovered,
     /// Routing changed.
     Reroute,
-    /// A retransmission timer ran out.
+    /// A retransmission timer expired.
     Timeout,
 }
 

@@ -1,40 +1,32 @@
-//! The entropy values of the connections that are watched: how they were chosen over time, and which they were.
+//! Entropy values of sampled connections over time.
 
-use spray_core::event::Choice;
-use spray_fabric::{BANDS, BINS, EvLife};
+use spray_fabric::{BINS, EvLife};
 
 use super::us;
 
-/// The entropy values of a connection's data packets, over time.
+/// Entropy values of a connection's data packets over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConnectionEvs {
-    /// The connection: its sender and its receiver, as in `h0->h4`.
+    /// Sender and receiver: `h0->h4`.
     pub connection: String,
-    /// When the first bin begins; less than 0 if the connection sent before the run began.
+    /// Start of the first bin; negative if the connection sent before the run began.
     pub begin_us: f64,
-    /// How long a bin is.
     pub bin_us: f64,
-    /// Up to the last that has a packet.
+    /// Bins up to the last with a packet.
     pub bins: Vec<EvBin>,
 }
 
 /// Data packets of a bin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvBin {
-    /// By [`Choice`].
+    /// Number of packets by [`Choice`](spray_core::event::Choice).
     pub packets: [u64; 4],
-    /// By band of entropy values, of which there are [`ConnectionEvs::BANDS`] of equal width, packets by [`Choice`]; without bands that
-    /// have none.
+    /// Packets by choice in each non-empty band, of [`BANDS`](spray_fabric::BANDS) equally wide
+    /// ones.
     pub bands: Vec<(u8, [u32; 4])>,
 }
 
 impl ConnectionEvs {
-    /// Bands into which the range of entropy values is cut.
-    pub const BANDS: usize = BANDS;
-    /// What [`EvBin::packets`] count.
-    pub const CHOICES: [Choice; 4] = Choice::ALL;
-
-    /// What an engine saw of the connection.
     pub(crate) fn new(connection: &str, life: &EvLife, lead_in_ps: u64) -> Self {
         let mut bins: Vec<EvBin> = (0..BINS).map(|bin| EvBin::of(life.bin(bin))).collect();
         let used = bins.iter().rposition(|bin| !bin.bands.is_empty()).map_or(0, |last| last + 1);

@@ -1,33 +1,16 @@
-//! Structs of figures of which every field is declared once: its key, its names, its unit, what it means, and which way is better.
+//! Structs of measures whose fields are declared once, with names, unit and meaning.
 
-/// Which values of a measure are better.
+/// The direction in which a measure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Smaller ones.
+    /// Smaller is better.
     Less,
-    /// Larger ones.
+    /// Larger is better.
     More,
-    /// It says how a run went, not how well.
+    /// Neutral.
     Neither,
 }
 
-/// A field of `F`, see [`Measure`](super::measures::Measure).
-pub(super) struct Field<F: 'static> {
-    pub key: &'static str,
-    pub title: &'static str,
-    pub name: &'static str,
-    pub unit: &'static str,
-    pub about: &'static str,
-    pub digits: usize,
-    pub better: Better,
-    pub is_count: bool,
-    pub of: ValueOf<F>,
-}
-
-/// How figures give the value of a field.
-pub(super) type ValueOf<F> = fn(&F) -> Option<f64>;
-
-/// What a field of figures may be.
 pub(super) trait Value {
     const IS_COUNT: bool;
     fn value(self) -> Option<f64>;
@@ -54,11 +37,10 @@ impl Value for Option<f64> {
     }
 }
 
-/// Declares a struct of figures, each with its type, its title on terminals, its name, its unit, its digits and which way is better, and the list
-/// of its fields.
+/// Declares fields by type, terminal title, name, unit, decimals and which values are better.
 macro_rules! figures {
     (
-        $(#[$meta:meta])* $name:ident;
+        $(#[$meta:meta])* $name:ident as $of:ident;
         $($(#[doc = $about:literal])+ $key:ident: $type:ty, $title:literal, $words:literal, $unit:literal, $digits:literal, $better:ident;)+
     ) => {
         #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -68,7 +50,7 @@ macro_rules! figures {
         }
 
         impl $name {
-            pub(super) const FIELDS: &[crate::results::field::Field<Self>] = &[$(crate::results::field::Field {
+            pub(super) const MEASURES: &[crate::results::measures::Measure] = &[$(crate::results::measures::Measure {
                 key: stringify!($key),
                 title: $title,
                 name: $words,
@@ -77,7 +59,7 @@ macro_rules! figures {
                 digits: $digits,
                 better: crate::results::field::Better::$better,
                 is_count: <$type as crate::results::field::Value>::IS_COUNT,
-                of: |figures| crate::results::field::Value::value(figures.$key),
+                of: crate::results::measures::Of::$of(|figures| crate::results::field::Value::value(figures.$key)),
             }),+];
         }
     };

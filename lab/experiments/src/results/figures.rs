@@ -1,4 +1,4 @@
-//! Values of the papers' figures as a table.
+//! The papers' figures as a table of values.
 
 use std::path::Path;
 
@@ -27,17 +27,13 @@ const COLUMNS: [Column<Row>; 17] = [
     text("series", "What is compared.", |row| row.series.clone()),
     text("condition", "Under which condition.", |row| row.condition.clone()),
     real(["x", ""], "Where the condition stands on the x axis, if the figure has one.", |row| row.x),
-    text("measure", "What is measured: a key of `summary.json` or one that follows from it.", |row| {
-        row.measure.clone()
-    }),
+    text("measure", "A key of `summary.json`, or one derived from it.", |row| row.measure.clone()),
     text("unit", "Its unit.", |row| row.unit.clone()),
     text("tuned", "The best value of what was tuned for the series.", |row| row.tuned.clone().unwrap_or_default()),
     count(["runs", ""], "Runs, one for each seed.", |row| Some(row.spread.runs)),
-    count(
-        ["incomplete", "flows"],
-        "Flows of all runs that never ended. They count with the time that they had.",
-        |row| Some(row.incomplete),
-    ),
+    count(["incomplete", "flows"], "Incomplete flows, which count with their elapsed time.", |row| {
+        Some(row.incomplete)
+    }),
     flag("lower_bound", "Whether the mean is a lower bound, since flows never ended.", |row| row.spread.lower_bound),
     real(["mean", ""], "Mean over the runs.", |row| Some(row.spread.mean)),
     real(["ci95_low", ""], "Where its 95 % confidence interval begins.", |row| Some(row.spread.ci95?[0])),
@@ -47,10 +43,11 @@ const COLUMNS: [Column<Row>; 17] = [
     real(["max", ""], "The largest.", |row| Some(row.spread.max)),
 ];
 
-/// Writes the figures into `dir`: a page for each with plots and statements, `report.html` with links to them, `figures.csv` and `figures.parquet` with every value.
+/// Writes `report.html` with a page for each figure, `figures.csv` and `figures.parquet` into
+/// `dir`.
 ///
 /// # Errors
-/// When the folder or one of the files cannot be written.
+/// When the folder or a file cannot be written.
 pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<(), WriteError> {
     let rows: Vec<Row> =
         figures.iter().filter_map(|(figure, shown)| Some(rows(figure, shown.as_ref()?))).flatten().collect();
@@ -62,7 +59,6 @@ pub fn write_figures(dir: &Path, figures: &[(Figure, Option<Shown>)]) -> Result<
     write(dir, "report.html", &report::figures_page(figures))
 }
 
-/// The columns in Markdown.
 pub(super) fn documentation() -> String {
     super::columns::markdown(&COLUMNS)
 }
@@ -71,8 +67,9 @@ fn rows(figure: &Figure, shown: &Shown) -> Vec<Row> {
     let mut rows = Vec::new();
     for (series, cells) in figure.series.iter().zip(&shown.cells) {
         for (condition, cell) in figure.conditions(shown.scale).zip(cells) {
-            rows.extend(figure.measure.iter().filter_map(|measure| {
-                Some(Row {
+            for measure in &figure.measure {
+                let Some(spread) = cell.values.get(&measure.key).copied() else { continue };
+                rows.push(Row {
                     figure: figure.id.clone(),
                     scale: shown.scale.name(),
                     series: series.name.clone(),
@@ -82,9 +79,9 @@ fn rows(figure: &Figure, shown: &Shown) -> Vec<Row> {
                     unit: measure.unit.clone(),
                     tuned: cell.tuned.clone(),
                     incomplete: cell.incomplete,
-                    spread: *cell.values.get(&measure.key)?,
-                })
-            }));
+                    spread,
+                });
+            }
         }
     }
     rows

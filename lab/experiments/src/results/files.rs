@@ -1,4 +1,4 @@
-//! The folder of a run and the overview over several.
+//! Folders of runs, and the overview of several.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -11,20 +11,20 @@ use super::tables::{self, Table};
 use super::{Finished, Record, RunResult, columns};
 use crate::report;
 
-/// A result that could not be written.
+/// A file or folder that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
-    /// The file or folder.
+    /// Its path.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
-/// What is written of a run besides its figures and tables.
+/// Optional output of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extras {
-    /// Series over time as CSV too.
+    /// Time series as CSV in addition.
     pub csv: bool,
     /// `report.html`.
     pub report: bool,
@@ -36,12 +36,11 @@ impl Default for Extras {
     }
 }
 
-/// Writes everything about a run into the new folder `dir`: `summary.json`, the tables as Parquet and as CSV, `scenario.toml` with the text
-/// `scenario`, `run.json`, and the `extras`. The folder has its
-/// name only when all is written: a run that is killed leaves a folder whose name ends in `.part`.
+/// Writes all files of a run into the new folder `dir`, with the text `scenario` as
+/// `scenario.toml`. The folder is renamed from `.part` when it is complete.
 ///
 /// # Errors
-/// When the folder is there already, or it or one of the files cannot be written.
+/// When the folder exists, or a file cannot be written.
 pub fn write_run(
     dir: &Path,
     run: &RunResult,
@@ -72,10 +71,9 @@ pub fn write_run(
     fs::rename(&part, dir).map_err(|source| WriteError { path: dir.to_path_buf(), source })
 }
 
-/// What the name of a folder ends in while its run is being written.
+/// Suffix of a folder while its run is being written.
 pub const PART: &str = ".part";
 
-/// Writes a table as CSV and as Parquet.
 pub(super) fn write_table(dir: &Path, table: &Table) -> Result<(), WriteError> {
     write_csv(dir, table)?;
     write_parquet(dir, table)
@@ -95,19 +93,17 @@ pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("plain numbers and strings always serialise") + "\n"
 }
 
-/// Writes `report.html`, which compares `runs`, into `dir`, and makes it if needed.
-///
-/// The report links each run's own as `NAME/report.html`, with the name of its folder, where it has one.
+/// Writes `report.html`, which compares `runs` and links to their own pages, into `dir`.
 ///
 /// # Errors
-/// When the folder or one of the files cannot be written.
+/// When the folder or the file cannot be written.
 pub fn write_overview(dir: &Path, runs: &[Finished]) -> Result<(), WriteError> {
     write(dir, "report.html", &report::overview_page(runs))
 }
 
-/// A name for the folder of a run: condition, values of the axes, the switches' scheme where it is not the default, balancer and seed.
+/// Returns the folder name of a run; it has the switch scheme if that is not the default.
 pub fn folder_name(condition: &str, axes: &[Axis], switching: &Switching, balancer: &str, seed: u64) -> String {
-    /// Bytes of a part: file systems take names of 255.
+    /// Maximum bytes of a part; file systems allow names of 255.
     const MOST: usize = 100;
     let axis = |Axis { path, value }: &Axis| {
         let value = value.to_string().replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_");

@@ -1,4 +1,4 @@
-//! What came of a set of flows: all of a run, or those of a workload.
+//! Measures of a set of flows: all of a run, or those of a workload.
 
 use std::collections::HashMap;
 
@@ -9,81 +9,81 @@ use super::statistics::{Censored, Statistic, jain, mean, round3, share};
 use super::{FlowResult, Incomplete, us};
 
 figures! {
-    /// Figures of a set of flows. Times are of the flows that started: one that did not complete counts with the time that it had, and the
-    /// figures that follow from it are lower bounds. Null where no flow started.
+    /// Measures of a set of flows. Times cover the flows that started: an incomplete one counts
+    /// with its elapsed time, and measures that depend on it are lower bounds. Null if no flow
+    /// started.
     #[serde(default)]
-    FlowFigures;
-    /// Flows.
+    FlowFigures as Flows;
+    /// Number of flows.
     flows_total: u64, "flows", "Flows", "", 0, Neither;
-    /// Flows that completed.
+    /// Number of flows that completed.
     flows_completed: u64, "flows completed", "Flows completed", "", 0, Neither;
     /// Share of the flows that completed.
     completed_percent: f64, "completed %", "Share of the flows that completed", "%", 3, More;
-    /// Flows that did not complete because their connection was given up: no packet of it was acknowledged for `give_up_us`.
+    /// Incomplete flows whose connection gave up, after `give_up_us` without an acknowledgement.
     flows_given_up: u64, "given up", "Flows of connections given up", "", 0, Less;
-    /// When the first of these was given up.
+    /// Time at which the first of these gave up.
     given_up_first_us: Option<f64>, "first given up us", "First connection given up at", "us", 1, Neither;
-    /// When the last of these was given up.
+    /// Time at which the last of these gave up.
     given_up_last_us: Option<f64>, "last given up us", "Last connection given up at", "us", 1, Neither;
-    /// Flows that had started and did not complete before the run was ended by its time limit.
+    /// Flows that had started when the time limit ended the run.
     flows_cut_off: u64, "cut off", "Flows cut off by the end of the run", "", 0, Less;
-    /// Flows that did not start: those that wait for a flow that did not complete, or for a time after the end of the run.
+    /// Flows that did not start, as they wait for an incomplete flow or a later time.
     flows_not_started: u64, "not started", "Flows not started", "", 0, Less;
     /// Mean flow completion time.
     fct_mean_us: Option<f64>, "mean us", "Mean completion time", "us", 1, Less;
     /// Median of the flow completion times.
     fct_p50_us: Option<f64>, "p50 us", "Median completion time", "us", 1, Less;
-    /// 99th percentile of the flow completion times: with fewer than 100 flows the slowest.
+    /// 99th percentile of the flow completion times; with fewer than 100 flows the maximum.
     fct_p99_us: Option<f64>, "p99 us", "99th percentile of the completion time", "us", 1, Less;
-    /// 99.9th percentile of the flow completion times; null with fewer than 10,000 flows, of which fewer than ten are beyond it.
+    /// 99.9th percentile of the flow completion times; null with fewer than 10,000 flows.
     fct_p99_9_us: Option<f64>, "p99.9 us", "99.9th percentile of the completion time", "us", 1, Less;
-    /// The slowest flow's completion time.
+    /// Maximum flow completion time.
     fct_max_us: Option<f64>, "max us", "Slowest flow's completion time", "us", 1, Less;
-    /// Coefficient of variation of the flow completion times: their standard deviation over their mean. Null unless all flows that started
-    /// completed.
+    /// Coefficient of variation of the completion times; null unless all that started completed.
     fct_cv: Option<f64>, "FCT CV", "Coefficient of variation of the completion times", "", 3, Less;
     /// Makespan, from the first start to the last end: the job completion time (JCT).
     makespan_us: Option<f64>, "makespan us", "Makespan (JCT)", "us", 1, Less;
-    /// JCT ratio: the makespan over the least possible one, in which only the hosts' own links are limits: the time that the busiest of them
-    /// needs for its bytes, and the least latency of a message. 1 is ideal. Where flows start one by one, waiting for their start counts too.
+    /// JCT ratio: the makespan over the least possible one, limited by the hosts' links alone: the
+    /// busiest link's transmission time plus the least latency of a message. 1 is ideal. Waiting of
+    /// flows that start after others counts too.
     jct_ratio: Option<f64>, "JCT ratio", "JCT ratio", "", 3, Less;
-    /// Payload delivered, that of flows that did not complete included, over the time from the first start to the last end, or to the end of
-    /// the run where not all flows completed.
+    /// Delivered payload, including that of incomplete flows, over the makespan, or until the end
+    /// of the run if not all flows completed.
     goodput_gbps: f64, "Gb/s", "Goodput", "Gb/s", 1, More;
     /// Mean slowdown: completion time over that of the same message alone in the fabric.
     slowdown_mean: Option<f64>, "slowdown", "Mean slowdown", "", 2, Less;
     /// 99th percentile of the slowdown.
     slowdown_p99: Option<f64>, "slowdown p99", "99th percentile of the slowdown", "", 2, Less;
-    /// Jain's index of fairness over the rates of the flows that started, delivered payload over the time that each took or had: 1 when all
-    /// had the same, 1/n when one of n had everything.
+    /// Jain's fairness index of the rates of flows that started: 1 is equal, 1/n the worst.
     jain: Option<f64>, "Jain", "Jain's index over the flows", "", 3, More;
-    /// Data packets sent, retransmissions among them.
+    /// Data packets sent, including retransmissions.
     packets_sent: u64, "packets", "Packets sent", "packets", 0, Neither;
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     retransmits: u64, "retx", "Packets sent again", "packets", 0, Less;
-    /// Packets sent again, in per cent of the packets sent.
+    /// Retransmitted packets in per cent of the packets sent.
     resent_percent: f64, "retx %", "Share of packets sent again", "%", 3, Less;
-    /// Retransmission timers that ran out.
+    /// Retransmission timers that expired.
     timeouts: u64, "timeouts", "Retransmission timeouts", "", 0, Less;
-    /// Data packets that arrived after one with a higher sequence number. Retransmissions and duplicates do not count (TRN-58).
+    /// Data packets that arrived after a later one, except retransmissions, duplicates (TRN-58).
     reordered_packets: u64, "reordered", "Packets reordered", "packets", 0, Less;
     /// Out-of-order rate: reordered packets in per cent of the packets sent.
     reordered_percent: f64, "reordered %", "Out-of-order rate", "%", 3, Less;
-    /// Data packets whose sequence number is not one more than that of the packet before (TRN-60).
+    /// Data packets that did not follow the previous packet's sequence number (TRN-60).
     unexpected_packets: u64, "out of sequence", "Packets out of sequence", "packets", 0, Less;
     /// Packets out of sequence, in per cent of the packets sent.
     unexpected_percent: f64, "out of sequence %", "Share of packets out of sequence", "%", 3, Less;
     /// Data packets that arrived more than once.
     duplicates: u64, "duplicates", "Packets that arrived twice", "packets", 0, Less;
-    /// Share of the time that a flow took or had for which it was held back to change its path; mean over the flows that started.
+    /// Mean share of a flow's completion or elapsed time for which it paused to change its path.
     drain_percent_of_fct: f64, "drain % of FCT", "Share of the completion time spent draining", "%", 2, Less;
 }
 
-/// Flows of which ten are beyond the 99.9th percentile.
+/// Minimum for ten flows beyond the 99.9th percentile.
 const FOR_P99_9: usize = 10_000;
 
 impl FlowFigures {
-    /// The figures of `flows` in a run that ended at `end_us`, and the keys of those that are lower bounds.
+    /// Returns the measures of `flows` in a run until `end_us`, and the keys of lower bounds.
     pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone, end_us: f64) -> (Self, Vec<String>) {
         let started = || flows.clone().filter(|flow| flow.time_us().is_some());
         let count = |of: fn(&FlowResult) -> bool| flows.clone().filter(|flow| of(flow)).count() as u64;
@@ -135,12 +135,12 @@ impl FlowFigures {
     }
 }
 
-/// The keys of the figures that are lower bounds.
+/// Keys of measures that are lower bounds.
 #[derive(Default)]
 pub(super) struct Bounds(pub Vec<String>);
 
 impl Bounds {
-    /// The value of the figure `key`.
+    /// Returns the value of the measure `key`, and records whether it is a lower bound.
     pub fn note(&mut self, key: &str, statistic: Option<Statistic>) -> Option<f64> {
         let Statistic { value, is_bound } = statistic?;
         self.0.extend(is_bound.then(|| key.to_string()));
@@ -148,18 +148,18 @@ impl Bounds {
     }
 }
 
-/// The completion times of flows that started, in us.
+/// Returns the completion or elapsed times of flows that started, in us.
 pub(crate) fn times<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> Censored {
     Censored::new(flows.filter_map(|flow| Some((flow.time_us()?, flow.fct_us.is_none()))))
 }
 
-/// The slowdown, and whether it is a lower bound.
+/// Returns the slowdown, and whether it is a lower bound.
 pub(crate) fn slowdown(flow: &FlowResult) -> Option<(f64, bool)> {
     let us = flow.time_us().filter(|_| flow.alone_us > 0.0)?;
     Some((us / flow.alone_us, flow.fct_us.is_none()))
 }
 
-/// Bytes a microsecond.
+/// Bytes per microsecond.
 fn rate(flow: &FlowResult) -> Option<f64> {
     Some(flow.delivered_bytes() as f64 / flow.time_us().filter(|us| *us > 0.0)?)
 }
@@ -168,7 +168,7 @@ fn drain_percent(flow: &FlowResult) -> Option<f64> {
     Some(100.0 * us(flow.sender.drained_ps) / flow.time_us().filter(|us| *us > 0.0)?)
 }
 
-/// What the flows' two ends have counted.
+/// Sums the counters of the flows' senders and receivers.
 pub(super) fn counted<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> (SenderStats, ReceiverStats) {
     flows.fold(Default::default(), |(mut sender, mut receiver): (SenderStats, ReceiverStats), flow| {
         sender.add(&flow.sender);
@@ -177,7 +177,7 @@ pub(super) fn counted<'a>(flows: impl Iterator<Item = &'a FlowResult>) -> (Sende
     })
 }
 
-/// The makespan: a lower bound, up to the end of the run, where not all flows completed. `None` where none started.
+/// Returns the makespan, or up to the end of the run as a lower bound if not all flows completed.
 fn span_us<'a>(
     started: impl Iterator<Item = &'a FlowResult> + Clone,
     end_us: f64,
@@ -189,7 +189,7 @@ fn span_us<'a>(
     Some(Statistic { value: end - start, is_bound: !all_completed })
 }
 
-/// The least makespan, see `jct_ratio`; `None` where no flow started.
+/// Returns the least makespan, see `jct_ratio`; `None` if no flow started.
 fn ideal_us<'a>(started: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     let mut busy: HashMap<(bool, &str), f64> = HashMap::new();
     let mut way_us = f64::INFINITY;
@@ -202,7 +202,7 @@ fn ideal_us<'a>(started: impl Iterator<Item = &'a FlowResult>) -> Option<f64> {
     (busiest > 0.0).then_some(busiest + way_us)
 }
 
-/// Bytes over microseconds as Gb/s; 0 over no time.
+/// Returns bytes over microseconds as Gb/s; 0 over no time.
 pub(crate) fn gbps(bytes: u64, time_us: f64) -> f64 {
     if time_us > 0.0 { bytes as f64 * 8.0 / (time_us * 1e3) } else { 0.0 }
 }

@@ -1,17 +1,17 @@
-//! What came of a flow.
+//! The result of a flow.
 
 use spray_core::flow::{ReceiverStats, SenderStats};
 
 /// One flow: a message from one host to another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowResult {
-    /// The flow's number in the run, from 0.
+    /// Number in the run, from 0.
     pub flow: u32,
-    /// The name of its workload, or of the part of one.
+    /// Name of its workload, or of a part of it.
     pub workload: String,
-    /// What chose the paths of its packets.
+    /// The balancer's name.
     pub balancer: String,
-    /// Its congestion control.
+    /// The congestion control's name.
     pub congestion_control: String,
     /// Name of the sending host.
     pub src: String,
@@ -19,52 +19,51 @@ pub struct FlowResult {
     pub dst: String,
     /// Payload bytes of the message.
     pub bytes: u64,
-    /// When the sender was given the message.
+    /// Time at which the sender got the message.
     pub start_us: f64,
-    /// When the receiver had all of it; `None` if it never did.
+    /// Time at which the receiver had the message, if it did.
     pub end_us: Option<f64>,
     /// Flow completion time, `end_us - start_us`.
     pub fct_us: Option<f64>,
-    /// Why it did not complete, if it did not.
+    /// The reason why it is incomplete.
     pub incomplete: Option<Incomplete>,
-    /// Of a flow that started and did not complete: the time from its start until its connection was given up, or the run ended.
+    /// Elapsed time of an incomplete flow until its connection gave up or the run ended.
     pub had_us: Option<f64>,
-    /// When its connection was given up.
+    /// Time at which its connection gave up.
     pub given_up_us: Option<f64>,
-    /// The collective that it is part of, by number within the workload.
+    /// Number within the workload of the collective that it is part of.
     pub step: Option<u32>,
-    /// The time that the message takes alone in the fabric.
+    /// Completion time of the message alone in the fabric.
     pub alone_us: f64,
-    /// For how long the message keeps the slower of the two hosts' links busy.
+    /// Transmission time on the slower of the two hosts' links.
     pub link_us: f64,
-    /// The least time after that until its last bit is at the receiver.
+    /// The least time from then until the receiver has the last bit.
     pub way_us: f64,
-    /// What its sender counted.
+    /// Counters of the sender.
     pub sender: SenderStats,
-    /// What its receiver counted.
+    /// Counters of the receiver.
     pub receiver: ReceiverStats,
 }
 
 impl FlowResult {
-    /// The completion time, or the time that it had; `None` if it did not start.
+    /// Returns the completion or elapsed time; `None` if it did not start.
     pub(crate) fn time_us(&self) -> Option<f64> {
         self.fct_us.or(self.had_us)
     }
 
-    /// Payload bytes that arrived.
     pub(crate) fn delivered_bytes(&self) -> u64 {
         if self.fct_us.is_some() { self.bytes } else { self.receiver.bytes }
     }
 }
 
-/// Why a flow did not complete.
+/// The reason why a flow is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incomplete {
-    /// Its connection was given up: no packet of it was acknowledged for `give_up_us`.
+    /// Its connection gave up: no packet was acknowledged for `give_up_us`.
     GivenUp,
-    /// It had started when the time limit ended the run.
+    /// It was running when the time limit ended the run.
     CutOff,
-    /// It did not start: it waits for a flow that did not complete, or for a time after the end of the run.
+    /// It did not start: it waits for an incomplete flow, or for a time after the end of the run.
     NotStarted,
 }
 

@@ -1,4 +1,4 @@
-//! Freezing held against the schedule of failures: whether connections froze when a path of theirs had failed, and only then.
+//! Compares freezing with the schedule of failures.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use spray_fabric::{LinkEvent, Network, Node, ShortestPaths};
 use super::collect::Collect;
 use super::{EngineFigures, EventKind, EventRow, FlowResult, us};
 
-/// Two hosts, by their numbers.
+/// Two host numbers.
 type Pair = (usize, usize);
 
 impl EngineFigures {
-    /// How well connections froze, as pairs of hosts. `flows` are as in [`Collect`]. `events` has a row for each freeze, under the name of the flow.
+    /// Computes precision and recall of freezing by pairs of hosts; `events` has all freezes.
     pub(super) fn of_freezing(collect: &Collect<'_>, flows: &[FlowResult], events: &[EventRow]) -> Self {
         let freezes = events.iter().filter(|row| row.kind == EventKind::FreezeEntered);
         let freeze_entries = freezes.clone().count() as u64;
@@ -65,12 +65,12 @@ impl EngineFigures {
     }
 }
 
-/// Whether an action, by its name in a scenario, has a link drop every frame, all the time or in outages.
+/// Whether a link action drops every frame, permanently or in outages.
 pub(crate) fn drops_all(action: &str) -> bool {
     ["down", "silent-drop", "flap"].contains(&action)
 }
 
-/// The links on all shortest paths from the one host to the other.
+/// Returns the links on all shortest paths between two hosts.
 fn on_paths(network: &Network, routes: &ShortestPaths, (src, dst): Pair) -> HashSet<usize> {
     let mut links = HashSet::from([network.uplink(src), network.downlink(dst)]);
     let leaf = routes.leaf_number(network.leaf_of(dst)).unwrap_or_default();
@@ -98,7 +98,8 @@ mod tests {
 
     const US: u64 = 1_000_000;
 
-    /// Precision and recall, with a host that sends from leaf 0 and one that sends from leaf 1, when these links fail.
+    /// Precision and recall, with a host that sends from leaf 0 and one that sends from leaf 1,
+    /// when these links fail.
     fn froze(balancer: BalancerKind, links: &str, action: LinkAction, until_us: u64) -> (Option<f64>, Option<f64>) {
         let topology = include_str!("../../../../tests/reference/leafspine_32_400g.topo");
         let matrix = "Nodes 32\nConnections 2\n0->28 id 1 start 0 size 8388608\n4->29 id 2 start 0 size 8388608\n";

@@ -1,9 +1,17 @@
-//! The lines below every table of runs about flows that did not complete, and why.
+//! Notes below tables about incomplete flows.
 
 use super::statistics::share;
 use super::{FlowFigures, Summary, grouped};
 
-/// Lines about runs in which not all flows completed; none where all did.
+/// Formats the completed and the total number of flows: `9158/14400`, `63.6 %`.
+pub(super) fn completed<'a>(runs: impl IntoIterator<Item = &'a FlowFigures>) -> [String; 2] {
+    let (completed, total) = runs
+        .into_iter()
+        .fold((0, 0), |(completed, total), own| (completed + own.flows_completed, total + own.flows_total));
+    [format!("{completed}/{total}"), percent(completed, total)]
+}
+
+/// Returns notes about incomplete flows, if there are any.
 pub fn incomplete_notes(runs: &[Summary]) -> Vec<String> {
     let sum = |of: fn(&FlowFigures) -> u64| runs.iter().map(|run| of(&run.flows)).sum::<u64>();
     if sum(|flows| flows.flows_total - flows.flows_completed) == 0 {
@@ -39,7 +47,7 @@ fn shares(runs: &[Summary]) -> String {
     groups.into_iter().filter_map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// A share that is not all, never rounded up to it: `17.3 %`, `99.9 %`.
+/// Formats a share; one below 100 % is never rounded up to it: `17.3 %`, `99.9 %`.
 pub(crate) fn percent(part: u64, all: u64) -> String {
     match share(part, all) {
         100.0 => "100 %".into(),
@@ -47,7 +55,7 @@ pub(crate) fn percent(part: u64, all: u64) -> String {
     }
 }
 
-/// At which times, and by which setting.
+/// Describes when connections gave up, and by which setting.
 fn when_given_up(runs: &[Summary]) -> String {
     let first = runs.iter().filter_map(|run| run.flows.given_up_first_us).min_by(f64::total_cmp);
     let last = runs.iter().filter_map(|run| run.flows.given_up_last_us).max_by(f64::total_cmp);

@@ -1,30 +1,25 @@
-//! The table that compares all balancers under one scenario.
+//! The table that compares balancers under one scenario.
 
 use std::path::Path;
 
-use super::incomplete::{incomplete_notes, percent};
+use super::incomplete::{completed, incomplete_notes};
 use super::measures::{Better, Measure, named};
-use super::table::{align, lateness_note, loss_note};
-use super::{FlowFigures, Spread, Summary, WriteError, files, grouped};
+use super::table::{align, lateness_note, loss_note, progress};
+use super::{Spread, Summary, WriteError, files, grouped};
 
-/// One balancer and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BalancerRuns {
-    /// The balancer's name.
-    pub balancer: String,
-    /// Its runs, by seed.
-    pub runs: Vec<Summary>,
-    /// Why its other runs have no result.
-    pub failures: Vec<String>,
+struct BalancerRuns {
+    balancer: String,
+    runs: Vec<Summary>,
+    failures: Vec<String>,
 }
 
-/// All balancers under one scenario, in the order in which they are shown.
+/// Balancers under one scenario, in the order of the rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
     balancers: Vec<BalancerRuns>,
 }
 
-/// What the table shows.
 const SHOWN: [&str; 13] = [
     "fct_mean_us",
     "fct_p99_us",
@@ -40,68 +35,48 @@ const SHOWN: [&str; 13] = [
     "freeze_entries",
     "drain_percent_of_fct",
 ];
-/// The measures that are left out if they are 0 for all balancers.
+/// Measures that are omitted if 0 for all balancers.
 const OPTIONAL: [&str; 2] = ["freeze_entries", "drain_percent_of_fct"];
-/// Those whose best value is marked: times and rates, and not what counts how it came to them.
+/// Measures whose best value is marked: outcomes, not their causes.
 const MARKED: [&str; 4] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "goodput_gbps"];
-/// By which balancers are ranked.
 const MERIT: &str = "fct_mean_us";
 
 impl BalancerRuns {
-    /// A cell that says how its runs ended.
     fn verdict(&self) -> String {
         let (all, complete) = (self.runs.len() + self.failures.len(), self.complete());
         match (self.runs.as_slice(), complete) {
             ([], _) => "FAILED".into(),
             (_, complete) if complete == all => "ok".into(),
-            ([run], _) if all == 1 => ending(run),
-            (_, complete) => format!("{complete}/{all} runs, {} of flows", self.share_completed()),
+            ([run], _) if all == 1 && run.flows.flows_completed == run.flows.flows_total => "wrong payload".into(),
+            ([run], _) if all == 1 => progress(&run.flows),
+            (runs, complete) => {
+                let [_, share] = completed(runs.iter().map(|run| &run.flows));
+                format!("{complete}/{all} runs, {share} of flows")
+            }
         }
-    }
-
-    /// The share of the flows of all its runs that completed.
-    fn share_completed(&self) -> String {
-        let sum = |of: fn(&FlowFigures) -> u64| self.runs.iter().map(|run| of(&run.flows)).sum();
-        percent(sum(|flows| flows.flows_completed), sum(|flows| flows.flows_total))
     }
 
     fn complete(&self) -> usize {
         self.runs.iter().filter(|run| run.is_complete()).count()
     }
 
-    /// Whether all its runs have a result and are complete. Only then can its figures be compared.
+    /// Whether all its runs have complete results, so that it can be compared.
     fn is_sound(&self) -> bool {
         self.failures.is_empty() && !self.runs.is_empty() && self.complete() == self.runs.len()
     }
 }
 
-/// How far a run came that is not complete.
-fn ending(run: &Summary) -> String {
-    let FlowFigures { flows_completed, flows_total, .. } = run.flows;
-    if flows_completed == flows_total {
-        "wrong payload".into()
-    } else {
-        format!("{flows_completed}/{flows_total} flows, {}", percent(flows_completed, flows_total))
-    }
-}
-
 fn merit() -> &'static Measure {
-    let [merit] = named([MERIT]);
-    merit
+    named([MERIT])[0]
 }
 
 impl Matrix {
-    /// A table of `balancers`, in the order of its rows.
-    pub fn new(balancers: Vec<BalancerRuns>) -> Self {
-        Self { balancers }
-    }
-
-    /// How many runs failed or did not complete.
+    /// Returns the number of failed or incomplete runs.
     pub fn bad_runs(&self) -> usize {
         self.balancers.iter().map(|one| one.failures.len() + one.runs.len() - one.complete()).sum()
     }
 
-    /// The table as aligned text. `*` marks the best of the balancers whose runs are all complete. Notes stand below the table.
+    /// Formats aligned text and notes; `*` marks the best balancer with complete runs only.
     pub fn text(&self) -> String {
         let columns = self.columns();
         let several = self.has_spread();
@@ -112,7 +87,7 @@ impl Matrix {
         out
     }
 
-    /// The table in Markdown, with the best in bold.
+    /// Formats Markdown with the best in bold.
     pub fn markdown(&self) -> String {
         let columns = self.columns();
         let header = header(&columns, self.has_spread());
@@ -126,7 +101,7 @@ impl Matrix {
         if notes.is_empty() { out } else { format!("{out}\n{}\n", notes.join("  \n")) }
     }
 
-    /// The same as CSV: a line per balancer with all columns, means over the runs. A field without a value is empty.
+    /// Formats CSV: a line per balancer with all columns, means over the runs.
     pub fn csv(&self) -> String {
         let columns = "balancer,runs,runs_complete,completed_percent,slowdown,fct_mean_sd_us,lower_bounds";
         let mut out = format!("{columns},{}\n", SHOWN.join(","));
@@ -148,10 +123,10 @@ impl Matrix {
         out
     }
 
-    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`. The text and the Markdown begin with `title`.
+    /// Writes `compare-balancers.txt`, `.csv` and `.md` into `dir`, under `title`.
     ///
     /// # Errors
-    /// When one cannot be written.
+    /// When a file cannot be written.
     pub fn write(&self, dir: &Path, title: &str) -> Result<(), WriteError> {
         files::write(dir, "compare-balancers.txt", &format!("{title}\n\n{}", self.text()))?;
         files::write(dir, "compare-balancers.csv", &self.csv())?;
@@ -175,7 +150,6 @@ impl Matrix {
         row
     }
 
-    /// The columns that are shown.
     fn columns(&self) -> Vec<&'static Measure> {
         let has_any =
             |measure: &Measure| self.balancers.iter().flat_map(|one| &one.runs).any(|run| measure.of(run) != Some(0.0));
@@ -195,7 +169,7 @@ impl Matrix {
         }
     }
 
-    /// Mean completion time, divided by the best one.
+    /// Returns the mean completion time over the best one.
     fn slowdown(&self, one: &BalancerRuns) -> Option<f64> {
         let best = self.best(merit()).filter(|best| *best > 0.0)?;
         one.is_sound().then(|| merit().spread(&one.runs).mean / best)
@@ -217,7 +191,7 @@ impl Matrix {
 }
 
 impl FromIterator<(String, Result<Summary, String>)> for Matrix {
-    /// A table of runs, or of why they failed, each with its balancer's name.
+    /// Collects runs, or the reasons why they failed, by balancer.
     fn from_iter<I: IntoIterator<Item = (String, Result<Summary, String>)>>(runs: I) -> Self {
         let of = |(balancer, all): (String, Vec<Result<Summary, String>>)| {
             let mut one = BalancerRuns { balancer, ..BalancerRuns::default() };

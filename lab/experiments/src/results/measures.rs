@@ -1,14 +1,11 @@
-//! Every measure of a run, declared once: its key, its names, its unit, what it means, and which way is better.
-//!
-//! `summary.json`, the columns of `runs` and `workloads`, `sweep.json`, tables, reports, figures and metrics take theirs from here. How a measure
-//! follows from a run stands beside its declaration: in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs` and `workloads.rs`.
+//! All measures of runs, declared in `flow_figures.rs`, `fabric_figures.rs`, `engine_figures.rs`
+//! and `workloads.rs`.
 
 use std::sync::LazyLock;
 
 use spray_pipeline::scheme::Counter;
 
 pub use super::field::Better;
-use super::field::{Field, ValueOf};
 use super::{
     Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Spread, Summary, WorkloadSummary,
 };
@@ -16,55 +13,47 @@ use super::{
 /// A measure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// Its key in `summary.json`, and its name as a column.
+    /// Key in `summary.json`, and column name.
     pub key: &'static str,
-    /// Above a column on a terminal, with the unit.
+    /// Column title on terminals, with the unit.
     pub title: &'static str,
-    /// In words, without the unit.
+    /// Full name, without the unit.
     pub name: &'static str,
-    /// `us`, `bytes`, ...; empty for what has none.
+    /// `us`, `bytes`, ...; may be empty.
     pub unit: &'static str,
-    /// What it means.
+    /// Meaning.
     pub about: &'static str,
-    /// Digits behind the point in tables.
+    /// Decimals in tables.
     pub digits: usize,
-    /// Which way is better.
+    /// The direction in which it improves.
     pub better: Better,
-    /// Whether it counts: its values are whole.
     pub(super) is_count: bool,
-    of: Of,
+    pub(super) of: Of,
 }
 
-/// Of which figures a measure is, and how they give it.
+type ValueOf<F> = fn(&F) -> Option<f64>;
+
+/// The struct of a measure and its accessor.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+pub(super) enum Of {
     Flows(ValueOf<FlowFigures>),
     Fabric(ValueOf<FabricFigures>),
     Engine(ValueOf<EngineFigures>),
     Sim(ValueOf<SimFigures>),
     Pfc(ValueOf<PfcFigures>),
-    /// What the switches' schemes count.
     Counted,
     Collectives(ValueOf<Collectives>),
 }
 
 impl Measure {
-    /// The measures of the fields of some figures.
-    fn of_fields<F>(fields: &[Field<F>], of: fn(ValueOf<F>) -> Of) -> impl Iterator<Item = Self> {
-        fields.iter().map(move |field| {
-            let Field { key, title, name, unit, about, digits, better, is_count, of: value } = *field;
-            Self { key, title, name, unit, about, digits, better, is_count, of: of(value) }
-        })
-    }
-
-    /// What a scheme of switches counts.
+    /// Creates the measure of a counter of switch schemes.
     fn of_counter(counter: &Counter) -> Self {
         let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
         let better = if less_is_better { Better::Less } else { Better::Neither };
         Self { key, title, name, unit, about, digits: 0, better, is_count: true, of: Of::Counted }
     }
 
-    /// Its value in a run; `None` where the run has none.
+    /// Returns its value in a run, if it has one.
     pub fn of(&self, run: &Summary) -> Option<f64> {
         match self.of {
             Of::Flows(of) => of(&run.flows),
@@ -85,21 +74,21 @@ impl Measure {
         run.lower_bounds.iter().any(|key| key == self.key)
     }
 
-    /// The spread of its values in several runs: a lower bound if one of them is.
+    /// Returns the spread over runs: a lower bound if one value is.
     pub(crate) fn spread<'a>(&self, runs: impl IntoIterator<Item = &'a Summary> + Clone) -> Spread {
         let lower_bound = runs.clone().into_iter().any(|run| self.is_bound(run));
         let values: Vec<f64> = runs.into_iter().filter_map(|run| self.of(run)).collect();
         Spread { lower_bound, ..Spread::of(&values) }
     }
 
-    /// The same for one workload of each of several runs.
+    /// Returns the spread over the results of a workload.
     pub(crate) fn spread_of_workloads(&self, workloads: &[&WorkloadSummary]) -> Spread {
         let lower_bound = workloads.iter().any(|own| own.lower_bounds.iter().any(|key| key == self.key));
         let values: Vec<f64> = workloads.iter().filter_map(|own| self.of_workload(own)).collect();
         Spread { lower_bound, ..Spread::of(&values) }
     }
 
-    /// Its value for one workload of a run; `None` too where it is not measured by workload.
+    /// Returns its value for a workload; `None` if it has none.
     pub fn of_workload(&self, workload: &WorkloadSummary) -> Option<f64> {
         match self.of {
             Of::Flows(of) => of(&workload.flows),
@@ -108,12 +97,11 @@ impl Measure {
         }
     }
 
-    /// Whether it is measured by workload.
     pub(super) fn is_of_workloads(&self) -> bool {
         matches!(self.of, Of::Flows(_) | Of::Collectives(_))
     }
 
-    /// Its value in a run as tables show it: `> 20.0` if it is a lower bound, a dash without one.
+    /// Formats its value in a run: `> 20.0` for a lower bound, a dash if missing.
     pub(crate) fn text(&self, run: &Summary) -> String {
         self.spread([run]).text(self.digits)
     }
@@ -121,14 +109,10 @@ impl Measure {
 
 /// All measures, in the order of `summary.json`.
 static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
-    let flows = Measure::of_fields(FlowFigures::FIELDS, Of::Flows);
-    let fabric = Measure::of_fields(FabricFigures::FIELDS, Of::Fabric);
-    let engine = Measure::of_fields(EngineFigures::FIELDS, Of::Engine);
-    let sim = Measure::of_fields(SimFigures::FIELDS, Of::Sim);
-    let pfc = Measure::of_fields(PfcFigures::FIELDS, Of::Pfc);
+    let figures = [FlowFigures::MEASURES, FabricFigures::MEASURES, EngineFigures::MEASURES, SimFigures::MEASURES];
     let counted = Counter::all().map(Measure::of_counter);
-    let collectives = Measure::of_fields(Collectives::FIELDS, Of::Collectives);
-    flows.chain(fabric).chain(engine).chain(sim).chain(pfc).chain(counted).chain(collectives).collect()
+    let figures = figures.concat().into_iter().chain(PfcFigures::MEASURES.to_vec());
+    figures.chain(counted).chain(Collectives::MEASURES.to_vec()).collect()
 });
 
 /// All measures, in the order of `summary.json`.
@@ -136,20 +120,19 @@ pub fn all() -> impl Iterator<Item = &'static Measure> {
     ALL.iter()
 }
 
-/// The measure with this key.
+/// Returns the measure with this key.
 pub fn find(key: &str) -> Option<&'static Measure> {
     all().find(|measure| measure.key == key)
 }
 
-/// The measures with these keys.
+/// Returns the measures with these keys.
 ///
 /// # Panics
-/// When there is none with one of them: the keys are written in the program.
+/// When a key is unknown: keys are constants.
 pub(crate) fn named<const N: usize>(keys: [&str; N]) -> [&'static Measure; N] {
     keys.map(|key| find(key).expect("tables name measures that there are, and a test draws each of them"))
 }
 
-/// All of them as a table in Markdown.
 pub(super) fn documentation() -> String {
     all().fold(
         "| measure | unit | better | of workloads | meaning |\n|---|---|---|---|---|\n".into(),
@@ -160,10 +143,8 @@ pub(super) fn documentation() -> String {
                 Better::More => "more",
                 Better::Neither => "",
             };
-            format!(
-                "{text}| `{key}` | {unit} | {better} | {} | {about} |\n",
-                if measure.is_of_workloads() { "yes" } else { "" }
-            )
+            let of_workloads = if measure.is_of_workloads() { "yes" } else { "" };
+            format!("{text}| `{key}` | {unit} | {better} | {of_workloads} | {about} |\n")
         },
     )
 }

@@ -1,4 +1,4 @@
-//! How a run came about, `run.json`, and runs that are done.
+//! The record of a run (`run.json`), and finished runs.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,22 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{SizeClass, Summary, WorkloadSummary, size_classes};
 
-/// The contents of `run.json`: how a run came about.
+/// The contents of `run.json`: how a run was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// A hash of all that the results follow from: settings with their defaults, the content of the files that they name, balancer, seed,
-    /// engine, version and commit.
+    /// Hash of all that determines the results: settings, named files, seed, engine, commit.
     pub key: String,
-    /// The same without the values of the axes, the switches' scheme, the balancer and the seed: what all runs of one table have in common.
+    /// The same without axis values, switch scheme, balancer and seed: that of a table.
     #[serde(default)]
     pub table_key: String,
     /// The engine: `xdp` or `sim`.
     pub engine: String,
-    /// The run's balancer.
+    /// The balancer.
     pub balancer: String,
-    /// Its random seed.
+    /// The random seed.
     pub seed: u64,
-    /// When it ended, in UTC.
+    /// End of the run in UTC.
     pub date: String,
     /// The program that ran it.
     #[serde(flatten)]
@@ -35,32 +34,32 @@ pub struct Record {
     pub machine: Machine,
 }
 
-/// The program, and how it was called.
+/// The program and its command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
-    /// The command line, a text per argument.
+    /// Command line arguments.
     pub command: Vec<String>,
-    /// The version of spray.
+    /// Version of spray.
     pub version: String,
-    /// The commit that it was built from, with `-dirty` after it if files had changed; empty if it was not built from a repository.
+    /// Commit it was built from, with `-dirty` if files had changed; empty outside a repository.
     pub commit: String,
 }
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// Kernel and its release; empty where the system does not say, as all of these.
+    /// Kernel and release; empty if unknown, like all of these.
     pub kernel: String,
-    /// Model of the processor.
+    /// Processor model.
     pub cpu: String,
-    /// Cores that the program may use.
+    /// Cores available to the program.
     pub cores: u64,
-    /// The machine's memory.
+    /// Memory of the machine.
     pub memory_bytes: u64,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn this() -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let line = |file: &str, name: &str| {
@@ -79,45 +78,44 @@ impl Machine {
     }
 }
 
-/// A run that is done, as far as tables and reports over several runs need it.
+/// A finished run as tables and reports over several runs need it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finished {
-    /// The name of its folder.
+    /// Name of its folder.
     pub folder: String,
-    /// It has its own `report.html`.
+    /// Whether it has a `report.html`.
     pub has_report: bool,
-    /// Its figures.
+    /// Its measures.
     pub summary: Summary,
-    /// Completion times in us, ascending: of the fastest flow, then of those at every hundredth of all flows. Fewer than 101 where flows
-    /// did not complete.
+    /// Completion times in us: minimum and percentiles of all flows; fewer if some are incomplete.
     pub fct_us: Vec<f64>,
-    /// (Time in us, payload delivered so far in bytes), ascending; a few hundred at most.
+    /// (Time in us, cumulative payload in bytes), ascending; a few hundred at most.
     pub delivered: Vec<(f64, f64)>,
-    /// The slowdown of its flows by size of message.
+    /// Slowdown by message size.
     pub sizes: Vec<SizeClass>,
-    /// The same two of each workload, in the order of the summary's; empty where there is one.
+    /// Completion by workload, in the order of the summary; empty if there is one workload.
     pub workloads: Vec<Completion>,
-    /// What the ports of each layer dropped and trimmed; without the layers that did neither.
+    /// Drops and trims by layer, without layers that had none.
     pub drops: Vec<Drops>,
 }
 
-/// Completion times of flows, and their slowdown by size of message, as in [`Finished`].
+/// Completion times and slowdowns of flows, as in [`Finished`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Completion {
     /// Completion times in us.
     pub fct_us: Vec<f64>,
-    /// The slowdown by size of message.
+    /// Slowdown by message size.
     pub sizes: Vec<SizeClass>,
 }
 
 impl Completion {
     const COLUMNS: [&str; 4] = ["fct_us", "bytes", "had_us", "alone_us"];
 
-    /// Of `total` flows, given by their columns [`Completion::COLUMNS`].
+    /// Computes them from rows of [`Completion::COLUMNS`] of `total` flows.
     fn of<'a>(flows: impl Iterator<Item = &'a [Option<f64>]> + Clone, total: usize) -> Self {
         let mut fcts: Vec<f64> = flows.clone().filter_map(|row| row[0]).collect();
         fcts.sort_by(f64::total_cmp);
-        // A flow that did not complete counts with the time that it had.
+        // Incomplete flows count with their elapsed time.
         let slowdown =
             |row: &[Option<f64>]| Some((row[1]? as u64, row[0].or(row[2])? / row[3].filter(|us| *us > 0.0)?));
         let sizes = size_classes(flows.filter_map(slowdown));
@@ -125,25 +123,24 @@ impl Completion {
     }
 }
 
-/// What a port or the ports of a layer dropped, by cause, and trimmed.
+/// Drops by cause, and trims, of a port or a layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drops {
-    /// The port or the layer, such as `leaf->spine`.
+    /// Port, or layer such as `leaf->spine`.
     pub name: String,
-    /// As in the columns `drops_queue`, `drops_link`, `drops_random`, `drops_ttl` and `trims` of `ports`.
+    /// Counts by [`Drops::CAUSES`].
     pub counts: [u64; 5],
 }
 
 impl Drops {
-    /// The causes, as the columns of `ports` call them.
+    /// The causes: columns of `ports`.
     pub const CAUSES: [&str; 5] = ["drops_queue", "drops_link", "drops_random", "drops_ttl", "trims"];
 
-    /// Packets of all causes.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The sums over `parts` of one name, without those of nothing.
+    /// Sums `parts` by name, without those that are 0.
     pub fn sums(parts: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut sums: Vec<Self> = Vec::new();
         for part in parts {
@@ -157,20 +154,20 @@ impl Drops {
     }
 }
 
-/// Most samples that are kept of a run.
+/// Maximum number of samples kept of a run.
 const SAMPLES: usize = 400;
 
 impl Finished {
-    /// Reads it from its folder `name` in `out`.
+    /// Loads it from the folder `name` in `out`.
     ///
     /// # Errors
-    /// A sentence about the file that cannot be read.
+    /// Describes the file that cannot be read.
     pub fn load(out: &Path, name: &str) -> Result<Self, String> {
         let dir = out.join(name);
         let file = dir.join("summary.json");
-        let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let summary: Summary =
-            serde_json::from_str(&text).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let wrong = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(|error| wrong(&error))?;
+        let summary: Summary = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
         let flows = columns(&dir, "flows", &Completion::COLUMNS, "workload")?;
         let rows = flows.iter().map(|(_, row)| row.as_slice());
         let Completion { fct_us, sizes } = Completion::of(rows, summary.flows.flows_total as usize);
@@ -179,12 +176,9 @@ impl Finished {
             Completion::of(rows, own.flows.flows_total as usize)
         };
         let workloads = summary.workloads.iter().filter(|_| summary.workloads.len() > 1).map(of_workload).collect();
-        // A large fabric has many ports.
-        let ports = if summary.fabric.drops + summary.fabric.trims > 0 {
-            columns(&dir, "ports", &Drops::CAUSES, "layer")?
-        } else {
-            Vec::new()
-        };
+        // Skipped without drops, as large fabrics have many ports.
+        let has_drops = summary.fabric.drops + summary.fabric.trims > 0;
+        let ports = if has_drops { columns(&dir, "ports", &Drops::CAUSES, "layer")? } else { Vec::new() };
         let drops = ports.into_iter().map(|(name, counts)| {
             let count = |cause: usize| counts[cause].unwrap_or(0.0) as u64;
             Drops { name, counts: std::array::from_fn(count) }
@@ -200,19 +194,19 @@ impl Finished {
         Ok(Self { folder: name.into(), has_report, fct_us, delivered: kept, sizes, workloads, drops, summary })
     }
 
-    /// The record of the run in the folder; `None` if there is none.
+    /// Returns the record in the folder, if there is one.
     pub fn record(dir: &Path) -> Option<Record> {
         serde_json::from_str(&fs::read_to_string(dir.join("run.json")).ok()?).ok()
     }
 }
 
-/// The values at every hundredth of `total`, of which `ascending` are there.
+/// Returns the minimum and every percentile of `total` values, as far as `ascending` has them.
 fn quantiles(ascending: &[f64], total: usize) -> Vec<f64> {
     let rank = |percent: usize| (percent * total).div_ceil(100).max(1) - 1;
     (0..=100).map_while(|percent| ascending.get(rank(percent)).copied()).collect()
 }
 
-/// Columns of numbers of a table in `dir`, row by row, each with the text of the column `text`, if that is not empty.
+/// Reads numeric columns by row, each with the text column `text` if that is not empty.
 #[expect(clippy::type_complexity, reason = "a row, as it is used once")]
 fn columns(dir: &Path, table: &str, names: &[&str], text: &str) -> Result<Vec<(String, Vec<Option<f64>>)>, String> {
     let path = dir.join(format!("{table}.parquet"));

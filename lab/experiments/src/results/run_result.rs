@@ -8,78 +8,76 @@ use spray_settings::Axis;
 
 use super::{ConnectionEvs, EngineFigures, EventRow, FlowResult, PfcFigures, Shape, SimFigures};
 
-/// All results of one run of one scenario with one balancer.
+/// All results of a run of a scenario with a balancer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunResult {
-    /// Which engine ran it: `xdp` or `sim`.
+    /// Engine: `xdp` or `sim`.
     pub engine: String,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// What is wrong with the fabric, in two or three words: `healthy`, `half-rate uplink`, ...
+    /// The fabric's condition in two or three words: `healthy`, `half-rate uplink`, ...
     pub condition: String,
-    /// The balancer's name, as `--balancer` takes it.
+    /// Name of the balancer, as for `--balancer`.
     pub balancer: String,
-    /// The congestion control's name.
+    /// Name of the congestion control.
     pub congestion_control: String,
-    /// How the switches choose.
+    /// Schemes and settings of the switches.
     pub switching: Switching,
     /// The root seed.
     pub seed: u64,
-    /// The values of the sweep's axes.
+    /// Values of the sweep's axes.
     pub axes: Vec<Axis>,
-    /// When the run ended.
+    /// End of the run.
     pub end_us: f64,
     /// The time limit, if it ended the run.
     pub time_limit_us: Option<f64>,
-    /// After which time without an acknowledgement connections were given up, if any was; the longest of theirs.
+    /// Time without acknowledgements after which connections gave up, if any did; the longest.
     pub give_up_us: Option<f64>,
-    /// What the engine says of it.
+    /// Measures of the engine.
     pub engine_figures: EngineFigures,
-    /// One entry per flow of the workload, completed or not.
+    /// Flows of the workload, completed or not.
     pub flows: Vec<FlowResult>,
-    /// One entry per egress port of the fabric.
+    /// Egress ports of the fabric.
     pub ports: Vec<PortOutcome>,
-    /// The switches and the links between them.
+    /// Switches and the links between them.
     pub shape: Shape,
-    /// What the switches' ports counted over time, with indices into `ports`.
+    /// Time series of switch ports, with indices into `ports`.
     pub port_samples: Vec<PortSamples>,
-    /// Payload bytes that had arrived at the receivers by the end of each bin of time, over all flows, each byte once: (time in ps, bytes so
-    /// far), from time 0 on.
+    /// (Time in ps, cumulative payload bytes received), from time 0 on at each end of a bin.
     pub delivered: Vec<(u64, u64)>,
-    /// The entropy values of the first connections, where the run is sampled.
+    /// Entropy values of the first connections, if sampled.
     pub evs: Vec<ConnectionEvs>,
-    /// Failures, reroutes, freezing and the like; times ascend.
+    /// Events, by time.
     pub events: Vec<EventRow>,
-    /// Frames that the testbed itself lost. The emulation does not include them: more than zero makes the run doubtful.
+    /// Frames lost by the testbed itself, outside the emulation: any make the run doubtful.
     pub testbed_losses: TestbedLosses,
-    /// Whether every delivered message was the message sent, byte for byte; `None` where no payload is carried: in the simulator.
+    /// Whether all payload arrived unchanged; `None` in the simulator, which carries none.
     pub payload_verified: Option<bool>,
-    /// Figures that only the simulator has.
+    /// Measures of the simulator.
     pub sim: Option<SimFigures>,
-    /// Of networks with priority flow control.
+    /// Measures of priority flow control, if used.
     pub pfc: Option<PfcFigures>,
-    /// What the switches' schemes counted.
+    /// Counters of the switches' schemes.
     pub counted: Counted,
-    /// From the first failure to the last data frame that it dropped; `None` where the scenario fails nothing or no data was
-    /// dropped.
+    /// Time from the first failure to the last data frame that it dropped, if any.
     pub loss_duration_us: Option<f64>,
 }
 
-/// Frames lost by the machine that emulates the fabric, by place.
+/// Frames lost by the emulating machine, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestbedLosses {
-    /// Dropped by a veth ring (256 frames each) or by a failed redirect.
+    /// Dropped by a veth ring (256 frames) or a failed redirect.
     pub veth: u64,
-    /// Dropped because an AF_XDP receive ring was full.
+    /// Dropped at a full AF_XDP receive ring.
     pub rx_ring_full: u64,
-    /// Dropped because a fill ring had no frame to offer.
+    /// Dropped at an empty fill ring.
     pub fill_ring_empty: u64,
-    /// Dropped by the kernel or a program for any other reason.
+    /// Dropped for any other reason.
     pub other: u64,
 }
 
 impl TestbedLosses {
-    /// All of them together.
+    /// Returns their sum.
     pub const fn total(&self) -> u64 {
         self.veth + self.rx_ring_full + self.fill_ring_empty + self.other
     }

@@ -1,43 +1,38 @@
-//! The shape of a fabric, as far as a drawing of it takes it.
+//! The topology of a fabric as needed for drawing it.
 
 use spray_fabric::{Network, Node};
 
-/// Switches, and the links between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// The switches.
     pub switches: Vec<ShapeSwitch>,
-    /// The directed links between switches.
     pub links: Vec<ShapeLink>,
 }
 
 /// A switch of a [`Shape`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShapeSwitch {
-    /// Its name.
     pub name: String,
-    /// Its tier: 0 for those with hosts.
+    /// Tier; 0 with hosts.
     pub tier: usize,
-    /// How many hosts it has.
     pub hosts: usize,
 }
 
 /// A directed link of a [`Shape`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShapeLink {
-    /// Its name, which is that of the port that it leaves.
+    /// Name of the link and of its egress port.
     pub name: String,
-    /// Which switch it leaves.
+    /// Index of the sending switch.
     pub from: usize,
-    /// Which switch it leads to.
+    /// Index of the receiving switch.
     pub to: usize,
 }
 
 impl Shape {
-    /// The shape of `network`.
+    /// Returns the shape of `network`.
     pub fn of(network: &Network) -> Self {
         let tiers = network.tiers().tier;
-        // A switch that no host can be reached from has no tier.
+        // Switches that no host can be reached from have no tier.
         let top = tiers.iter().copied().filter(|tier| *tier != usize::MAX).max().unwrap_or(0);
         let switch = |(name, tier): (&spray_fabric::NetworkSwitch, usize)| ShapeSwitch {
             name: name.name.clone(),

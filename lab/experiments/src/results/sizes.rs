@@ -1,23 +1,21 @@
-//! Slowdown by size of message, in classes that are the same for all runs.
+//! Slowdown by message size, in the same classes for all runs.
 
 use serde::Serialize;
 
 use super::statistics::{mean, percentile, round3};
 
-/// Flows whose messages have more than half of `up_to_bytes`, and at most so many.
+/// Flows with messages of more than half of `up_to_bytes`, up to `up_to_bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SizeClass {
     /// A power of two.
     pub up_to_bytes: u64,
-    /// How many completed.
     pub flows: u64,
-    /// Mean of their slowdowns.
     pub mean: f64,
-    /// Their 99th percentile.
+    /// 99th percentile of the slowdown.
     pub p99: f64,
 }
 
-/// The classes of completed flows, each given by its bytes and its slowdown; smaller ones first.
+/// Classifies completed flows, given as (bytes, slowdown); smaller sizes first.
 pub(crate) fn size_classes(flows: impl Iterator<Item = (u64, f64)>) -> Vec<SizeClass> {
     let mut classes: Vec<Vec<f64>> = vec![Vec::new(); 64];
     for (bytes, slowdown) in flows {

@@ -1,4 +1,4 @@
-//! Mean, spread and confidence interval of a few runs.
+//! Mean, spread and confidence interval over a few runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,26 @@ use serde::{Deserialize, Serialize};
 pub struct Spread {
     /// Number of values.
     pub runs: u64,
-    /// Their mean; 0 without values.
+    /// Mean; 0 without values.
     pub mean: f64,
-    /// Their sample standard deviation (over n - 1); 0 with fewer than two values.
+    /// Sample standard deviation (over n - 1); 0 with fewer than two values.
     pub sd: f64,
-    /// The mean's 95 % confidence interval, from the one to the other; `None` with fewer than two values.
+    /// The 95 % confidence interval of the mean; `None` with fewer than two values.
     ///
-    /// Student's t gives how many per cent the mean may be off, on a logarithmic scale: the ends are the mean times and over
-    /// `exp(t sd / (mean sqrt(n)))`. So it never goes below 0, which no time, rate or count does; with little spread it is the usual one. Of
-    /// values of which some are below 0 it is the usual one.
+    /// Student's t on a logarithmic scale: the mean times and over `exp(t sd / (mean sqrt(n)))`,
+    /// which stays above 0. With negative values it is the usual interval.
     pub ci95: Option<[f64; 2]>,
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
-    /// Whether one of the values is a lower bound, and so is their mean: a run in which not all flows completed. The interval then says nothing
-    /// of the true mean.
+    /// Whether a value, and so the mean, is a lower bound; the interval is then meaningless.
     #[serde(default)]
     pub lower_bound: bool,
 }
 
 impl Spread {
-    /// The spread of `values`.
+    /// Computes the spread of `values`.
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 {
@@ -48,7 +46,7 @@ impl Spread {
         }
     }
 
-    /// The mean with `digits` decimals, as `> 20.0` if it is a lower bound; a dash without values.
+    /// Formats the mean with `digits` decimals: `> 20.0` for a lower bound, a dash without values.
     pub fn mean_text(&self, digits: usize) -> String {
         match self.runs {
             0 => "-".into(),
@@ -57,7 +55,7 @@ impl Spread {
         }
     }
 
-    /// [`Spread::mean_text`], followed by the interval where there is one; a lower bound has none.
+    /// Formats the mean, followed by the interval if it is no lower bound.
     pub(crate) fn text(&self, digits: usize) -> String {
         let mean = self.mean_text(digits);
         match self.ci95.filter(|_| !self.lower_bound) {
@@ -66,18 +64,18 @@ impl Spread {
         }
     }
 
-    /// Whether the interval is so wide that its upper end is more than twice the lower one: then the runs are too few to tell.
+    /// Whether the interval's upper end is more than twice the lower one: too few runs.
     pub(crate) fn is_wide(&self) -> bool {
         self.ci95.is_some_and(|[low, high]| high > 2.0 * low.max(0.0) && high > low) && !self.lower_bound
     }
 
-    /// By how many standard errors of the mean its 95 % interval reaches to either side, with so many values: two or more.
+    /// Half-width of the 95 % interval in standard errors of the mean, for two or more runs.
     pub(crate) fn t95(runs: usize) -> f64 {
         student_t975(runs.max(2) - 1)
     }
 }
 
-/// The interval of a mean that may be off by `half`, as [`Spread::ci95`] says.
+/// Returns [`Spread::ci95`] for the half-width `half`.
 fn interval(mean: f64, half: f64, values: &[f64]) -> [f64; 2] {
     if values.iter().any(|value| *value < 0.0) {
         return [mean - half, mean + half];
@@ -86,9 +84,7 @@ fn interval(mean: f64, half: f64, values: &[f64]) -> [f64; 2] {
     [mean / factor, mean * factor]
 }
 
-/// The 97.5 % quantile of Student's t distribution, within 0.1 %.
-///
-/// A table has it for up to 30 degrees of freedom. Above that the first terms of its expansion around the normal quantile give it.
+/// The 97.5 % quantile of Student's t, within 0.1 %: a table, then a normal expansion.
 fn student_t975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

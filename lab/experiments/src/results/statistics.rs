@@ -1,26 +1,25 @@
-//! Statistics of values: the one definition of each.
+//! The statistics that all measures use.
 
 use std::collections::HashMap;
 
-/// The mean; `None` of no values.
+/// Returns the mean; `None` without values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The percentile of ascending values by nearest rank: the least value that at least the share `part`, 0 to 1, of all do not exceed. `None` of no
-/// values.
+/// Returns the percentile by nearest rank; `part` is 0 to 1. `None` without values.
 pub(crate) fn percentile(ascending: &[f64], part: f64) -> Option<f64> {
     ascending.get(rank(ascending.len(), part) - 1).copied()
 }
 
-/// Ascending values of which some are lower bounds: the durations of what had not ended when it was last seen.
+/// Ascending values, some of which are lower bounds: durations of what had not ended.
 pub(crate) struct Censored {
     ascending: Vec<f64>,
-    /// The index of the least lower bound; the number of values where all are exact.
+    /// Index of the least lower bound; the number of values if there is none.
     first_bound: usize,
 }
 
-/// A statistic of [`Censored`] values. It is a lower bound if a larger value in place of a lower bound would raise it.
+/// A statistic of [`Censored`] values: a lower bound if greater true values would raise it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Statistic {
     pub value: f64,
@@ -28,14 +27,13 @@ pub(crate) struct Statistic {
 }
 
 impl Statistic {
-    /// The ratio to an exact value.
     pub fn over(self, whole: f64) -> Self {
         Self { value: self.value / whole, ..self }
     }
 }
 
 impl Censored {
-    /// Of `values`, each with whether it is a lower bound.
+    /// Creates it from (value, is a lower bound).
     pub fn new(values: impl Iterator<Item = (f64, bool)>) -> Self {
         let mut values: Vec<(f64, bool)> = values.collect();
         values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -47,69 +45,65 @@ impl Censored {
         self.ascending.len()
     }
 
-    /// Whether some values are lower bounds.
     pub fn has_bounds(&self) -> bool {
         self.first_bound < self.ascending.len()
     }
 
-    /// `None` of no values.
     pub fn mean(&self) -> Option<Statistic> {
         Some(Statistic { value: mean(&self.ascending)?, is_bound: self.has_bounds() })
     }
 
-    /// As [`percentile`]. It is exact where no lower bound is below it.
+    /// Computes [`percentile`], which is exact if no lower bound is below it.
     pub fn percentile(&self, part: f64) -> Option<Statistic> {
         let value = percentile(&self.ascending, part)?;
         Some(Statistic { value, is_bound: self.first_bound < rank(self.ascending.len(), part) })
     }
 
-    /// The coefficient of variation; `None` too where some values are lower bounds.
+    /// Returns the coefficient of variation; `None` if values are lower bounds.
     pub fn coefficient_of_variation(&self) -> Option<f64> {
         coefficient_of_variation(&self.ascending).filter(|_| !self.has_bounds())
     }
 }
 
-/// The number of values up to the percentile, itself included.
+/// Returns the number of values up to and including the percentile.
 fn rank(values: usize, part: f64) -> usize {
     ((part * values as f64).ceil() as usize).max(1)
 }
 
-/// The standard deviation, of all values and not of a sample, over the mean; `None` where the mean is 0, or of no values.
+/// Returns the population standard deviation over the mean; `None` if the mean is 0.
 pub(crate) fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean > 0.0)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some((squares / values.len() as f64).sqrt() / mean)
 }
 
-/// Jain's index: the square of the sum over the sum of the squares, for each value. `None` where all are 0, or there is none.
+/// Returns Jain's index: (sum of values)² / (n · sum of squares); `None` if all are 0.
 pub(crate) fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum, squares) = values
         .fold((0.0, 0.0, 0.0), |(count, sum, squares), value| (count + 1.0, sum + value, squares + value * value));
     (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
-/// The largest value over the mean; `None` where all are 0, or there is none.
+/// Returns the maximum over the mean; `None` if all are 0.
 pub(crate) fn max_mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     (sum > 0.0).then(|| values.iter().copied().fold(0.0, f64::max) * values.len() as f64 / sum)
 }
 
-/// A count of a whole, in per cent; 0 of nothing.
+/// Returns a part in per cent; 0 of nothing.
 pub(crate) fn share(count: u64, of: u64) -> f64 {
     100.0 * count as f64 / of.max(1) as f64
 }
 
-/// Rounds to thousandths.
 pub(crate) fn round3(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Picoseconds as microseconds.
 pub(crate) fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
 }
 
-/// The values of each key, in the order of the first of each.
+/// Groups values by key, in the order of first occurrence.
 pub(crate) fn grouped<K: Clone + Eq + std::hash::Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     let mut places = HashMap::new();
@@ -156,7 +150,8 @@ mod tests {
         let late = of(&[(10.0, true), (1.0, false), (2.0, false), (3.0, false)]);
         assert_eq!((late.mean(), late.percentile(0.75), late.percentile(0.99)), (bound(4.0), exact(3.0), bound(10.0)));
         assert_eq!((late.len(), late.coefficient_of_variation()), (4, None));
-        // One that was seen for a short time may be the slowest: every percentile from there on is a bound.
+        // One that was seen for a short time may be the slowest: every percentile from there on is
+        // a bound.
         let early = of(&[(1.0, true), (2.0, false), (3.0, false)]);
         assert_eq!((early.percentile(0.1), early.percentile(0.5)), (bound(1.0), bound(2.0)));
         // Equal values: the exact ones are below.
@@ -164,7 +159,8 @@ mod tests {
         assert_eq!((of(&[]).mean(), of(&[]).percentile(0.5)), (None, None));
     }
 
-    /// For any true values, a statistic that is marked as a lower bound is at most theirs, and every other one equals it.
+    /// For any true values, a statistic that is marked as a lower bound is at most theirs, and
+    /// every other one equals it.
     #[test]
     fn no_true_values_contradict_a_statistic() {
         proptest::proptest!(|(values in proptest::collection::vec((0u16..50, 0u16..50, proptest::bool::ANY), 1..30), part in 0.01..1.0f64)| {

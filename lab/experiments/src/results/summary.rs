@@ -1,4 +1,4 @@
-//! The figures of a run that fit on one line: `summary.json`.
+//! The measures of a run: `summary.json`.
 
 use std::collections::BTreeMap;
 
@@ -15,82 +15,81 @@ use super::{
     WorkloadSummary,
 };
 
-/// The contents of `summary.json`; its field names are its keys.
+/// The contents of `summary.json`; field names are keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// `xdp` or `sim`.
+    /// Engine: `xdp` or `sim`.
     pub engine: String,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// What is wrong with the fabric; `healthy` if nothing is.
+    /// Condition of the fabric; `healthy` without faults.
     pub condition: String,
     /// The balancer.
     pub balancer: String,
     /// The congestion control.
     pub congestion_control: String,
-    /// The switches' scheme, or that of each tier as in `tor=rr,agg=ofan,core=ofan`.
+    /// The switches' scheme, or one per tier as in `tor=rr,agg=ofan,core=ofan`.
     pub switch: String,
-    /// How switches hash, where it is not the default.
+    /// Hashing of switches, if not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<Hash>,
     /// The random seed.
     pub seed: u64,
-    /// The values of the sweep's axes, by the setting's path; only in sweeps that have axes.
+    /// Axis values by setting path, in sweeps with axes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub axes: BTreeMap<String, AxisValue>,
-    /// What came of all flows.
+    /// Measures of all flows.
     #[serde(flatten)]
     pub flows: FlowFigures,
-    /// The keys of the figures that are lower bounds, since not all flows completed.
+    /// Keys of the measures that are lower bounds, as flows are incomplete.
     #[serde(default)]
     pub lower_bounds: Vec<String>,
-    /// The time limit, in us, if it ended the run before all flows had completed.
+    /// Time limit in us, if it ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_us: Option<f64>,
-    /// The time without an acknowledgement, in us, after which connections were given up, if any was.
+    /// Time without acknowledgements in us after which connections gave up, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_us: Option<f64>,
-    /// What the fabric's ports counted.
+    /// Measures of the fabric's ports.
     #[serde(flatten)]
     pub fabric: FabricFigures,
-    /// What the engine says of it.
+    /// Measures of the engine.
     #[serde(flatten)]
     pub engine_figures: EngineFigures,
-    /// The ports by layer, in the order of the ports.
+    /// Measures by layer, in the order of the ports.
     pub layers: Vec<LayerFigures>,
-    /// How many of the reordered packets were 1 place behind the highest number seen, 2 to 3, 4 to 7, and so on.
+    /// Number of packets reordered by 1 place, 2 to 3, 4 to 7, and so on.
     pub reordering_degrees: Vec<u64>,
-    /// Figures of each workload.
+    /// Measures by workload.
     pub workloads: Vec<WorkloadSummary>,
-    /// Whether every delivered message was the message sent, byte for byte. Not there where no payload is carried.
+    /// Whether all payload arrived unchanged; absent if none is carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_verified: Option<bool>,
-    /// Frames that the testbed itself lost, by place: more than zero makes the run doubtful.
+    /// Frames lost by the testbed itself, by place: any make the run doubtful.
     pub testbed_losses: TestbedLosses,
-    /// Figures that only the simulator has; other runs lack these keys.
+    /// Measures of the simulator; absent otherwise.
     #[serde(flatten)]
     pub sim: Option<SimFigures>,
-    /// Figures of networks with priority flow control; other runs lack these keys.
+    /// Measures of priority flow control; absent otherwise.
     #[serde(flatten)]
     pub pfc: Option<PfcFigures>,
-    /// What the switches' schemes counted; runs with other schemes lack these keys.
+    /// Counters of the switches' schemes; others are absent.
     #[serde(flatten)]
     pub counted: Counted,
 }
 
-/// How switches hash.
+/// Hashing of switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hash {
-    /// By which function.
+    /// Hash function.
     pub function: HashFunction,
-    /// What of a packet.
+    /// Hashed fields of a packet.
     pub fields: HashFields,
-    /// Which of them with the same seed.
+    /// Distribution of seeds over switches.
     pub seed: HashSeed,
 }
 
 impl Hash {
-    /// The hash of these switches; `None` if it is the default.
     fn of(switching: &Switching) -> Option<Self> {
         let FlowHash { function, fields } = switching.hash;
         Some(Self { function, fields, seed: switching.hash_seed }).filter(|hash| *hash != Self::default())
@@ -98,14 +97,14 @@ impl Hash {
 }
 
 impl Summary {
-    /// Whether every flow completed with the payload that was sent. Where none is carried it is enough that every flow completed.
+    /// Whether every flow completed, and no payload differs.
     pub fn is_complete(&self) -> bool {
         self.flows.flows_completed == self.flows.flows_total && self.payload_verified != Some(false)
     }
 }
 
 impl RunResult {
-    /// The figures of the run.
+    /// Computes the measures of the run.
     pub fn summary(&self) -> Summary {
         let (flows, mut lower_bounds) = FlowFigures::of(self.flows.iter(), self.end_us);
         let workloads = self.workloads();
@@ -139,7 +138,7 @@ impl RunResult {
         }
     }
 
-    /// What the two ends of all flows have counted.
+    /// Sums the counters of all flows' senders and receivers.
     pub fn counted(&self) -> (SenderStats, ReceiverStats) {
         counted(self.flows.iter())
     }

@@ -1,18 +1,17 @@
-//! Tables of several runs: per balancer the mean, spread and interval over seeds, and two engines side by side.
+//! Tables of several runs: spreads over seeds by balancer, and two engines side by side.
 
 use std::path::Path;
 
 use serde_json::json;
 
-use super::incomplete::{incomplete_notes, percent};
+use super::incomplete::{completed as flows_completed, incomplete_notes};
 use super::measures::{self, named};
 use super::table::{align, lateness_note, loss_note, notes};
 use super::{Spread, Summary, WriteError, files, grouped, tables};
 
-/// What a table of a sweep shows: more does not fit on a terminal.
+/// Measures of a sweep's table; more do not fit on a terminal.
 const SHOWN: [&str; 5] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "makespan_us", "goodput_gbps"];
 
-/// What is compared between two engines.
 const COMPARED: [&str; 11] = [
     "flows_completed",
     "fct_mean_us",
@@ -27,7 +26,7 @@ const COMPARED: [&str; 11] = [
     "drain_percent_of_fct",
 ];
 
-/// `runs` by condition, values of the axes, switches and balancer, in the order of the first run of each.
+/// Groups `runs` by condition, axes, switches and balancer, in the order of first occurrence.
 fn groups(runs: &[Summary]) -> Vec<Vec<&Summary>> {
     let key = |run: &Summary| format!("{}\0{}\0{}\0{:?}", run.condition, run.switch, run.balancer, run.axes);
     grouped(runs.iter().map(|run| (key(run), run))).into_iter().map(|(_, group)| group).collect()
@@ -37,14 +36,7 @@ fn completed(group: &[&Summary]) -> usize {
     group.iter().filter(|run| run.is_complete()).count()
 }
 
-/// The share of the flows of a group of runs that completed.
-fn share_completed(group: &[&Summary]) -> String {
-    let sum = |of: fn(&Summary) -> u64| group.iter().map(|run| of(run)).sum();
-    percent(sum(|run| run.flows.flows_completed), sum(|run| run.flows.flows_total))
-}
-
-/// A table with a line per condition, values of the axes, switches and balancer. A cell has a figure's mean over the runs, and in brackets its 95 %
-/// interval.
+/// Formats a line per condition, axis values, switches and balancer: means and 95 % intervals.
 pub fn sweep_table(runs: &[Summary]) -> String {
     let several = groups(runs).iter().any(|group| group.len() > 1);
     let interval = if several { " (95 %)" } else { "" };
@@ -63,7 +55,8 @@ pub fn sweep_table(runs: &[Summary]) -> String {
         };
         let mut row = vec![one.condition.clone()];
         row.extend(axes.iter().map(|axis| one.axes.get(*axis).map(ToString::to_string).unwrap_or_default()));
-        row.extend([one.switch.clone(), one.balancer.clone(), count, share_completed(group)]);
+        let [_, share] = flows_completed(group.iter().map(|run| &run.flows));
+        row.extend([one.switch.clone(), one.balancer.clone(), count, share]);
         row.extend(shown.map(|measure| measure.spread(group.iter().copied()).text(measure.digits)));
         row
     };
@@ -73,7 +66,7 @@ pub fn sweep_table(runs: &[Summary]) -> String {
     table + &few_runs_note(&spreads).map_or_else(String::new, |note| note + "\n") + &notes(runs)
 }
 
-/// A line about intervals that are too wide to tell anything; `None` if none is.
+/// Returns a note about intervals that are too wide, if there are any.
 fn few_runs_note(spreads: &[Spread]) -> Option<String> {
     let wide = spreads.iter().filter(|spread| spread.is_wide()).count();
     let runs = spreads.iter().filter(|spread| spread.is_wide()).map(|spread| spread.runs).min()?;
@@ -83,13 +76,13 @@ fn few_runs_note(spreads: &[Spread]) -> Option<String> {
     ))
 }
 
-/// Writes into `dir`: the table of runs as `runs.csv` and `runs.parquet`, and `sweep.json` with every measure's spread for each condition,
-/// values of the axes and balancer.
+/// Writes `runs.csv`, `runs.parquet` and `sweep.json`, which has every measure's spread, into
+/// `dir`.
 ///
 /// # Errors
-/// When the folder or one of the files cannot be written.
+/// When the folder or a file cannot be written.
 pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
-    // A measure that no run has has no spread.
+    // A measure without values has no spread.
     let spread = |spread: Spread| json!(Some(spread).filter(|spread| spread.runs > 0));
     let group = |group: &Vec<&Summary>| {
         let one = group[0];
@@ -107,8 +100,7 @@ pub fn write_sweep(dir: &Path, runs: &[Summary]) -> Result<(), WriteError> {
     files::write(dir, "sweep.json", &files::json(&groups))
 }
 
-/// A table of two engines: for each pair of runs a line per figure, with the difference in per cent of the first engine's
-/// figure. Below it stands what an engine reports about its own accuracy.
+/// Formats a line per measure of each pair of runs of two engines; differences are in per cent.
 pub fn compare_table(pairs: &[(Summary, Summary)]) -> String {
     let Some((first, second)) = pairs.first() else { return String::new() };
     let header = ["condition", "balancer", "figure", &first.engine, &second.engine, "difference"];

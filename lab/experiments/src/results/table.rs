@@ -1,10 +1,10 @@
-//! The table of runs on a terminal: one aligned line per run.
+//! The table of runs on a terminal.
 
-use super::incomplete::{incomplete_notes, percent};
+use super::incomplete::{completed, incomplete_notes};
 use super::measures::named;
 use super::{FlowFigures, Summary};
 
-/// What the table shows of each run. There are three columns of drops, by cause: full queue, failed link, random loss.
+/// Measures of the table. Drops have three columns, by cause: full queue, failed link, random loss.
 const SHOWN: [&str; 12] = [
     "goodput_gbps",
     "fct_mean_us",
@@ -19,27 +19,23 @@ const SHOWN: [&str; 12] = [
     "loss_duration_us",
     DRAIN,
 ];
-/// It is left out if no flow drained.
+/// Omitted if no flow drained.
 const DRAIN: &str = "drain_percent_of_fct";
 
-/// A table with a line per run: goodput, FCTs, drops by cause, trims, retransmissions, reordering, recovery, verification.
-///
-/// Below it stand the dilation, the lateness of frames, and what the testbed itself lost.
+/// Formats a line per run, and notes below.
 pub fn table(runs: &[Summary]) -> String {
     let (header, rows) = lines(runs);
     align(&header, WORDS, &rows) + &notes(runs)
 }
 
-/// The lines below a table of runs.
 pub(super) fn notes(runs: &[Summary]) -> String {
     let notes = incomplete_notes(runs).into_iter().chain(few_flows_note(runs)).chain(lateness_note(runs));
     notes.chain(runs.iter().filter_map(loss_note)).map(|note| note + "\n").collect()
 }
 
-/// The number of columns of words at the beginning: condition, switches, balancer.
+/// Number of text columns: condition, switches, balancer.
 pub(crate) const WORDS: usize = 3;
 
-/// The header of the table of runs, and its lines. The first [`WORDS`] columns hold words.
 pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let is_drained = runs.iter().any(|run| run.flows.drain_percent_of_fct > 0.0);
     let measures: Vec<_> = named(SHOWN).into_iter().filter(|own| is_drained || own.key != DRAIN).collect();
@@ -53,20 +49,24 @@ pub(crate) fn lines(runs: &[Summary]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     (header, runs.iter().map(row).collect())
 }
 
+pub(super) fn progress(flows: &FlowFigures) -> String {
+    let [count, share] = completed([flows]);
+    format!("{count} flows, {share}")
+}
+
 fn payload(s: &Summary) -> String {
-    let FlowFigures { flows_completed, flows_total, .. } = s.flows;
-    match (flows_completed == flows_total, s.payload_verified) {
-        (false, _) => format!("{flows_completed}/{flows_total} flows, {}", percent(flows_completed, flows_total)),
+    match (s.flows.flows_completed == s.flows.flows_total, s.payload_verified) {
+        (false, _) => progress(&s.flows),
         (true, None) => "-".into(),
         (true, Some(true)) => "verified".into(),
         (true, Some(false)) => "WRONG".into(),
     }
 }
 
-/// How many values a 99th percentile needs: ten beyond it, so 10 / (1 - 0.99).
+/// Number of values that leaves ten beyond a 99th percentile: 10 / (1 - 0.99).
 const FOR_P99: u64 = 1_000;
 
-/// A line about percentiles that hang on a few flows: with fewer than ten beyond it a percentile says little more than the maximum.
+/// Returns a note about percentiles of too few flows, which are close to the maximum.
 pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
     let fewest = summaries.iter().map(|s| s.flows.flows_completed).filter(|flows| *flows > 0).min()?;
     (fewest < FOR_P99).then(|| {
@@ -78,8 +78,7 @@ pub(crate) fn few_flows_note(summaries: &[Summary]) -> Option<String> {
     })
 }
 
-/// A line about how late frames were in all `summaries` of an engine on which frames can be late. It is a line and not a
-/// column, to keep the table narrow.
+/// Returns a note about late frames on engines other than the simulator.
 pub(crate) fn lateness_note(summaries: &[Summary]) -> Option<String> {
     let timed: Vec<&Summary> =
         summaries.iter().filter(|s| s.engine_figures.dilation > 0.0 && s.engine != "sim").collect();
@@ -103,7 +102,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-/// A line about frames that the testbed itself lost in this run; `None` if it lost none.
+/// Returns a note about frames lost by the testbed itself, if any.
 pub(crate) fn loss_note(s: &Summary) -> Option<String> {
     let l = s.testbed_losses;
     let places =
@@ -113,7 +112,7 @@ pub(crate) fn loss_note(s: &Summary) -> Option<String> {
     })
 }
 
-/// A table with columns two spaces apart and a rule under the header. The first `words` columns are aligned to the left.
+/// Formats a table with a rule under the header; the first `words` columns are left-aligned.
 ///
 /// # Panics
 /// When a row has fewer cells than the header.
@@ -125,14 +124,12 @@ pub fn align(header: &[&str], words: usize, rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let rule: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
-    let lines = [&header, &rule].into_iter().chain(rows);
-    lines.map(|cells| aligned_line(cells, words, &widths)).collect()
-}
-
-fn aligned_line(cells: &[String], words: usize, widths: &[usize]) -> String {
     let pad = |(column, (cell, width)): (usize, (&String, &usize))| {
         if column < words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
     };
-    let padded: Vec<String> = cells.iter().zip(widths).enumerate().map(pad).collect();
-    padded.join("  ").trim_end().to_string() + "\n"
+    let line = |cells: &Vec<String>| {
+        let padded: Vec<String> = cells.iter().zip(&widths).enumerate().map(pad).collect();
+        padded.join("  ").trim_end().to_string() + "\n"
+    };
+    [&header, &rule].into_iter().chain(rows).map(line).collect()
 }

@@ -1,27 +1,25 @@
-//! The tables of a run, column by column. A new column is a new line here.
+//! The tables of a run, column by column.
 
+use serde_json::Value;
 use spray_capture::Row;
 use spray_fabric::{Bin, PortOutcome, PortSamples};
 use spray_settings::AxisValue;
 
-use super::columns::{Column, Data, Values, count, flag, json_lines, parquet, real, text};
+use super::columns::{Column, Kind, Values, count, flag, json_lines, parquet, real, text};
 use super::measures::{self, Measure};
 use super::{ConnectionEvs, EvBin, EventRow, FlowResult, RunResult, Summary, WorkloadSummary, gbps, us};
 
-/// The columns with which every table begins. A column for each axis of the sweep follows, by the name of its setting.
+/// The first columns of every table. Columns for the axes of the sweep follow.
 pub(super) const RUN: [Column<Summary>; 7] = [
     text("engine", "`xdp` or `sim`.", |s| s.engine.clone()),
     text("scenario", "The scenario's name.", |s| s.scenario.clone()),
     text("condition", "What is wrong with the fabric; `healthy` if nothing is.", |s| s.condition.clone()),
     text("balancer", "The run's balancer.", |s| s.balancer.clone()),
     text("congestion_control", "Its congestion control.", |s| s.congestion_control.clone()),
-    text("switch", "The switches' scheme, or that of each tier as in `tor=rr,agg=ofan,core=ofan`.", |s| {
-        s.switch.clone()
-    }),
+    text("switch", "Scheme of switches, or of each tier as in `tor=rr,agg=ofan,core=ofan`.", |s| s.switch.clone()),
     count(["seed", ""], "Its random seed.", |s| Some(s.seed)),
 ];
 
-/// `flows`: a row per flow.
 pub(super) const FLOWS: [Column<FlowResult>; 20] = [
     count(["flow", ""], "The flow's number in the run, from 0.", |f| Some(f.flow.into())),
     text("src", "The sending host.", |f| f.src.clone()),
@@ -31,38 +29,22 @@ pub(super) const FLOWS: [Column<FlowResult>; 20] = [
     real(["end_us", "us"], "When the receiver had all of it; without a value if it never did.", |f| f.end_us),
     real(["fct_us", "us"], "Flow completion time: `end_us` less `start_us`.", |f| f.fct_us),
     count(["retransmits", "packets"], "Packets sent again.", |f| Some(f.sender.retransmits)),
-    count(["reordered", "packets"], "Packets that arrived after one with a higher sequence number.", |f| {
-        Some(f.receiver.order.reordered)
+    count(["reordered", "packets"], "Packets received after a later one.", |f| Some(f.receiver.order.reordered)),
+    real(["drained_us", "us"], "Pauses to change the path.", |f| Some(us(f.sender.drained_ps))),
+    count(["unexpected", "packets"], "Packets out of sequence.", |f| Some(f.receiver.order.unexpected)),
+    text("degrees", "Reordered packets by distance: 1, 2 to 3, 4 to 7, ..., separated by spaces.", |f| {
+        f.receiver.order.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }),
-    real(["drained_us", "us"], "Time for which the balancer held the flow back to change its path.", |f| {
-        Some(us(f.sender.drained_ps))
-    }),
-    count(
-        ["unexpected", "packets"],
-        "Packets whose sequence number is not one more than that of the packet before.",
-        |f| Some(f.receiver.order.unexpected),
-    ),
-    text(
-        "degrees",
-        "How many of the reordered packets were 1 place behind, 2 to 3, 4 to 7 and so on, with spaces between.",
-        |f| f.receiver.order.degrees.counts().iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-    ),
     text("workload", "The name of its workload, or of the part of one.", |f| f.workload.clone()),
     text("flow_balancer", "What chose the paths of its packets.", |f| f.balancer.clone()),
     text("flow_congestion_control", "Its congestion control.", |f| f.congestion_control.clone()),
     real(["slowdown", ""], "`fct_us` over `alone_us`.", |f| Some(f.fct_us? / f.alone_us)),
     real(["alone_us", "us"], "The time that the message takes alone in the fabric.", |f| Some(f.alone_us)),
     count(["step", ""], "The collective that it is part of, by number within the workload.", |f| f.step.map(u64::from)),
-    text(
-        "incomplete",
-        "Why it did not complete: `given-up`, its connection was; `cut-off` by the end of the run; `not-started`. Empty if it did.",
-        |f| f.incomplete.map(|why| why.to_string()).unwrap_or_default(),
-    ),
-    real(
-        ["had_us", "us"],
-        "Of a flow that started and did not complete: the time from `start_us` until its connection was given up, or the run ended.",
-        |f| f.had_us,
-    ),
+    text("incomplete", "Reason if incomplete: `given-up`, `cut-off` by the end of the run, or `not-started`.", |f| {
+        f.incomplete.map(|why| why.to_string()).unwrap_or_default()
+    }),
+    real(["had_us", "us"], "Elapsed time of an incomplete flow until it gave up or the run ended.", |f| f.had_us),
 ];
 
 /// `workloads`: a row per workload. Its measures follow.
@@ -76,137 +58,82 @@ pub(super) const WORKLOADS: [Column<WorkloadSummary>; 4] = [
 const BOUNDS: &str =
     "The measures of this row that are lower bounds, with spaces between; empty where all flows completed.";
 
-/// All of them.
 fn workloads() -> Vec<Column<WorkloadSummary>> {
-    WORKLOADS
-        .into_iter()
-        .chain(
-            measures::all()
-                .filter(|measure| measure.is_of_workloads())
-                .map(|measure| Column::of_measure(measure, Measure::of_workload)),
-        )
-        .collect()
+    let measures = measures::all().filter(|measure| measure.is_of_workloads());
+    WORKLOADS.into_iter().chain(measures.map(|own| Column::of_measure(own, Measure::of_workload))).collect()
 }
 
-/// `ports`: a row per egress port.
 pub(super) const PORTS: [Column<PortOutcome>; 17] = [
     text("port", "The port: the link that leaves it.", |p| p.name.clone()),
     flag("uplink", "Whether it leads from switch to switch.", |p| p.uplink),
     real(["rate_gbps", "Gb/s"], "The link's full rate.", |p| Some(p.rate_bps as f64 / 1e9)),
     count(["frames", "frames"], "Data frames sent.", |p| Some(p.counters.frames)),
     count(["bytes", "bytes"], "Bytes of all frames, headers included.", |p| Some(p.counters.bytes)),
-    count(["control_frames", "frames"], "Frames without payload: ACKs, trimmed headers and the like.", |p| {
-        Some(p.counters.control_frames)
-    }),
+    count(["control_frames", "frames"], "Frames without payload: ACKs, ...", |p| Some(p.counters.control_frames)),
     count(["ecn_marks", "frames"], "Frames marked.", |p| Some(p.counters.marks)),
     count(["trims", "frames"], "Frames cut to their headers.", |p| Some(p.counters.trims)),
     count(["drops_queue", "frames"], "Frames dropped because the queue was full.", |p| Some(p.counters.drops_queue)),
     count(["drops_link", "frames"], "Frames dropped because the link had failed.", |p| Some(p.counters.drops_link())),
     count(["drops_random", "frames"], "Frames that a lossy link dropped.", |p| Some(p.counters.drops_random)),
     count(["drops_ttl", "frames"], "Frames dropped because their TTL ran out.", |p| Some(p.counters.drops_ttl)),
-    count(["queue_max_bytes", "bytes"], "Most bytes at the port, the frame being sent included.", |p| {
-        Some(p.counters.queue_max)
-    }),
-    real(["queue_mean_bytes", "bytes"], "The time average of these.", |p| Some(p.queue_mean_bytes)),
+    count(["queue_max_bytes", "bytes"], "Maximum, with the frame being sent.", |p| Some(p.counters.queue_max)),
+    real(["queue_mean_bytes", "bytes"], "Time average.", |p| Some(p.queue_mean_bytes)),
     text("layer", "The layer of the fabric, such as `leaf->spine`.", |p| p.layer.clone()),
     count(["pauses", ""], "How often the link's sender paused.", |p| Some(p.pauses)),
     real(["paused_us", "us"], "For how long.", |p| Some(us(p.paused_ps))),
 ];
 
-/// `events`: a row per thing that happened.
 pub(super) const EVENTS: [Column<EventRow>; 8] = [
     real(["time_us", "us"], "When.", |e| Some(e.time_us)),
-    text(
-        "kind",
-        "`failure`, `recovered`, `last_drop`, `reroute`, `freeze_entered`, `freeze_exited`, `timeout`, `deadlock`.",
-        |e| e.kind.to_string(),
-    ),
+    text("kind", EVENT_KINDS, |e| e.kind.to_string()),
     text("subject", "The port, host or flow that it happened to.", |e| e.subject.clone()),
-    text(
-        "action",
-        "Of `failure` and `recovered`: what the link did, as in `[[link_event]]`, or `given-up` of a connection.",
-        |e| e.action.into(),
-    ),
-    real(
-        ["value", ""],
-        "Of an action with a figure: the share of the rate that is left, of frames that are lost, or of the time that the link is down.",
-        |e| e.value,
-    ),
+    text("action", "Link behaviour as in `[[link_event]]`, or `given-up` of a connection.", |e| e.action.into()),
+    real(["value", ""], "Share of the remaining rate, of lost frames, or of the time down.", |e| e.value),
     real(["until_us", "us"], "Of `failure`: when it ends. Of `last_drop`: when the failure began.", |e| e.until_us),
     count(["packet", ""], "Of `timeout`: the packet's sequence number.", |e| e.packet),
-    text(
-        "detail",
-        "Anything else: the links of a `deadlock`, each of which waits for the next; why a connection was given up.",
-        |e| e.detail.clone(),
-    ),
+    text("detail", "The cycle of links of a `deadlock`; why a connection gave up.", |e| e.detail.clone()),
 ];
 
-/// The payload that has arrived: time in ps, bytes so far, and those of the time before.
+const EVENT_KINDS: &str =
+    "`failure`, `recovered`, `last_drop`, `reroute`, `freeze_entered`, `freeze_exited`, `timeout`, `deadlock`.";
+
+/// Time in ps and cumulative payload bytes, of the previous bin and of this one.
 type Delivered = [(u64, u64); 2];
 
-/// `goodput`: a row per bin of time.
 pub(super) const GOODPUT: [Column<Delivered>; 3] = [
     real(["time_us", "us"], "When the bin ends; the first row is that of time 0.", |[_, (at, _)]| Some(us(*at))),
-    count(
-        ["delivered_bytes", "bytes"],
-        "Payload that had arrived at the receivers by then, over all flows, each byte once.",
-        |[_, (_, bytes)]| Some(*bytes),
-    ),
-    real(["goodput_gbps", "Gb/s"], "Its rate during the bin; without a value in the first row.", |[a, b]| {
+    count(["delivered_bytes", "bytes"], "Cumulative payload received.", |[_, (_, bytes)]| Some(*bytes)),
+    real(["goodput_gbps", "Gb/s"], "Its rate in the bin; missing in the first row.", |[a, b]| {
         (b.0 > a.0).then(|| gbps(b.1.saturating_sub(a.1), us(b.0 - a.0)))
     }),
 ];
 
-/// A bin of a port: its name, when the bin ends in ps, bytes that have left by then, what it counted.
+/// Port name; end of the bin in ps and cumulative bytes sent; counters of the bin.
 type PortBin = (String, (u64, u64), Bin);
 
-/// `queues`: a row per port and bin of time.
 pub(super) const QUEUES: [Column<PortBin>; 8] = [
     real(["time_us", "us"], "When the bin ends.", |(_, (at, _), _)| Some(us(*at))),
     text("port", "The port, as in `ports`.", |(port, ..)| port.clone()),
-    count(
-        ["queue_bytes", "bytes"],
-        "Most bytes at it during the bin: what a frame that came found, and the frame itself.",
-        |(.., bin)| Some(bin.queue_max),
-    ),
-    real(
-        ["queue_mean_bytes", "bytes"],
-        "These bytes on average over the frames that came during the bin.",
-        |(.., bin)| Some(bin.queue_mean()),
-    ),
-    count(
-        ["sent_bytes", "bytes"],
-        "Bytes that have left it by the end of the bin, headers included.",
-        |(_, (_, sent), _)| Some(*sent),
-    ),
+    count(["queue_bytes", "bytes"], "Maximum over arriving frames, with the frame.", |(.., bin)| Some(bin.queue_max)),
+    real(["queue_mean_bytes", "bytes"], "Mean over arriving frames.", |(.., bin)| Some(bin.queue_mean())),
+    count(["sent_bytes", "bytes"], "Cumulative bytes sent, with headers.", |(_, (_, sent), _)| Some(*sent)),
     count(["marks", "frames"], "Frames that it marked during the bin.", |(.., bin)| Some(bin.marks)),
     count(["trims", "frames"], "Frames that it cut to their headers.", |(.., bin)| Some(bin.trims)),
     count(["drops", "frames"], "Frames that went no further, for any reason.", |(.., bin)| Some(bin.drops)),
 ];
 
-/// A bin of a connection's entropy values: the connection, when it begins and ends, and what it holds.
+/// Connection, start and end of the bin, and its counts.
 type EvTime = (String, [f64; 2], EvBin);
 
-/// `evs`: a row per connection that is watched, and bin of time.
 pub(super) const EVS: [Column<EvTime>; 8] = [
     text("connection", "Its sender and its receiver.", |(connection, ..)| connection.clone()),
     real(["time_us", "us"], "When the bin begins.", |(_, [from, _], _)| Some(*from)),
     real(["until_us", "us"], "When it ends.", |(_, [_, until], _)| Some(*until)),
-    count(
-        ["chosen", "packets"],
-        "Data packets whose entropy value followed from the rule of a scheme that does not go by what comes back.",
-        |(.., bin)| Some(bin.packets[0]),
-    ),
+    count(["chosen", "packets"], "Packets of schemes that do not recycle values.", |(.., bin)| Some(bin.packets[0])),
     count(["explored", "packets"], "Those with a new one.", |(.., bin)| Some(bin.packets[1])),
     count(["recycled", "packets"], "Those with one that came back unmarked.", |(.., bin)| Some(bin.packets[2])),
-    count(["frozen", "packets"], "Those with one that was kept while the balancer was frozen.", |(.., bin)| {
-        Some(bin.packets[3])
-    }),
-    count(
-        ["bands", ""],
-        "Into how many of 64 bands of equal width the values fall: a measure of how many there are.",
-        |(.., bin)| Some(bin.bands.len() as u64),
-    ),
+    count(["frozen", "packets"], "Those with one kept during freezing.", |(.., bin)| Some(bin.packets[3])),
+    count(["bands", ""], "Number of bands, of 64, that have values.", |(.., bin)| Some(bin.bands.len() as u64)),
 ];
 
 /// `runs`: a row per run of a sweep. The measures follow.
@@ -214,62 +141,51 @@ pub(super) const RUNS: [Column<Summary>; 4] = [
     flag("complete", "Whether all flows completed, with the payload that was sent.", Summary::is_complete),
     text("lower_bounds", BOUNDS, |s| s.lower_bounds.join(" ")),
     real(["time_limit_us", "us"], "The time limit, if it ended the run.", |s| s.time_limit_us),
-    real(
-        ["give_up_us", "us"],
-        "The time without an acknowledgement after which connections were given up, if any was.",
-        |s| s.give_up_us,
-    ),
+    real(["give_up_us", "us"], "Time without acknowledgements until connections gave up.", |s| s.give_up_us),
 ];
 
 fn runs() -> Vec<Column<Summary>> {
     RUNS.into_iter().chain(measures::all().map(|measure| Column::of_measure(measure, Measure::of))).collect()
 }
 
-/// What `spray trace` writes: a row per thing in the life of a packet.
 pub(super) const TRACE: [Column<Row>; 9] = [
     real(["time_us", "us"], "When; negative before the scenario begins.", |r| Some(r.at_ps as f64 / 1e6)),
     count(["flow", ""], "The packet's flow, as in `flows`.", |r| Some(r.flow as u64)),
     count(["packet", ""], "Its sequence number, which a retransmission keeps.", |r| Some(r.packet)),
-    count(
-        ["attempt", ""],
-        "Which transmission of it, from 1; of `nacked`, `timeout`, `retransmit` and `acked` how many there were by then.",
-        |r| Some(u64::from(r.attempt)).filter(|attempt| *attempt > 0),
-    ),
+    count(["attempt", ""], "Transmission number, from 1; for events of senders the number so far.", |r| {
+        Some(u64::from(r.attempt)).filter(|attempt| *attempt > 0)
+    }),
     count(["ev", ""], "The entropy value of that transmission.", |r| r.ev.map(u64::from)),
-    text(
-        "event",
-        "`sent`; `queued` at a port, `marked`, `trimmed` or `dropped` there; `received`, and then `reordered` if one with a higher number \
-         had come and it was sent for the first time, or `duplicate`; `acked`, `nacked`, `timeout`; `retransmit` just before it is sent again.",
-        |r| r.event.name().into(),
-    ),
+    text("event", TRACE_EVENTS, |r| r.event.name().into()),
     text("place", "The host, or the port as in `ports`.", |r| r.place.clone()),
     count(["queue_bytes", "bytes"], "Bytes that waited at the port when it came there.", |r| r.queue_bytes),
-    text("detail", "Why it was dropped, nacked or sent again; how it was received: `marked`, `trimmed`.", |r| {
-        r.detail.clone()
-    }),
+    text("detail", "Cause; how it was received: `marked`, `trimmed`.", |r| r.detail.clone()),
 ];
 
-/// The life of packets as a Parquet file.
+const TRACE_EVENTS: &str = "`sent`; `queued`, `marked`, `trimmed` or `dropped` at a port; `received`, then `reordered` \
+    if it was not retransmitted and a later one had arrived, or `duplicate`; `acked`, `nacked`, `timeout`; `retransmit` \
+    before it is sent again.";
+
+/// Encodes traced packets as Parquet.
 ///
 /// # Errors
-/// Never of rows that a run has left.
+/// None for rows of a run.
 pub fn trace_parquet(rows: &[Row]) -> Result<Vec<u8>, String> {
     let columns: Vec<Values> = TRACE.iter().map(|column| column.values(rows)).collect();
     parquet(&columns).map_err(|error| error.to_string())
 }
 
-/// The life of packets as lines of JSON.
+/// Formats traced packets as JSON lines.
 pub fn trace_json(rows: &[Row]) -> String {
     json_lines(&TRACE.iter().map(|column| column.values(rows)).collect::<Vec<_>>())
 }
 
-/// The name of a table's files, without their ending, and its columns.
+/// Stem of a table's files, and its columns.
 pub(super) type Table = (&'static str, Vec<Values>);
 
-/// The tables with a row for each of many bins of time.
+/// Tables with a row per time bin.
 pub(super) const SERIES: [&str; 3] = ["goodput", "queues", "evs"];
 
-/// The tables of a run.
 pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     let before = run.delivered.first().into_iter().chain(&run.delivered);
     let delivered: Vec<Delivered> = before.zip(&run.delivered).map(|(a, b)| [*a, *b]).collect();
@@ -296,33 +212,28 @@ pub(super) fn of_run(run: &RunResult, summary: &Summary) -> [Table; 7] {
     ]
 }
 
-/// The table of all runs of a sweep.
 pub(super) fn of_sweep(summaries: &[Summary]) -> Table {
     let own = RUN.iter().map(|column| column.values(summaries));
     let measures = runs().into_iter().map(|column| column.values(summaries)).filter(Values::has_any);
     ("runs", own.chain(axes(summaries)).chain(measures).collect())
 }
 
-/// The columns of every table, then those of this one.
 fn with_run<R>(summary: &Summary, columns: &[Column<R>], rows: &[R]) -> Vec<Values> {
     let one = std::slice::from_ref(summary);
     let own = RUN.iter().map(|column| column.values(one)).chain(axes(one)).map(|column| column.repeated(rows.len()));
     own.chain(columns.iter().map(|column| column.values(rows))).collect()
 }
 
-/// A column for each axis of some runs, all of one sweep.
+/// Returns a column for each axis of the runs, which are of one sweep.
 fn axes(runs: &[Summary]) -> Vec<Values> {
     let column = |(path, kind): (&String, &AxisValue)| {
-        let values = || runs.iter().map(|run| run.axes.get(path));
-        let data = match kind {
-            AxisValue::Flag(_) => Data::Flag(values().map(|value| value?.flag()).collect()),
-            AxisValue::Whole(_) => Data::Whole(values().map(|value| value?.whole()).collect()),
-            AxisValue::Number(_) => {
-                Data::Real { values: values().map(|value| value?.number()).collect(), decimals: None }
-            }
-            AxisValue::Text(_) => Data::Text(values().map(|value| Some(value?.to_string())).collect()),
+        let (kind, value): (_, fn(&AxisValue) -> Value) = match kind {
+            AxisValue::Flag(_) => (Kind::Flag, |value| value.flag().into()),
+            AxisValue::Whole(_) => (Kind::Whole, |value| value.whole().into()),
+            AxisValue::Number(_) => (Kind::Real(None), |value| value.number().into()),
+            AxisValue::Text(_) => (Kind::Text, |value| value.to_string().into()),
         };
-        Values { name: path.clone(), data }
+        Values::new(path.clone(), kind, runs.iter().map(|run| run.axes.get(path).map_or(Value::Null, value)).collect())
     };
     runs.first().map_or_else(Vec::new, |first| first.axes.iter().map(column).collect())
 }

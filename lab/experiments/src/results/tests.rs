@@ -372,12 +372,12 @@ fn parquet_and_csv_hold_the_same() {
             let row = rows.next().unwrap().unwrap();
             let fields = row.get_column_iter().zip(&columns).map(|((name, field), column)| {
                 assert_eq!(*name, column.name);
-                match (field, &column.data) {
+                match (field, column.kind) {
                     (Field::Null, _) => String::new(),
                     (Field::Str(text), _) if text.contains([',', '"']) => format!("\"{}\"", text.replace('"', "\"\"")),
                     (Field::Str(text), _) => text.clone(),
                     (Field::Long(number), _) => number.to_string(),
-                    (Field::Double(number), columns::Data::Real { decimals: Some(3), .. }) => format!("{number:.3}"),
+                    (Field::Double(number), columns::Kind::Real(Some(3))) => format!("{number:.3}"),
                     (Field::Double(number), _) => number.to_string(),
                     (Field::Bool(flag), _) => flag.to_string(),
                     other => panic!("{other:?}"),

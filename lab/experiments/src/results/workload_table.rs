@@ -1,25 +1,23 @@
-//! The table of workloads on a terminal: one aligned line for each under each condition and balancer.
+//! The table of workloads on a terminal.
 
-use super::incomplete::percent;
+use super::incomplete::completed;
 use super::measures::{Measure, named};
 use super::{Collectives, Summary, WorkloadSummary, align, grouped};
 
-/// What a table of workloads shows, and what else of those with collectives.
+/// Measures of the table, and further ones with collectives.
 const SHOWN: [&str; 6] = ["goodput_gbps", "fct_mean_us", "fct_p99_us", "fct_max_us", "slowdown_p99", "jain"];
 const SHOWN_OF_COLLECTIVES: [&str; 4] = ["cct_mean_us", "cct_p99_us", "bus_bandwidth_gbps", "step_mean_us"];
 
-/// A table with a line for each workload under each condition and balancer, with means over the seeds and their 95 % intervals;
-/// `None` where the table of runs says it all: runs of one workload without collectives.
+/// Formats a line per workload, condition and balancer: means and 95 % intervals over the seeds.
+/// `None` for runs of one workload without collectives.
 pub fn workload_table(runs: &[Summary]) -> Option<String> {
     workload_lines(runs).map(|Lines { header, words, rows }| {
         align(&header.iter().map(String::as_str).collect::<Vec<_>>(), words, &rows)
     })
 }
 
-/// What [`workload_table`] shows.
 pub(crate) struct Lines {
     pub header: Vec<String>,
-    /// How many columns at the beginning hold words.
     pub words: usize,
     pub rows: Vec<Vec<String>>,
 }
@@ -35,15 +33,13 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
         let switch = [run.switch.clone(), run.balancer.clone()];
         std::iter::once(run.condition.clone()).chain(values).chain(switch).collect::<Vec<String>>()
     };
-    // Lines in the order of their first runs, each with what its workload came to in all of them.
+    // In the order of first occurrence, with the workload's results in all runs.
     let all = runs.iter().flat_map(|run| run.workloads.iter().map(move |own| (run, own)));
     let lines = grouped(all.map(|(run, own)| ([words(run), vec![own.name.clone()]].concat(), own)));
     let of_collectives = named(SHOWN_OF_COLLECTIVES).into_iter().filter(|_| collectives);
     let measures: Vec<&Measure> = named(SHOWN).into_iter().chain(of_collectives).collect();
     let row = |(words, own): &(Vec<String>, Vec<&WorkloadSummary>)| {
-        let (done, total) = own
-            .iter()
-            .fold((0, 0), |(done, total), own| (done + own.flows.flows_completed, total + own.flows.flows_total));
+        let [completed, share] = completed(own.iter().map(|own| &own.flows));
         let cell = |measure: &&Measure| measure.spread_of_workloads(own).text(measure.digits);
         let sum =
             |of: fn(&Collectives) -> u64| own.iter().filter_map(|own| own.collectives.as_ref()).map(of).sum::<u64>();
@@ -51,7 +47,7 @@ pub(crate) fn workload_lines(runs: &[Summary]) -> Option<Lines> {
             (_, 0) => "-".into(),
             (done, total) => format!("{done}/{total}"),
         };
-        let flows = [own[0].balancer.clone(), format!("{done}/{total}, {}", percent(done, total))];
+        let flows = [own[0].balancer.clone(), format!("{completed}, {share}")];
         let count = collectives.then_some(count);
         words.iter().cloned().chain(flows).chain(count).chain(measures.iter().map(cell)).collect::<Vec<String>>()
     };

@@ -1,4 +1,4 @@
-//! Figures of each workload of a run, by name.
+//! Measures by workload.
 
 use std::collections::HashSet;
 
@@ -10,63 +10,62 @@ use super::flow_figures::{Bounds, gbps};
 use super::statistics::{Censored, percentile, round3};
 use super::{FlowFigures, FlowResult, RunResult, grouped, slowdown};
 
-/// What came of the flows of one workload, or of a part of one.
+/// Measures of a workload, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSummary {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What chose the paths of its packets.
+    /// The balancer's name.
     pub balancer: String,
-    /// Its congestion control.
+    /// The congestion control's name.
     pub congestion_control: String,
-    /// What came of its flows.
+    /// Measures of its flows.
     #[serde(flatten)]
     pub flows: FlowFigures,
-    /// The keys of the figures that are lower bounds, since not all flows completed.
+    /// Keys of the measures that are lower bounds, as flows are incomplete.
     #[serde(default)]
     pub lower_bounds: Vec<String>,
-    /// The slowdown by size of message, in up to ten groups with as many flows each; smaller ones first.
+    /// Slowdown by message size, in up to ten groups of as many flows; smaller sizes first.
     pub slowdown_by_size: Vec<SizeSlowdown>,
-    /// Of workloads with collectives; others lack these keys.
+    /// Measures of collectives; absent without.
     #[serde(flatten)]
     pub collectives: Option<Collectives>,
 }
 
-/// Slowdown of the flows of similar size.
+/// Slowdown of flows of similar size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeSlowdown {
-    /// The largest of their messages, in bytes.
+    /// Largest message in bytes.
     pub up_to_bytes: u64,
-    /// How many there are.
+    /// Number of flows.
     pub flows: u64,
-    /// Median of their slowdowns.
+    /// Median slowdown.
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile of the slowdown.
     pub p99: f64,
 }
 
 figures! {
-    /// How long collectives took. Times are of those that started: one that did not complete counts with the time that it had.
-    Collectives;
-    /// Collectives.
+    /// Times of collectives that started; an incomplete one counts with its elapsed time.
+    Collectives as Collectives;
+    /// Number of collectives.
     collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
-    /// Collectives whose flows all completed.
+    /// Number of collectives whose flows all completed.
     collectives: u64, "collectives", "Collectives completed", "", 0, Neither;
-    /// Mean completion time of a collective (CCT), from the start of its first message to the end of its last.
+    /// Mean collective completion time (CCT), from the first start to the last end of a message.
     cct_mean_us: Option<f64>, "CCT mean us", "Mean completion time of collectives", "us", 1, Less;
-    /// 99th percentile of the completion times of collectives.
+    /// 99th percentile of the collective completion times.
     cct_p99_us: Option<f64>, "CCT p99 us", "99th percentile of the completion time of collectives", "us", 1, Less;
-    /// The slowest collective's completion time.
+    /// Maximum collective completion time.
     cct_max_us: Option<f64>, "CCT max us", "Slowest collective's completion time", "us", 1, Less;
-    /// Bus bandwidth: payload that a host sends in a collective, mean over the hosts that send, over the mean completion time. For all-reduce,
-    /// all-gather, reduce-scatter and all-to-all it is what benchmarks of collectives call so. Null unless all collectives completed.
+    /// Bus bandwidth: mean payload sent by a host in a collective over the mean completion time, as
+    /// collective benchmarks define it. Null unless all collectives completed.
     bus_bandwidth_gbps: Option<f64>, "bus Gb/s", "Bus bandwidth of collectives", "Gb/s", 1, More;
-    /// Mean time from the end of a collective to the end of the next, what hosts compute in between included. Null unless all collectives
-    /// completed.
+    /// Mean time between ends of collectives, with computation; null unless all completed.
     step_mean_us: Option<f64>, "step us", "Mean step of collectives", "us", 1, Less;
 }
 
-/// Groups of sizes.
+/// Number of groups of sizes.
 const SIZES: usize = 10;
 
 impl WorkloadSummary {
@@ -89,7 +88,7 @@ impl WorkloadSummary {
 }
 
 impl RunResult {
-    /// The figures of each workload, in the order of their first flows.
+    /// Computes the measures of each workload, in the order of their first flows.
     pub fn workloads(&self) -> Vec<WorkloadSummary> {
         let flows = grouped(self.flows.iter().map(|flow| (&flow.workload, flow)));
         flows.into_iter().map(|(name, flows)| WorkloadSummary::of(name, &flows, self.end_us)).collect()
@@ -97,7 +96,7 @@ impl RunResult {
 }
 
 impl Collectives {
-    /// The figures, and the keys of those that are lower bounds; `None` where no flow belongs to a collective.
+    /// Returns measures and keys of lower bounds; `None` if flows do not belong to collectives.
     //= docs/specs/collectives.md#COL-7 completion time of a collective
     fn of(flows: &[&FlowResult], end_us: f64) -> Option<(Self, Vec<String>)> {
         let spans = spans(flows)?;
@@ -110,7 +109,7 @@ impl Collectives {
         let senders: HashSet<&str> = flows.iter().map(|flow| flow.src.as_str()).collect();
         let bytes: u64 = flows.iter().map(|flow| flow.bytes).sum();
         let count = spans.len() as f64;
-        // Of all collectives, if all completed.
+        // Mean time and last end, if all collectives completed.
         let whole =
             ends.as_ref().and_then(|ends| Some((times.mean()?.value, ends.iter().copied().fold(0.0, f64::max))));
         let first = spans.iter().filter_map(|span| span.start_us).fold(f64::INFINITY, f64::min);
@@ -128,16 +127,15 @@ impl Collectives {
     }
 }
 
-/// When a collective began and ended.
 #[derive(Clone, Copy)]
 struct Span {
-    /// The start of its first message; `None` where none started.
+    /// Start of its first message; `None` if none started.
     start_us: Option<f64>,
-    /// The end of its last; `None` where one did not complete.
+    /// End of its last message; `None` if one is incomplete.
     end_us: Option<f64>,
 }
 
-/// The spans of the collectives, by number; `None` where a flow belongs to none.
+/// Returns the collectives' spans by number; `None` if a flow belongs to none.
 fn spans(flows: &[&FlowResult]) -> Option<Vec<Span>> {
     let steps = flows.iter().map(|flow| flow.step?.checked_add(1)).collect::<Option<Vec<_>>>()?;
     let last = steps.into_iter().max()?;
@@ -151,14 +149,13 @@ fn spans(flows: &[&FlowResult]) -> Option<Vec<Span>> {
     Some(spans)
 }
 
-/// Flows that started by size.
 fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
     let mut sizes: Vec<(u64, f64)> = flows.iter().filter_map(|flow| Some((flow.bytes, slowdown(flow)?.0))).collect();
     sizes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut groups = Vec::new();
     let mut from = 0;
     for group in 1..=SIZES {
-        // Messages of one size are in one group.
+        // Messages of one size stay in one group.
         let last = (sizes.len() * group / SIZES).max(from);
         let to = sizes.iter().skip(last).position(|(bytes, _)| last == 0 || *bytes > sizes[last - 1].0);
         let to = to.map_or(sizes.len(), |more| last + more);

@@ -1,74 +1,65 @@
-//! `[[failure]]`: links and switches that fail at random; and `[routing]`.
+//! `[[failure]]`, random failures of links and switches, and `[routing]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
+use super::NumberOrText;
 use super::link_event::{named, span_ps};
 use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 
-/// Links or switches that fail at one time, drawn from all of a tier or of a name. Its seed, or that of each run, draws which.
+/// Links or switches of a tier or name that fail at one time, drawn from a seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailureSettings {
-    /// What fails: links (both directions of a cable between two switches) or whole switches, all or those of a tier. Leaves count as
-    /// ToRs, spines as aggregation switches. Either this, `link` or `node`.
-    #[serde(default)]
+    /// What fails: links (both directions of a cable between switches) or switches, all or those of
+    /// a tier. Leaves are ToRs, spines are aggregation switches. Either this, `link` or `node`.
     pub what: Option<Level>,
-    /// Links by name, as in [[link_event]]: with `-` each cable fails in both directions, with `->` in one.
-    #[serde(default)]
+    /// Links by name, as in [[link_event]]: `-` is both directions of each cable, `->` one.
     pub link: Option<String>,
-    /// Switches or hosts by name, as in [[link_event]]. A host is cut off, and needs `disconnect`.
-    #[serde(default)]
+    /// Switches or hosts by name, as in [[link_event]]. Hosts need `disconnect`.
     pub node: Option<String>,
-    /// Share of them that fails, rounded up to a whole one. Either this or `probability`.
-    #[serde(default)]
+    /// Share of them that fails, rounded up to an integer. Either this or `probability`.
     #[schemars(range(min = 0.000_001, max = 1))]
     pub share: Option<Ratio>,
-    /// Probability with which each fails, by itself.
-    #[serde(default)]
+    /// Probability of each to fail, independently.
     #[schemars(range(min = 0.000_001, max = 1))]
     pub probability: Option<Ratio>,
-    /// When they fail.
+    /// Time of the failure.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub at_us: Micros,
-    /// When they are back. By default never.
-    #[serde(default)]
+    /// Time of the recovery. By default never.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
-    /// Whether the failure may leave a host without a shortest path to another. Otherwise devices that are the last way do not fail.
+    /// Whether hosts may be disconnected. Otherwise the last device on their paths does not fail.
     #[serde(default)]
     pub disconnect: bool,
-    /// Root of the draw, so that the same fail in all runs. By default the run's seed.
-    #[serde(default)]
+    /// Seed of the draw, for the same failures in all runs. By default the run's seed.
     pub seed: Option<u64>,
-    /// What happens.
+    /// Effect of the failure.
     #[serde(flatten)]
     pub action: FailureAction,
 }
 
-/// What happens to what fails.
+/// Effect of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum FailureAction {
-    /// Its links drop every frame, and routing learns of it after the time in [routing].
+    /// Its links drop every frame; routing converges after the time in [routing].
     Down,
-    /// Its links drop every frame, and routing does not learn of it.
+    /// Its links drop every frame; routing does not react.
     SilentDrop,
-    /// Its links are slower.
+    /// Its links have a lower rate.
     Rate {
-        /// Share of the rate that is left.
+        /// Share of the rate that remains.
         #[schemars(range(min = 0.001, max = 0.999))]
         factor: Ratio,
     },
 }
 
 impl FailureSettings {
-    /// The failure, number `index` of `document`; routing learns of it `convergence_ps` late.
-    ///
-    /// # Errors
-    /// Settings that do not go together, with their place.
+    /// Converts entry `index` of `document`; `convergence_ps` applies to links that are down.
     pub(super) fn failure(
         &self,
         document: &Document,
@@ -77,23 +68,18 @@ impl FailureSettings {
         convergence_ps: u64,
     ) -> Result<RandomFailure, Mistake> {
         let entry = format!("failure.{index}");
+        let mistake = |field: &str, message: &str| Err(document.mistake(&format!("{entry}.{field}"), message));
         let named = named(document, &entry, network, &self.link, &self.node)?;
         let what = match (self.what, named) {
             (Some(level), None) => Which::Level(level),
             (None, Some((name, _))) => Which::Named(name.into()),
-            _ => {
-                let message = "needs `what`, `link` or `node`; allowed: one of them";
-                return Err(document.mistake(&format!("{entry}.what"), message));
-            }
+            _ => return mistake("what", "needs `what`, `link` or `node`; allowed: one of them"),
         };
         let part = |ratio: Ratio| ratio.ppm() as f64 / 1e6;
         let how_many = match (self.share, self.probability) {
             (Some(share), None) => HowMany::Share(part(share)),
             (None, Some(probability)) => HowMany::Probability(part(probability)),
-            _ => {
-                let message = "needs `share` or `probability`; allowed: one of the two";
-                return Err(document.mistake(&format!("{entry}.{}", self.field()), message));
-            }
+            _ => return mistake(self.field(), "needs `share` or `probability`; allowed: one of the two"),
         };
         let (at_ps, until_ps) = span_ps(document, &entry, self.at_us, self.until_us)?;
         let action = match self.action {
@@ -105,7 +91,7 @@ impl FailureSettings {
         Ok(RandomFailure { what, how_many, at_ps, until_ps, action, disconnect, seed })
     }
 
-    /// The setting that says which devices may fail.
+    /// Returns the setting that selects the devices.
     pub(super) fn field(&self) -> &'static str {
         match (&self.link, &self.node) {
             (Some(_), _) => "link",
@@ -115,7 +101,6 @@ impl FailureSettings {
     }
 }
 
-/// The failure in a few words.
 pub(super) fn words(failure: &RandomFailure) -> String {
     let how_many = match failure.how_many {
         HowMany::Share(share) => format!("{} % of", share * 100.0),
@@ -128,27 +113,28 @@ pub(super) fn words(failure: &RandomFailure) -> String {
     format!("{how_many} {} {what}", failure.what.words())
 }
 
-/// How routing learns of failures.
+/// Reaction of routing to failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Routing {
-    /// Time from the moment at which links go down, or are back, until all switches have the new routes and weights: the G of OFAN
-    /// (§5.2). Until then frames on links that are down are lost. 0: routes are right at once. `"never"`: routing does not learn of it.
+    /// Time from a link's failure or recovery until all switches have the new routes and weights: G
+    /// of OFAN (§5.2). Until then frames on failed links are lost. 0: at once. `"never"`: routing
+    /// does not react.
     pub convergence_us: Convergence,
 }
 
-/// Time until routing has learned of a change.
+/// Convergence time of routing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "NumberOrText<Micros>", into = "NumberOrText<Micros>")]
 pub enum Convergence {
-    /// That much later.
+    /// After this time.
     After(Micros),
     /// Not during the run.
     Never,
 }
 
 impl Convergence {
-    /// In ps; [`u64::MAX`] is never.
+    /// Returns it in ps; [`u64::MAX`] is never.
     pub fn ps(self) -> u64 {
         match self {
             Self::After(time) => time.ps(),
@@ -163,33 +149,25 @@ impl Default for Convergence {
     }
 }
 
-/// The two TOML types that a time may have.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Time(Micros),
-    Text(String),
-}
-
-impl TryFrom<Written> for Convergence {
+impl TryFrom<NumberOrText<Micros>> for Convergence {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: NumberOrText<Micros>) -> Result<Self, Self::Error> {
         match written {
-            Written::Time(time) if time <= MOST => Ok(Self::After(time)),
-            Written::Text(text) if text == "never" => Ok(Self::Never),
+            NumberOrText::Number(time) if time <= MOST => Ok(Self::After(time)),
+            NumberOrText::Text(text) if text == "never" => Ok(Self::Never),
             _ => Err("not a time"),
         }
     }
 }
 
-/// An hour, as of other times.
+/// An hour, the maximum of all times.
 const MOST: Micros = Micros::new(3_600_000_000);
 
-impl From<Convergence> for Written {
+impl From<Convergence> for NumberOrText<Micros> {
     fn from(convergence: Convergence) -> Self {
         match convergence {
-            Convergence::After(time) => Self::Time(time),
+            Convergence::After(time) => Self::Number(time),
             Convergence::Never => Self::Text("never".into()),
         }
     }

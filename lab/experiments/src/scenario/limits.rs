@@ -1,43 +1,36 @@
-//! What a run may come to. The numbers are those of [`spray_fabric::limits`].
+//! Checks of a run's size against [`spray_fabric::limits`].
 
 use spray_core::link::PS_PER_S;
 use spray_core::path::MAX_RTT_PS;
 use spray_fabric::limits::{MAX_FLOWS, MAX_PACKETS, MAX_TIME_PS};
 use spray_settings::{Document, Mistake};
 
+use super::mistake::allow;
 use super::{Paths, Scenario};
 
-/// Refuses paths that are longer than connections count with.
 pub(super) fn check_rtt(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let rtt_ps = scenario.base_rtt_ps(paths);
-    if rtt_ps > MAX_RTT_PS {
+    allow(document, rtt_ps <= MAX_RTT_PS, "topology", || {
         let [rtt, most] = [rtt_ps, MAX_RTT_PS].map(|ps| ps / 1_000_000);
-        let message = format!("the longest base RTT is {rtt} us; allowed: at most {most}: shorter or faster cables");
-        return Err(document.mistake("topology", message));
-    }
-    Ok(())
+        format!("the longest base RTT is {rtt} us; allowed: at most {most}: shorter or faster cables")
+    })
 }
 
-/// Refuses more time, packets or samples than a run may come to.
 pub(super) fn check_run(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
     let flows = scenario.flows(scenario.seed);
-    if flows.len() > MAX_FLOWS {
-        let message = format!("{} flows of all workloads; allowed: at most {MAX_FLOWS}", flows.len());
-        return Err(document.mistake("workload", message));
-    }
+    allow(document, flows.len() <= MAX_FLOWS, "workload", || {
+        format!("{} flows of all workloads; allowed: at most {MAX_FLOWS}", flows.len())
+    })?;
     let least_ps = scenario.ideal_ps(paths, &flows);
-    if least_ps > MAX_TIME_PS {
+    allow(document, least_ps <= MAX_TIME_PS, "workload", || {
         let [least, most] = [least_ps, MAX_TIME_PS].map(|ps| ps / PS_PER_S);
-        let message = format!(
-            "the flows take {least} s or more at the rates of the hosts' cables; allowed: at most {most}: smaller, fewer or earlier flows"
-        );
-        return Err(document.mistake("workload", message));
-    }
+        let rule = format!("at most {most}: smaller, fewer or earlier flows");
+        format!("the flows take {least} s or more at the rates of the hosts' cables; allowed: {rule}")
+    })?;
     let payload = u64::from(scenario.transport.payload_bytes);
     let packets = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.bytes.div_ceil(payload)));
-    if packets > MAX_PACKETS {
+    allow(document, packets <= MAX_PACKETS, "workload", || {
         let rule = "smaller or fewer flows, or a larger `payload_bytes` in [transport]";
-        return Err(document.mistake("workload", format!("{packets} packets; allowed: at most {MAX_PACKETS}: {rule}")));
-    }
-    Ok(())
+        format!("{packets} packets; allowed: at most {MAX_PACKETS}: {rule}")
+    })
 }

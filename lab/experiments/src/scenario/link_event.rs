@@ -5,74 +5,67 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
-use super::mistake::list;
+use super::mistake::{allow, list};
 use spray_fabric::{LinkAction, LinkEvent, LinkPattern, Network};
 
-/// A change of a link, and when it happens.
+/// A timed change of links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEventSettings {
-    /// The links: `leaf0->spine1` is one direction, `leaf0-spine1` both, `leaf0->spine1#2` the second of parallel cables,
-    /// `leaf0->spine1#*` each of them. `*` in a name is any text, as in `leaf*->spine1`. Either this or `node`.
-    #[serde(default)]
+    /// The links: `leaf0->spine1` is one direction, `leaf0-spine1` both, `leaf0->spine1#2` the
+    /// second of parallel cables, `leaf0->spine1#*` each of them. `*` matches any text, as in
+    /// `leaf*->spine1`. Either this or `node`.
     pub link: Option<String>,
-    /// Switches or hosts, all of whose links change in both directions, as in `spine1` or `spine*`.
-    #[serde(default)]
+    /// Switches or hosts, as `spine1` or `spine*`: all their links change in both directions.
     pub node: Option<String>,
-    /// When it begins.
+    /// Start of the change.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub at_us: Micros,
-    /// When it ends. By default never.
-    #[serde(default)]
+    /// End of the change. By default never.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
-    /// What happens.
+    /// Effect of the change.
     #[serde(flatten)]
     pub action: ActionSettings,
 }
 
-/// What happens to a link.
+/// Effect of a link event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum ActionSettings {
-    /// The link drops every frame, and routing learns of it.
+    /// The link drops every frame; routing converges.
     Down {
-        /// Time that routing takes to learn of the beginning, and of the end. By default that of [routing].
-        #[serde(default)]
+        /// Convergence time of routing, at the start and at the end. By default that of [routing].
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
         convergence_us: Option<Micros>,
     },
-    /// The link drops every frame, and routing does not learn of it.
+    /// The link drops every frame; routing does not react.
     SilentDrop,
-    /// The link is slower.
+    /// The link has a lower rate.
     Rate {
-        /// Share of the rate that is left.
+        /// Share of the rate that remains.
         #[schemars(range(min = 0.001, max = 0.999))]
         factor: Ratio,
     },
     /// The link drops frames at random.
     Loss {
-        /// Share of the frames that the link drops.
+        /// Share of the frames dropped.
         #[schemars(range(min = 0.000_001, max = 1))]
         probability: Ratio,
     },
     /// The link drops every frame during a part of each period.
     Flap {
-        /// Length of a cycle.
+        /// Length of a period.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         period_us: Micros,
-        /// Time from the beginning of each cycle in which the link drops frames; less than `period_us`.
+        /// Time from each period's start during which frames are dropped; less than `period_us`.
         #[schemars(range(min = 0.001, max = 1_000_000))]
         down_us: Micros,
     },
 }
 
 impl LinkEventSettings {
-    /// The event in `network`, of which routing learns `convergence_ps` late unless it says otherwise. It is number `index` of
-    /// `document`.
-    ///
-    /// # Errors
-    /// A setting that does not fit the network, with its place.
+    /// Converts entry `index` of `document`; `convergence_ps` is the default convergence time.
     pub(super) fn event(
         &self,
         document: &Document,
@@ -102,10 +95,7 @@ impl LinkEventSettings {
     }
 }
 
-/// The name in the `link` or the `node` of an `entry` of a document, and the links that it means; `None` if it has neither.
-///
-/// # Errors
-/// It has both, or the name means nothing in `network`.
+/// Returns the `link` or `node` name of an `entry` and its links; `None` without either.
 pub(super) fn named<'a>(
     document: &Document,
     entry: &str,
@@ -136,19 +126,14 @@ pub(super) fn named<'a>(
     Ok(Some((name, links)))
 }
 
-/// When the `entry` of a document begins and ends, by its `at_us` and `until_us`.
-///
-/// # Errors
-/// It ends before it begins.
 pub(super) fn span_ps(
     document: &Document,
     entry: &str,
     at_us: Micros,
     until_us: Option<Micros>,
 ) -> Result<(u64, Option<u64>), Mistake> {
-    if until_us.is_some_and(|until| until <= at_us) {
-        let message = "`until_us` is not after `at_us`; allowed: later times";
-        return Err(document.mistake(&format!("{entry}.until_us"), message));
-    }
+    allow(document, until_us.is_none_or(|until| until > at_us), &format!("{entry}.until_us"), || {
+        "`until_us` is not after `at_us`; allowed: later times".into()
+    })?;
     Ok((at_us.ps(), until_us.map(Micros::ps)))
 }

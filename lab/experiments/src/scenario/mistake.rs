@@ -1,4 +1,4 @@
-//! What mistakes say: names that are allowed, and places in files that settings name.
+//! Helpers for error messages: allowed names, and places in files that settings name.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,23 @@ use spray_fabric::FileError;
 use spray_fabric::limits::MAX_FILE_BYTES;
 use spray_settings::{Document, Mistake};
 
-/// The first names of a list, for a message.
+/// Formats the first names of a list.
 pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let names: Vec<_> = names.into_iter().collect();
     let shown = names.iter().take(24).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
     if names.len() > 24 { format!("{shown} and {} more", names.len() - 24) } else { shown }
 }
 
-/// The file that the setting at `path` names, as `parse` reads its text, and where it is. `allowed` are such files.
+pub(super) fn allow(
+    document: &Document,
+    is_allowed: bool,
+    path: &str,
+    message: impl FnOnce() -> String,
+) -> Result<(), Mistake> {
+    if is_allowed { Ok(()) } else { Err(document.mistake(path, message())) }
+}
+
+/// Reads and parses the file of the setting `path`, described by `allowed`; returns its path too.
 pub(super) fn read_file<T>(
     document: &Document,
     path: &str,
@@ -33,7 +42,6 @@ pub(super) fn read_file<T>(
     Ok((parsed, file))
 }
 
-/// What is wrong in a file, with its line.
 pub(super) fn in_file(file: &Path, FileError { line, column, message }: &FileError) -> Mistake {
     Mistake { place: format!("{}:{line}:{column}", file.display()), message: message.clone() }
 }

@@ -1,4 +1,4 @@
-//! What follows from the paths of the fabric: round-trip times, settings of connections, how long a run may last.
+//! Values derived from the fabric's paths: round-trip times, connection settings, time limits.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use spray_fabric::{Fastest, Link, LinkChange, Network, Node, ShortestPaths, Thre
 use spray_pipeline::config::MAX_HOPS;
 use spray_sim::{FrameBytes, Pfc};
 
-/// The routes of the healthy fabric, and values that are computed over them once per scenario.
+/// Routes of the healthy fabric, and values that are computed once per scenario.
 #[derive(Debug, Clone)]
 pub struct Paths {
     pub(crate) routes: ShortestPaths,
@@ -26,32 +26,30 @@ pub struct Paths {
     times_slower: OnceLock<u64>,
 }
 
-/// What a message takes alone in the fabric.
+/// Times of a message alone in the fabric.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone {
-    /// The time to its end over the fastest of its paths, in order.
+    /// Time to its end on the fastest single path.
     //= docs/specs/open-loop.md#OL-3 alone in the fabric
     pub time_ps: u64,
-    /// The least time between its last bit on the slower of the two hosts' links and its last bit at the receiver, over any paths and in any order of
-    /// its packets.
+    /// Least time from its last bit on the hosts' slower link to the receiver, in any packet order.
     pub way_ps: u64,
 }
 
-/// How far the packets of a message have come over a path over which nothing else goes: full ones, then a shorter one. Each waits at every link for the one before it.
+/// A message's packets on an idle path: full ones, then a shorter one, each behind the previous.
 //= docs/specs/open-loop.md#OL-3 alone in the fabric
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Train {
-    /// When the last packet is there; the fastest path is the one with the least.
+    /// Arrival of the last packet; the fastest path has the least. Compared first.
     last_ps: u64,
     last_full_ps: u64,
     first_ps: u64,
-    /// What a full packet takes on the slowest link.
     slowest_ps: u64,
     full: u64,
 }
 
 impl Train {
-    /// Extends it over further links; `bytes` are those of a full packet and of the short one, if there is one.
+    /// Advances it over `links`; `bytes` are those of a full packet and of the short one, if any.
     fn over(self, network: &Network, links: impl Iterator<Item = usize>, bytes: (u64, Option<u64>)) -> Self {
         links.fold(self, |mut train, link| {
             let bits_ps = |bytes| serialisation_ceil_ps(bytes, network.links[link].rate_bps);
@@ -68,25 +66,24 @@ impl Train {
     }
 }
 
-/// Sizes are those of a frame as sockets see it: preamble and checksum of Ethernet do not count.
+/// Frame sizes are those seen by sockets, without Ethernet's preamble and checksum.
 impl Scenario {
-    /// Bytes of all headers of a data frame.
+    /// Returns the header bytes of a data frame.
     pub fn header_bytes(&self) -> u32 {
         self.simulation.header_bytes.unwrap_or(spray_wire::header_bytes(self.is_v6(), Kind::Data) as u32)
     }
 
-    /// Bytes of an ACK's frame.
+    /// Returns the bytes of an ACK's frame.
     pub fn ack_bytes(&self) -> u32 {
         self.simulation.control_bytes.unwrap_or(spray_wire::header_bytes(self.is_v6(), Kind::Ack) as u32)
     }
 
-    /// Bytes of the largest frame of the control class.
+    /// Returns the bytes of the largest control frame.
     pub fn largest_control_bytes(&self) -> u32 {
         let FrameBytes { ack, nack, probe, pull, pull_request, trimmed } = self.frames();
         [ack, nack, probe, pull, pull_request, trimmed].into_iter().fold(0, u32::max)
     }
 
-    /// Bytes of frames without payload.
     pub(crate) fn frames(&self) -> FrameBytes {
         self.simulation.control_bytes.map_or_else(|| FrameBytes::wire(self.is_v6()), FrameBytes::all)
     }
@@ -96,12 +93,12 @@ impl Scenario {
         self.transport.ip == Ip::V6
     }
 
-    /// Bytes of a full data frame.
+    /// Returns the bytes of a full data frame.
     pub fn packet_bytes(&self) -> u32 {
         self.header_bytes() + self.transport.payload_bytes
     }
 
-    /// Round-trip time of a full packet and its ACK between two hosts in an empty fabric, serialisation included.
+    /// Returns the round-trip time of a full packet and its ACK in an empty fabric.
     pub fn pair_rtt_ps(&self, paths: &Paths, from: usize, to: usize) -> u64 {
         let way = |from, to, bytes: u32| -> u64 {
             let links = hops(&self.network, &paths.routes, from, to);
@@ -110,7 +107,7 @@ impl Scenario {
         way(from, to, self.packet_bytes()) + way(to, from, self.ack_bytes())
     }
 
-    /// The shortest paths of the healthy fabric.
+    /// Computes the shortest paths of the healthy fabric.
     pub fn paths(&self) -> Paths {
         Paths {
             routes: ShortestPaths::new(&self.network, |_| true),
@@ -120,10 +117,10 @@ impl Scenario {
         }
     }
 
-    /// The longest base round-trip time between any two hosts; computed once per `paths`.
+    /// Returns the longest base round-trip time between two hosts; computed once per `paths`.
     pub fn base_rtt_ps(&self, paths: &Paths) -> u64 {
         *paths.longest_ps.get_or_init(|| {
-            // Hosts with equal leaf, rate and latency have equal round-trip times: one of them is enough.
+            // One of the hosts with equal leaf, rate and latency is enough.
             let mut like = HashSet::new();
             let is_first = |host: &usize| {
                 let link = &self.network.links[self.network.uplink(*host)];
@@ -140,8 +137,7 @@ impl Scenario {
         })
     }
 
-    /// What frames of `bytes` take from each of `hosts` to each, by where they go: as [`hops`] has it, each link between switches looked
-    /// at once for each destination.
+    /// Returns the transit times of frames by destination and source, on the paths of [`hops`].
     fn ways_ps(&self, paths: &Paths, hosts: &[usize], bytes: u32) -> Vec<Vec<u64>> {
         let network = &self.network;
         let transit_ps = |link| network.transit_ps(link, bytes.into());
@@ -155,19 +151,18 @@ impl Scenario {
         hosts.iter().map(to).collect()
     }
 
-    /// The queue of a port with a rate of `rate_bps`.
+    /// Returns the queue of a port of `rate_bps`.
     pub fn thresholds(&self, paths: &Paths, rate_bps: u64) -> Thresholds {
         self.queue.config(rate_bps, self.base_rtt_ps(paths), self.packet_bytes())
     }
 
-    /// Priority flow control, if switches have it.
+    /// Returns the settings of priority flow control, if enabled.
     pub fn pfc(&self) -> Option<Pfc> {
         let headroom_bytes = self.queue.pfc_headroom.map(|bytes| bytes.bytes());
         self.queue.pfc.then(|| Pfc { frame_bytes: self.packet_bytes(), headroom_bytes })
     }
 
-    /// The settings of the connection from host `from` to host `to`. What `own` does not say it has from `balancer` and `[transport]`. Messages
-    /// have at most `largest_bytes`.
+    /// Returns the settings of a connection between two hosts; `own` overrides `[transport]`.
     pub fn flow_config(
         &self,
         paths: &Paths,
@@ -200,7 +195,7 @@ impl Scenario {
         }
     }
 
-    /// The settings of the connection that `flow` begins, in a run under `balancer`.
+    /// Returns the settings of the connection of `flow` in a run under `balancer`.
     pub fn connection(
         &self,
         paths: &Paths,
@@ -213,10 +208,11 @@ impl Scenario {
         self.flow_config(paths, balancer, own, [flow.src, flow.dst], largest_bytes)
     }
 
-    /// Bounds of the retransmission timeout between two hosts. The default least one lets every queue on the path be full; the default largest one
-    /// does so where links are slow from the beginning, too.
+    /// Returns the bounds of the retransmission timeout between two hosts. The default minimum
+    /// covers full queues on the whole path, and the default maximum also links that are slow from
+    /// the start.
     fn rto(&self, paths: &Paths, base_rtt_ps: u64, from: usize, to: usize) -> RtoConfig {
-        // Every link but the sender's own leaves a switch.
+        // All links but the sender's leave a switch.
         let switches = hops(&self.network, &paths.routes, from, to).count().saturating_sub(1) as u64;
         let floor_ps = floor_ps(base_rtt_ps, self.drain_ps(paths), switches);
         let rto = self.transport.rto(floor_ps);
@@ -225,7 +221,7 @@ impl Scenario {
         RtoConfig { max_ps, ..rto }
     }
 
-    /// The longest time in which a full queue drains. With priority flow control all memory of its switch may wait at a port.
+    /// Returns the longest drain time of a full queue; with PFC of all memory of its switch.
     pub(crate) fn drain_ps(&self, paths: &Paths) -> u64 {
         *paths.drain_ps.get_or_init(|| {
             if let Some(pfc) = self.pfc() {
@@ -237,7 +233,8 @@ impl Scenario {
         })
     }
 
-    /// The longest time that a frame may be under way: all queues are full, at the lowest rate to which a link falls. Pauses do not count.
+    /// Returns the longest transit time of a frame with full queues at the lowest rate, but no
+    /// pauses.
     pub fn longest_ps(&self, paths: &Paths) -> u64 {
         let changes = changes(&self.link_events, self.network.links.len());
         let least_ppm = changes.iter().flatten().map(|change| u64::from(change.state.rate_ppm)).min();
@@ -245,7 +242,7 @@ impl Scenario {
         floor_ps(self.base_rtt_ps(paths), self.drain_ps(paths), MAX_HOPS as u64).saturating_mul(1_000_000) / least_ppm
     }
 
-    /// The longest time in which the full memory of a switch drains through the slowest of its ports.
+    /// Returns the longest drain time of a switch's full memory through its slowest port.
     //= docs/specs/pfc.md#PFC-8 timeouts
     fn memory_drain_ps(&self, paths: &Paths, pfc: &Pfc) -> u64 {
         let Network { links, switches, .. } = &self.network;
@@ -264,73 +261,66 @@ impl Scenario {
         links.iter().map(port_ps).max().unwrap_or(0)
     }
 
-    /// The flows of a run with root `seed`, and what starts them.
+    /// Returns the flows of a run with root `seed`, and their triggers.
     pub fn plan(&self, seed: u64) -> Plan {
         Plan::new(&self.workloads, &self.network, seed)
     }
 
-    /// The flows of a run with root `seed`.
+    /// Returns the flows of a run with root `seed`.
     pub fn flows(&self, seed: u64) -> Vec<Flow> {
         self.plan(seed).flows
     }
 
-    /// The bytes that `flow`, of `classes`, carries in a run with root `seed`.
+    /// Returns the payload of `flow` in a run with root `seed`.
     pub fn payload(&self, classes: &[Class], flow: &Flow, seed: u64) -> Bytes {
         self.workloads[classes[usize::from(flow.class)].workload].payload(flow, seed)
     }
 
-    /// All balancers that some flow may have.
+    /// Returns the balancers of the runs and of workloads.
     pub fn balancers(&self) -> Vec<BalancerKind> {
         let own = classes(&self.workloads).into_iter().filter_map(|class| class.own.balancer);
         self.transport.balancer.iter().copied().chain(own).collect()
     }
 
-    /// For how long a message keeps the slower of the two hosts' links busy, headers included.
+    /// Returns the transmission time of a message with headers on the hosts' slower link.
     pub fn link_ps(&self, flow: &Flow) -> u64 {
         let packets = flow.bytes.div_ceil(u64::from(self.transport.payload_bytes)).max(1);
-        let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
-        let rate_bps = own.map(|link| self.network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
-        serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), rate_bps)
+        serialisation_floor_ps(flow.bytes + packets * u64::from(self.header_bytes()), self.slower_bps(flow))
     }
 
-    /// By flow what its message takes alone in the fabric.
+    fn slower_bps(&self, flow: &Flow) -> u64 {
+        let [up, down] = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
+        self.network.links[up].rate_bps.min(self.network.links[down].rate_bps)
+    }
+
+    /// Returns for each flow the times of its message alone in the fabric.
     pub fn alone(&self, paths: &Paths, flows: &[Flow]) -> Vec<Alone> {
         let mut trains = vec![Train::default(); flows.len()];
         let mut way_ps = vec![0; flows.len()];
-        self.by_leaf(
-            paths,
-            flows,
-            |flow| flow.dst,
-            |fastest, at| {
-                let Flow { src, dst, bytes, .. } = flows[at];
-                let (full, sizes) = self.packets(bytes);
-                trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
-                way_ps[at] = self.after_ps(fastest, &flows[at]);
-            },
-        );
+        let hosts = |end: fn(&Flow) -> usize| flows.iter().map(end).collect::<Vec<_>>();
+        self.by_leaf(paths, &hosts(|flow| flow.dst), |fastest, at| {
+            let Flow { src, dst, bytes, .. } = flows[at];
+            let (full, sizes) = self.packets(bytes);
+            trains[at] = self.fastest(fastest, [src, dst], Train { full, ..Train::default() }, sizes);
+            way_ps[at] = self.after_ps(fastest, &flows[at]);
+        });
         if self.simulation.fct_end == FctEnd::Acked {
-            self.by_leaf(
-                paths,
-                flows,
-                |flow| flow.src,
-                |fastest, at| {
-                    let Flow { src, dst, bytes, .. } = flows[at];
-                    let acks = (self.ack_bytes().into(), self.packets(bytes).1.1.map(|_| self.ack_bytes().into()));
-                    trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
-                },
-            );
+            self.by_leaf(paths, &hosts(|flow| flow.src), |fastest, at| {
+                let Flow { src, dst, bytes, .. } = flows[at];
+                let acks = (self.ack_bytes().into(), self.packets(bytes).1.1.map(|_| self.ack_bytes().into()));
+                trains[at] = self.fastest(fastest, [dst, src], trains[at], acks);
+            });
         }
         trains.iter().zip(way_ps).map(|(train, way_ps)| Alone { time_ps: train.last_ps, way_ps }).collect()
     }
 
-    /// How many full packets a message has, the bytes of such a one, and those of the shorter last one. A message without a byte has a packet too.
+    /// Returns the number of full packets, their bytes, and those of the shorter last one, if any.
     fn packets(&self, bytes: u64) -> (u64, (u64, Option<u64>)) {
         let [payload, header] = [self.transport.payload_bytes, self.header_bytes()].map(u64::from);
         let (full, short) = (bytes / payload, bytes % payload);
         (full, (payload + header, (full == 0 || short > 0).then_some(short + header)))
     }
 
-    /// What `train` is after the fastest path from one host to the other.
     fn fastest(
         &self,
         fastest: &mut Fastest<'_>,
@@ -345,46 +335,37 @@ impl Scenario {
         fastest.least(self.network.leaf_of(from), over).unwrap_or(train)
     }
 
-    /// Calls `each` for every flow, by its place, with the fastest paths to the switch of the host that is `end` of it.
-    fn by_leaf(
-        &self,
-        paths: &Paths,
-        flows: &[Flow],
-        end: impl Fn(&Flow) -> usize,
-        mut each: impl FnMut(&mut Fastest<'_>, usize),
-    ) {
-        let leaf = |flow: &usize| self.network.leaf_of(end(&flows[*flow]));
-        let mut sorted: Vec<usize> = (0..flows.len()).collect();
+    /// Calls `each` for the index of each host, with the fastest paths to its leaf.
+    fn by_leaf(&self, paths: &Paths, hosts: &[usize], mut each: impl FnMut(&mut Fastest<'_>, usize)) {
+        let leaf = |at: &usize| self.network.leaf_of(hosts[*at]);
+        let mut sorted: Vec<usize> = (0..hosts.len()).collect();
         sorted.sort_by_key(leaf);
         for alike in sorted.chunk_by(|a, b| leaf(a) == leaf(b)) {
             let mut fastest = Fastest::new(&self.network, &paths.routes, leaf(&alike[0]));
-            alike.iter().for_each(|flow| each(&mut fastest, *flow));
+            alike.iter().for_each(|at| each(&mut fastest, *at));
         }
     }
 
-    /// What a frame takes from one host to the other over the fastest path.
     fn way_ps(&self, fastest: &mut Fastest<'_>, [from, to]: [usize; 2], bytes: u64) -> u64 {
         let own = [self.network.uplink(from), self.network.downlink(to)];
         let own_ps: u64 = own.iter().map(|link| self.network.transit_ps(*link, bytes)).sum();
         own_ps + fastest.least_ps(self.network.leaf_of(from), bytes)
     }
 
-    /// [`Alone::way_ps`] of a flow; `fastest` has the paths to the receiver's switch.
+    /// Returns [`Alone::way_ps`] of a flow; `fastest` leads to the receiver's leaf.
     fn after_ps(&self, fastest: &mut Fastest<'_>, flow: &Flow) -> u64 {
         let (full, (full_bytes, short)) = self.packets(flow.bytes);
-        let own = [self.network.uplink(flow.src), self.network.downlink(flow.dst)];
-        let rate_bps = own.map(|link| self.network.links[link].rate_bps).into_iter().min().unwrap_or(u64::MAX);
+        let rate_bps = self.slower_bps(flow);
         let mut after = |bytes: u64, later: u64| {
             self.way_ps(fastest, [flow.src, flow.dst], bytes)
                 .saturating_sub(serialisation_floor_ps(bytes + later, rate_bps))
         };
-        // The short packet takes less for the way, and may overtake a full one on another path.
+        // The short packet is faster, and may overtake a full one on another path.
         let of_full = if full > 0 { after(full_bytes, short.unwrap_or(0)) } else { 0 };
         short.map_or(0, |bytes| after(bytes, 0)).max(of_full)
     }
 
-    /// The least time that `flows` could take: after the last start, the busiest host's bytes at its link's rate and one base
-    /// RTT.
+    /// Returns the last start, plus the busiest host's transmission time, plus one base RTT.
     pub fn ideal_ps(&self, paths: &Paths, flows: &[Flow]) -> u64 {
         let packets = |bytes: u64| bytes.div_ceil(u64::from(self.transport.payload_bytes));
         let wire = |flow: &Flow| flow.bytes + packets(flow.bytes) * u64::from(self.header_bytes());
@@ -403,9 +384,8 @@ impl Scenario {
         last_ps.saturating_add(busiest).saturating_add(self.base_rtt_ps(paths))
     }
 
-    /// When a run of `plan` is stopped. By default after 50 times the least time that its flows could take, at least 20 ms. If flows
-    /// may start at the end of others, the least time includes one round trip more for every flow. Where links are slower than all hosts' from
-    /// the beginning, it is the time over the slowest of them. What hosts compute comes on top.
+    /// Returns the time limit of a run of `plan`: by default 50 times its least time over the
+    /// slowest link, with a round trip per chained flow, at least 20 ms, plus computation.
     pub fn time_limit_ps(&self, paths: &Paths, plan: &Plan) -> u64 {
         self.time_limit_ps.unwrap_or_else(|| {
             let chained = if plan.triggers.is_some() { plan.flows.len() as u64 } else { 0 };
@@ -416,7 +396,7 @@ impl Scenario {
         })
     }
 
-    /// How many times slower than the slowest host's link the slowest link is at the beginning, rounded up; at least 1.
+    /// Returns the slowest host's link over the slowest link at the start, rounded up; at least 1.
     fn times_slower(&self) -> u64 {
         let Network { links, hosts, .. } = &self.network;
         let drawn_ppm = self.failures.as_ref().and_then(|failures| failures.file.slowest_ppm()).unwrap_or(FULL_PPM);
@@ -432,5 +412,5 @@ impl Scenario {
     }
 }
 
-/// All of a link's rate, in millionths.
+/// A link's full rate in ppm.
 const FULL_PPM: u32 = 1_000_000;

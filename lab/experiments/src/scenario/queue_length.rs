@@ -1,13 +1,15 @@
-//! Lengths of queues as scenarios write them.
+//! Queue lengths as scenarios write them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spray_core::units::ByteSize;
 
-/// A length of a queue.
+use super::NumberOrText;
+
+/// A queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "String")]
+#[serde(try_from = "NumberOrText<u64>", into = "String")]
 pub enum QueueLength {
     /// Bytes on the wire.
     Bytes(u64),
@@ -15,7 +17,7 @@ pub enum QueueLength {
     Packets(f64),
     /// Bandwidth-delay products: the longest base RTT of the fabric at the port's own rate.
     Bdp(f64),
-    /// Per cent of the queue's limit. The limit itself cannot be a percentage.
+    /// Per cent of the queue's limit; not for the limit itself.
     Percent(f64),
 }
 
@@ -51,21 +53,13 @@ impl From<QueueLength> for String {
     }
 }
 
-/// The two TOML types that a length may have.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Bytes(u64),
-    Text(String),
-}
-
-impl TryFrom<Written> for QueueLength {
+impl TryFrom<NumberOrText<u64>> for QueueLength {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: NumberOrText<u64>) -> Result<Self, Self::Error> {
         match written {
-            Written::Bytes(bytes) => Ok(Self::Bytes(bytes)),
-            Written::Text(text) => Self::parse(&text).ok_or("not a length of a queue"),
+            NumberOrText::Number(bytes) => Ok(Self::Bytes(bytes)),
+            NumberOrText::Text(text) => Self::parse(&text).ok_or("not a length of a queue"),
         }
     }
 }

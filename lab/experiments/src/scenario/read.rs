@@ -1,4 +1,4 @@
-//! Turns the settings of a scenario into what the engines run: builds the network, reads files, checks rules between settings.
+//! Converts settings to scenarios: builds the network, reads files, checks consistency.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use spray_core::units::{ByteSize, Micros};
 
 use super::failure::{FailureSettings, words};
 use super::limits::{check_rtt, check_run};
-use super::mistake::read_file;
+use super::mistake::{allow, read_file};
 use super::settings::{ConWeave, Reunion, Settings, Switch};
 use super::workload::workloads;
 use super::{
@@ -21,34 +21,34 @@ use spray_fabric::{
 };
 
 impl Scenario {
-    /// Reads the scenario in `file`, and the files that it names.
+    /// Reads the scenario in `file`, and the files it names.
     ///
     /// # Errors
-    /// The first mistake, with its place and what is allowed there.
+    /// Returns the first mistake, with its place and what is allowed there.
     pub fn load(file: &Path) -> Result<Self, Mistake> {
         Self::read(&Document::load(file)?)
     }
 
-    /// Reads `text`, which came from `file`: messages name it, and relative paths start at its folder.
+    /// Reads `text` of `file`, whose folder relative paths start at.
     ///
     /// # Errors
-    /// As [`Scenario::load`].
+    /// The same as [`Scenario::load`].
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
         Self::read(&Document::parse(file, text)?)
     }
 
-    /// Reads a document in which settings may have lists of values: a scenario for each combination.
+    /// Reads a document with lists of values: a scenario for each combination.
     ///
     /// # Errors
-    /// As [`Scenario::load`], and when there are more than [`MAX_RUNS`] combinations.
+    /// The same as [`Scenario::load`], and more than [`MAX_RUNS`] combinations.
     pub fn read_all(document: &Document) -> Result<Vec<Self>, Mistake> {
         document.variants::<Settings>(MAX_RUNS)?.iter().map(Self::read).collect()
     }
 
-    /// Reads a file with the assignments that replace parts of it.
+    /// Reads a document with overriding assignments.
     ///
     /// # Errors
-    /// As [`Scenario::load`].
+    /// The same as [`Scenario::load`].
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let settings: Settings = document.read()?;
         let of_document = Written::of(document, &settings)?;
@@ -62,7 +62,7 @@ impl Scenario {
         let events = events.map(|(index, event)| event.event(document, index, &network, convergence_ps));
         let link_events = events.collect::<Result<Vec<_>, _>>()?;
         let failures = failures(document, &settings, seeds[0], &network)?;
-        // The file's name for the condition does not describe events that the command line changed.
+        // The file's `condition` does not describe events that assignments changed.
         let written = settings.condition.filter(|_| {
             document.is_assigned("condition")
                 || !["link_event", "failure", "routing", "simulation"].iter().any(|path| document.is_assigned(path))
@@ -105,7 +105,7 @@ impl Scenario {
 }
 
 impl Switch {
-    /// The schemes by tier. `gap_ps` is the default pause that ends a flowlet, `longest_ps` as [`Switching`] has it.
+    /// Returns the switches' settings; `gap_ps` is the default flowlet gap.
     fn switching(&self, gap_ps: u64, longest_ps: u64, conweave: conweave::Settings) -> Switching {
         let schemes = [self.tor, self.agg, self.core].map(|tier| tier.unwrap_or(self.scheme)).to_vec();
         let hash = FlowHash { function: self.hash, fields: self.hash_fields };
@@ -121,7 +121,7 @@ impl Switch {
 }
 
 impl ConWeave {
-    /// What switches go by; the defaults depend on the network.
+    /// Returns the switches' settings; defaults depend on the network.
     //= docs/specs/conweave.md#CWV-18 settings
     fn over(&self, scenario: &Scenario) -> conweave::Settings {
         let many_tiers = scenario.network.tiers().tier.into_iter().any(|tier| tier > 1);
@@ -138,52 +138,44 @@ impl ConWeave {
     }
 }
 
-/// A thread polls a host or several.
 fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let hosts = scenario.network.hosts.len();
-    match scenario.emulation.threads.filter(|threads| *threads as usize > hosts) {
-        Some(threads) => {
-            let message = format!("`threads` is {threads}; allowed: at most one per host, here {hosts}");
-            Err(document.mistake("emulation.threads", message))
-        }
-        None => Ok(()),
-    }
+    let threads = scenario.emulation.threads.unwrap_or(1);
+    allow(document, threads as usize <= hosts, "emulation.threads", || {
+        format!("`threads` is {threads}; allowed: at most one per host, here {hosts}")
+    })
 }
 
-/// Frames need the fields that switches hash, and schemes that detour need groups. Host DR names paths by entropy values: it needs switches
-/// whose choice follows from these.
+/// Checks that frames have the hashed fields, detours have groups, and switches hash the entropy
+/// values by which Host DR names paths.
 fn check_switches(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Network { switching, groups, .. } = &scenario.network;
     let Switching { schemes, hash, .. } = switching;
-    let mistake = |path: &str, message: String| Err(document.mistake(path, message));
     switching.check(*groups).map_err(|error| document.mistake("switch.scheme", error.to_string()))?;
-    if hash.fields == HashFields::FlowLabel && !scenario.is_v6() {
-        let rule = "allowed: `ip = 6` in `[transport]`, or other `hash_fields`";
-        return mistake("switch.hash_fields", format!("IPv4 has no flow label; {rule}"));
-    }
+    let has_label = hash.fields != HashFields::FlowLabel || scenario.is_v6();
+    allow(document, has_label, "switch.hash_fields", || {
+        "IPv4 has no flow label; allowed: `ip = 6` in `[transport]`, or other `hash_fields`".into()
+    })?;
     if !scenario.balancers().contains(&BalancerKind::HostDr) {
         return Ok(());
     }
     let rule = "but the balancer `host-dr` chooses paths by entropy value; allowed:";
-    if hash.fields == HashFields::Addresses {
-        return mistake("switch.hash_fields", format!("switches hash addresses alone, {rule} other `hash_fields`"));
-    }
-    match schemes.iter().find(|scheme| !scheme.hashes()) {
-        Some(scheme) => mistake(
-            "switch.scheme",
-            format!("switches with `{scheme}`, {rule} switches with `ecmp`, `ecmp-resilient` or `wcmp`"),
-        ),
-        None => Ok(()),
-    }
+    allow(document, hash.fields != HashFields::Addresses, "switch.hash_fields", || {
+        format!("switches hash addresses alone, {rule} other `hash_fields`")
+    })?;
+    schemes.iter().try_for_each(|scheme| {
+        allow(document, scheme.hashes(), "switch.scheme", || {
+            format!("switches with `{scheme}`, {rule} switches with `ecmp`, `ecmp-resilient` or `wcmp`")
+        })
+    })
 }
 
-/// The seeds to run with.
 fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> {
     let seeds = Seeds::all(&settings.seeds);
-    if seeds.len() > MAX_SEEDS {
-        return Err(document.mistake("seeds", format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())));
-    }
-    // What the command line says replaces what the file says.
+    allow(document, seeds.len() <= MAX_SEEDS, "seeds", || {
+        format!("there are {} seeds; allowed: at most {MAX_SEEDS}", seeds.len())
+    })?;
+    // Assignments override the file.
     let [one, several] = ["seed", "seeds"].map(|path| (document.has(path), document.is_assigned(path)));
     match (one, several) {
         (_, (false, _)) | ((_, true), (_, false)) => Ok(vec![settings.seed]),
@@ -194,14 +186,12 @@ fn seeds(document: &Document, settings: &Settings) -> Result<Vec<u64>, Mistake> 
 
 fn check_name(document: &Document, name: &str) -> Result<(), Mistake> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !name.chars().all(plain) || name.starts_with('.') {
+    allow(document, name.chars().all(plain) && !name.starts_with('.'), "name", || {
         let rule = "letters, digits, `-`, `_` and `.`, no `.` first, since a folder is named so";
-        return Err(document.mistake("name", format!("`name` is `{name}`; allowed: {rule}")));
-    }
-    Ok(())
+        format!("`name` is `{name}`; allowed: {rule}")
+    })
 }
 
-/// The failures that are drawn from each run's seed.
 fn failures(
     document: &Document,
     settings: &Settings,
@@ -213,8 +203,7 @@ fn failures(
     let (file, source, name) = match (failures, dead_cables_percent) {
         (None, None) => (FailureFile::default(), path.into(), None),
         (None, Some(percent)) => {
-            let name = format!("{percent} % of cables dead");
-            (FailureFile::dead_cables(percent / 100.0), path.into(), Some(name))
+            (FailureFile::dead_cables(percent / 100.0), path.into(), Some(format!("{percent} % of cables dead")))
         }
         (Some(_), Some(_)) => {
             let message = "`failures` and `dead_cables_percent`; allowed: one of the two";
@@ -234,7 +223,6 @@ fn failures(
     Ok(Some(Failures { file: file.and(random), source, places, name: names.join(", ") }))
 }
 
-/// The failures of `[[failure]]`, and where each stands.
 fn random_failures(
     document: &Document,
     settings: &Settings,
@@ -248,7 +236,7 @@ fn random_failures(
         document.mistake(&format!("failure.{index}.{}", failure.field()), "").place
     };
     let places: Vec<_> = settings.failure.iter().enumerate().map(place).collect();
-    // The scenario's own seed must find devices that may fail. Other seeds find as many, or say so when they run.
+    // Checks the draw with the scenario's seed; other seeds are checked when they run.
     let context = FailureContext { network, seed, until_ps: u64::MAX, packet_bytes: 0 };
     match FailureFile::default().and(random.clone()).events(&context) {
         Err(DrawError::Random { index, message }) => Err(Mistake { place: places[index].clone(), message }),
@@ -256,46 +244,39 @@ fn random_failures(
     }
 }
 
-/// Checks the thresholds against each other, in bytes, at the fabric's own rates.
+/// Checks the thresholds in bytes at the rate of every link.
 fn check_queue(document: &Document, scenario: &Scenario, paths: &Paths) -> Result<(), Mistake> {
-    if matches!(scenario.queue.limit, QueueLength::Percent(_)) {
-        let message = "`limit` is a percentage of itself; allowed: bytes, packets or bdp";
-        return Err(document.mistake("queue.limit", message));
-    }
+    allow(document, !matches!(scenario.queue.limit, QueueLength::Percent(_)), "queue.limit", || {
+        "`limit` is a percentage of itself; allowed: bytes, packets or bdp".into()
+    })?;
     let packet = scenario.packet_bytes();
-    if let Some(shared) = scenario.queue.shared_buffer.map(ByteSize::bytes).filter(|bytes| *bytes < packet.into()) {
-        let message = format!("`shared_buffer` is {shared}; allowed: from {packet}, which is a full packet");
-        return Err(document.mistake("queue.shared_buffer", message));
-    }
+    let shared = scenario.queue.shared_buffer.map_or(u64::MAX, ByteSize::bytes);
+    allow(document, shared >= packet.into(), "queue.shared_buffer", || {
+        format!("`shared_buffer` is {shared}; allowed: from {packet}, which is a full packet")
+    })?;
     let shares = shares_of_queues(scenario);
     for (number, link) in scenario.network.links.iter().enumerate() {
         let queue = scenario.thresholds(paths, link.rate_bps);
         check_lengths(document, scenario, link, &queue)?;
         let left =
             u64::from(queue.limit_bytes) * u64::from(shares.get(number).copied().unwrap_or(1_000_000)) / 1_000_000;
-        if left < packet.into() {
-            let message = format!(
-                "{left} bytes are left of the queue of {}; allowed: from {packet}, which is a full packet",
-                link.name
-            );
-            return Err(document.mistake("simulation.short_slow_queues", message));
-        }
-        // With priority flow control the limit is that of a link's data, which waits at any ports.
+        allow(document, left >= packet.into(), "simulation.short_slow_queues", || {
+            let rule = format!("allowed: from {packet}, which is a full packet");
+            format!("{left} bytes are left of the queue of {}; {rule}", link.name)
+        })?;
+        // With priority flow control the limit is per ingress link, across all ports.
         let below_limit = scenario.queue.pfc || queue.mark_max_bytes <= queue.limit_bytes;
         let ascending = queue.mark_min_bytes <= queue.mark_max_bytes && below_limit;
-        if scenario.queue.marking && !ascending {
+        allow(document, !scenario.queue.marking || ascending, "queue.mark_max", || {
             let (min, max, limit) = (queue.mark_min_bytes, queue.mark_max_bytes, queue.limit_bytes);
-            let message = format!(
-                "`mark_min`, `mark_max` and `limit` are {min}, {max} and {limit} bytes at {}; allowed: ascending",
-                link.name
-            );
-            return Err(document.mistake("queue.mark_max", message));
-        }
+            let lengths = format!("{min}, {max} and {limit} bytes at {}", link.name);
+            format!("`mark_min`, `mark_max` and `limit` are {lengths}; allowed: ascending")
+        })?;
     }
     Ok(())
 }
 
-/// By link the millionths of its queue that it has, where slow links have short queues.
+/// Returns each link's share of its queue in ppm, if slow links have short queues.
 fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
     if !scenario.simulation.short_slow_queues {
         return Vec::new();
@@ -305,7 +286,7 @@ fn shares_of_queues(scenario: &Scenario) -> Vec<u32> {
     all.iter().map(|changes| first(changes).map_or(1_000_000, |first| first.state.rate_ppm)).collect()
 }
 
-/// Checks that each length of a queue is one that a port of `link` can have: a queue that holds no full packet carries nothing.
+/// Checks that a port of `link` has room for a full packet, and all lengths for their type.
 fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &Thresholds) -> Result<(), Mistake> {
     let (packet, control) = (scenario.packet_bytes(), scenario.largest_control_bytes());
     let lengths = [
@@ -315,20 +296,18 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
         ("mark_max", if scenario.queue.marking { queue.mark_max_bytes } else { 0 }, 0, ""),
     ];
     for (name, bytes, least, what) in lengths {
-        let mistake = |message| Err(document.mistake(&format!("queue.{name}"), message));
-        // Larger values were cut to this one.
-        if bytes == u32::MAX {
-            return mistake(format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name));
-        }
-        if bytes < least {
-            let message = format!("`{name}` is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name);
-            return mistake(message);
-        }
+        let path = format!("queue.{name}");
+        // Larger values are clamped to this one.
+        allow(document, bytes < u32::MAX, &path, || {
+            format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name)
+        })?;
+        allow(document, bytes >= least, &path, || {
+            format!("`{name}` is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name)
+        })?;
     }
     Ok(())
 }
 
-/// Checks that all events together can be preloaded into the switches.
 fn check_events(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
     let Err(error) = preload(&scenario.network, &scenario.link_events) else { return Ok(()) };
     let about = match &error {

@@ -1,17 +1,19 @@
-//! Seeds as scenarios write them: a number, a range, or a list of these.
+//! Seeds as scenarios write them: numbers, ranges, and lists of them.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-/// Most seeds of one scenario.
+use super::NumberOrText;
+
+/// Maximum number of seeds of a scenario.
 pub const MAX_SEEDS: usize = 10_000;
-/// The largest seed: TOML has no larger integer.
+/// Largest seed: TOML's largest integer.
 const MAX_SEED: u64 = i64::MAX as u64;
 
-/// A seed, or all from one to another, both included.
+/// An inclusive range of seeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "String")]
+#[serde(try_from = "NumberOrText<u64>", into = "String")]
 pub struct Seeds(RangeInclusive<u64>);
 
 impl Seeds {
@@ -23,7 +25,7 @@ impl Seeds {
         (first <= last && last - first < MAX_SEEDS as u64).then_some(Self(first..=last))
     }
 
-    /// All seeds of a list, each once, in its order.
+    /// Returns the distinct seeds of a list, in order.
     pub fn all(list: &[Self]) -> Vec<u64> {
         let mut seen = std::collections::HashSet::new();
         list.iter().flat_map(|seeds| seeds.0.clone()).filter(|seed| seen.insert(*seed)).collect()
@@ -36,21 +38,13 @@ impl From<Seeds> for String {
     }
 }
 
-/// The two TOML types that seeds may have.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    One(u64),
-    Text(String),
-}
-
-impl TryFrom<Written> for Seeds {
+impl TryFrom<NumberOrText<u64>> for Seeds {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: NumberOrText<u64>) -> Result<Self, Self::Error> {
         let text = match written {
-            Written::One(seed) => seed.to_string(),
-            Written::Text(text) => text,
+            NumberOrText::Number(seed) => seed.to_string(),
+            NumberOrText::Text(text) => text,
         };
         Self::parse(&text).ok_or("no seeds")
     }

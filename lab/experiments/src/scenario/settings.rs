@@ -1,5 +1,4 @@
-//! The settings of a scenario, declared once. The reader, its messages, `--set`, the JSON Schema and `spray explain` use these
-//! types. Users read the comments on fields.
+//! The settings of a scenario, declared once. Users read the comments on fields.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,18 +13,17 @@ use super::topology::Topology;
 use super::workload::WorkloadSettings;
 use super::{QueueLength, Seeds};
 
-/// A scenario as it is written in its file.
+/// A scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "A scenario of spray")]
 pub struct Settings {
-    /// Name of the scenario and of its results folder: letters, digits, `-`, `_` and `.`, not beginning with `.`.
+    /// Name of the scenario and its results folder: letters, digits, `-`, `_`, `.`, no `.` first.
     #[schemars(extend("x-single" = true))]
     pub name: String,
-    /// What is wrong with the fabric, in two or three words. By default a list of the link events and failures.
-    #[serde(default)]
+    /// The fabric's condition in two or three words. By default a list of faults.
     #[schemars(extend("x-single" = true))]
     pub condition: Option<String>,
-    /// Root of every random choice.
+    /// Root of all random choices.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_u64), extend("x-single" = true))]
     pub seed: u64,
@@ -33,43 +31,42 @@ pub struct Settings {
     #[serde(default)]
     #[schemars(schema_with = "one_or_list_of::<Seeds>")]
     pub seeds: Vec<Seeds>,
-    /// Scenario time at which a run is stopped; flows that have not completed by then count as incomplete. By default 50 times
-    /// the least time that the flows could take, at least 20000; over the slowest link, if one is slower than all hosts' links from the beginning.
-    #[serde(default)]
+    /// Scenario time at which a run is stopped; flows are then incomplete. By default 50 times the
+    /// least time of the flows, at least 20000; over the slowest link, if that is slower than all
+    /// hosts' links from the start.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub time_limit_us: Option<Micros>,
-    /// How long the bins of scenario time are in which queues, what leaves ports and delivered bytes are counted; a power of two times that
-    /// in a run that is long for it. 0 counts nothing over time.
+    /// Sampling interval of time series; long runs use a power of two times that. 0 is off.
     #[serde(default = "sample_us")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub sample_us: Micros,
     /// Hosts, switches and cables.
     pub topology: Topology,
-    /// Who sends what to whom: `[workload]`, or `[[workload]]` for each of several at once.
+    /// Traffic: `[workload]`, or `[[workload]]` for each of several at once.
     #[schemars(schema_with = "one_or_list_of::<WorkloadSettings>")]
     pub workload: Vec<WorkloadSettings>,
-    /// How senders and receivers work. Each scheme has a table of its own.
+    /// Transport of senders and receivers. Each scheme has a table.
     #[serde(default)]
     pub transport: Transport,
-    /// The queue of every port.
+    /// Queues of every port.
     #[serde(default)]
     pub queue: Queue,
     /// How switches choose among ports of equal cost.
     #[serde(default)]
     pub switch: Switch,
-    /// A change of a link, and when it happens. The table may be repeated.
+    /// A timed change of links. The table may be repeated.
     #[serde(default)]
     pub link_event: Vec<LinkEventSettings>,
-    /// Links or switches that fail at random. The table may be repeated.
+    /// Random failures of links or switches. The table may be repeated.
     #[serde(default)]
     pub failure: Vec<FailureSettings>,
-    /// How routing learns of failures.
+    /// Reaction of routing to failures.
     #[serde(default)]
     pub routing: Routing,
     /// Settings of the `xdp` engine, which runs the scenario on this machine.
     #[serde(default)]
     pub emulation: Emulation,
-    /// Settings of the `sim` engine. Of these the `xdp` engine takes the failures only.
+    /// Settings of the `sim` engine; the `xdp` engine uses only the failures.
     #[serde(default)]
     pub simulation: SimulationSettings,
 }
@@ -82,46 +79,44 @@ fn sample_us() -> Micros {
     Micros::new(20)
 }
 
-/// The queue of every port.
+/// Queues of every port.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Queue {
-    /// Most data that may wait at a port: from one full packet to less than 4 GiB, on the `xdp` engine at most 16711680 bytes. A BDP is the
-    /// longest base RTT of the fabric times the port's own rate; a packet is a full data frame with its headers. Lengths are whole bytes, rounded
-    /// down.
+    /// Queue limit of a port: from one full packet to less than 4 GiB, on the `xdp` engine at most
+    /// 16711680 bytes. A BDP is the longest base RTT of the fabric times the port's rate; a packet
+    /// is a full data frame with headers. Lengths are rounded down to bytes.
     pub limit: QueueLength,
     /// Whether switches mark packets (ECN).
     pub marking: bool,
     /// Queue length below which no packet is marked.
     pub mark_min: QueueLength,
-    /// Queue length from which on every packet is marked. Between `mark_min` and this the share of marked packets grows from 0 to
-    /// `mark_probability`.
+    /// Queue length from which every packet is marked. From `mark_min` to this the share of marked
+    /// packets grows from 0 to `mark_probability`.
     pub mark_max: QueueLength,
-    /// The share of packets that are marked just below `mark_max`: 1 makes RED's curve continuous, DCQCN has less.
+    /// Marking probability just below `mark_max`: 1 makes RED's curve continuous, DCQCN has less.
     #[schemars(range(min = 0.001, max = 1))]
     pub mark_probability: Ratio,
-    /// When a packet is marked. The `xdp` engine marks as packets arrive.
+    /// When a packet is marked. The `xdp` engine marks on arrival.
     pub mark_at: MarkAt,
-    /// Most bytes of ACKs and trimmed headers that may wait, from one of them to less than 4 GiB. They are sent before data.
+    /// Queue limit of ACKs and trimmed headers, which are sent before data; less than 4 GiB.
     pub control_limit: QueueLength,
-    /// Trimming: switches cut a data frame that exceeds the limit to its headers, instead of dropping it.
+    /// Whether switches trim data frames beyond the limit to their headers, or drop them.
     pub trimming: bool,
-    /// DSCPs of trimmed frames. With 2 the last port of a path, which leads to the host, has one of its own: hosts can tell an incast
-    /// from a busy fabric.
+    /// Number of DSCPs of trimmed frames: 2 let hosts distinguish incasts, at the last port.
     #[schemars(range(min = 1, max = 2))]
     pub trim_dscps: u8,
-    /// Memory that the ports of a switch share, at least a full packet. By default every port has `limit` of its own. The `sim` engine only.
+    /// Memory shared by a switch's ports. By default each port has `limit`. The `sim` engine only.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub shared_buffer: Option<ByteSize>,
-    /// With `shared_buffer`: as much data may wait at a port as this times the memory that is free, at most `limit` (dynamic
-    /// thresholds).
+    /// With `shared_buffer`: queue limit over free memory (dynamic thresholds), at most `limit`.
     #[schemars(range(min = 0.001, max = 1_000))]
     pub alpha: Ratio,
-    /// Whether a switch has the senders of a link pause their data (priority flow control) when more of what came over that link
-    /// waits than `limit` or the link's share of `shared_buffer`. No port drops or trims data then. The `sim` engine only.
+    /// Priority flow control: whether a switch pauses data on a link when more of its data waits
+    /// than `limit` or the link's share of `shared_buffer`. No port drops or trims data then. The
+    /// `sim` engine only.
     pub pfc: bool,
-    /// Memory of a switch for the data that comes over a link until a pause stops it; what exceeds it is dropped. By default as
-    /// much as that can be.
+    /// Memory for data in flight until a pause takes effect; more is dropped. By default enough.
     #[schemars(range(min = 0, max = 1_099_511_627_776_u64))]
     pub pfc_headroom: Option<ByteSize>,
 }
@@ -131,10 +126,10 @@ pub struct Queue {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum MarkAt {
-    /// When it comes, by the data that waits.
+    /// On arrival, by the data that waits.
     #[default]
     Arrival,
-    /// When its last bit leaves, by the data that waits behind it, as in the published simulations and most switches.
+    /// On departure, by the data behind it, as in the published simulations and most switches.
     Departure,
 }
 
@@ -162,55 +157,55 @@ impl Default for Queue {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Switch {
-    /// The scheme of every switch whose tier has no other.
+    /// Scheme of switches in tiers without their own.
     pub scheme: Scheme,
-    /// The scheme of the switches that have hosts: ToRs, leaves, routers of a dragonfly. By default `scheme`.
+    /// Scheme of switches with hosts: ToRs, leaves, dragonfly routers. By default `scheme`.
     pub tor: Option<Scheme>,
-    /// The scheme of the switches above these: aggregation switches, spines. By default `scheme`.
+    /// Scheme of the next tier: aggregation switches, spines. By default `scheme`.
     pub agg: Option<Scheme>,
-    /// The scheme of the switches above these: cores. By default `scheme`.
+    /// Scheme of the top tier: cores. By default `scheme`.
     pub core: Option<Scheme>,
-    /// The pause that ends a flowlet, for schemes that move flowlets. Switches note times in steps of 4.096 ns. By default half the longest base
-    /// RTT (REPS §4.1).
+    /// Gap that ends a flowlet, in steps of 4.096 ns. By default half the longest base RTT (REPS
+    /// §4.1).
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub flowlet_gap_us: Option<Micros>,
-    /// How switches with `flowcut-switch` and `flowcut-ingress` work.
+    /// Settings of `flowcut-switch` and `flowcut-ingress`.
     pub flowcut: Flowcut,
-    /// By which function switches hash.
+    /// Hash function of switches.
     pub hash: HashFunction,
-    /// What of a packet they hash. Its flow label, over IPv6, is its entropy value as the source port is.
+    /// Hashed fields of a packet. An IPv6 flow label has the entropy value, like the source port.
     pub hash_fields: HashFields,
-    /// Which switches hash with the same seed: those that do choose alike, and leave paths unused.
+    /// Which switches share a hash seed: they choose alike, and leave paths unused.
     pub hash_seed: HashSeed,
-    /// How switches with `reunion` work, over any base.
+    /// Settings of `reunion`, over any base.
     pub reunion: Reunion,
-    /// How switches with `conweave` work.
+    /// Settings of `conweave`.
     pub conweave: ConWeave,
 }
 
-/// How switches with `flowcut-switch` and `flowcut-ingress` work.
+/// Settings of `flowcut-switch` and `flowcut-ingress`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Flowcut {
-    /// A flow drains when the average of its normalised round-trip time exceeds this (Flowcut §III-C1).
+    /// A flow drains when its average normalised round-trip time exceeds this (Flowcut §III-C1).
     #[schemars(range(min = 1, max = 1_000))]
     pub rtt_ratio: Ratio,
     /// Weight of a new sample in that average: alpha (Flowcut §III-C1).
     #[schemars(range(min = 0.001, max = 1))]
     pub weight: Ratio,
-    /// A flow drains when that time grows by more than this per acknowledgement, on average. 0 turns it off.
+    /// A flow drains when that time grows by more than this per ACK, on average. 0 is off.
     #[schemars(range(min = 0, max = 1_000))]
     pub trend: Ratio,
     /// Weight of a new sample in that average.
     #[schemars(range(min = 0.001, max = 1))]
     pub trend_weight: Ratio,
-    /// A draining flow may go on when at most this many of its packets are on their way. What it sends then goes by its old port if they have
-    /// not arrived before.
+    /// A draining flow resumes when at most this many of its packets are in flight; it keeps its
+    /// old port until they have arrived.
     pub resume_packets: u32,
 }
 
 impl Default for Flowcut {
-    /// Those of [`FlowcutConfig`].
+    /// Returns the defaults of [`FlowcutConfig`].
     fn default() -> Self {
         let FlowcutConfig { rtt_ratio, weight, trend, trend_weight, .. } = FlowcutConfig::default();
         Self { rtt_ratio, weight, trend, trend_weight, resume_packets: 0 }
@@ -218,26 +213,26 @@ impl Default for Flowcut {
 }
 
 impl Flowcut {
-    /// The settings of a connection that drains by the same rule.
+    /// Returns the settings of a connection that drains by the same rule.
     pub fn config(&self) -> FlowcutConfig {
         let Self { rtt_ratio, weight, trend, trend_weight, .. } = *self;
         FlowcutConfig { rtt_ratio, weight, trend, trend_weight, ..FlowcutConfig::default() }
     }
 }
 
-/// How switches with `reunion` work, over any base.
+/// Settings of `reunion`, over any base.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reunion {
-    /// The time in which switches count elephants, and after which they tell and move them: the paper's s (Reunion §3.1).
+    /// Interval after which switches report and move elephants: the paper's s (Reunion §3.1).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub interval_us: Micros,
-    /// Elephants that a link may have without a collision: the paper's t, 1 where they go at the links' rate, the number of slices
-    /// where flows are sliced (Reunion §3.1).
+    /// Elephants per link without a collision: the paper's t, 1 at the links' rate, the number of
+    /// slices for sliced flows (Reunion §3.1).
     #[schemars(range(min = 1, max = 1_000))]
     pub tolerance: u32,
-    /// A pause after which a flow that was moved goes where the base sends it: the fallback (Reunion §4.2). Switches note times in steps of
-    /// 1.049 us.
+    /// Pause after which a moved flow returns to the base's path, in steps of 1.049 us (Reunion
+    /// §4.2).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub timeout_us: Micros,
 }
@@ -245,48 +240,46 @@ pub struct Reunion {
 impl Default for Reunion {
     fn default() -> Self {
         let reunion::Settings { interval_ps, tolerance, timeout_ps, .. } = reunion::Settings::default();
-        let micros = |ps| Micros::new(ps / 1_000_000);
-        Self { interval_us: micros(interval_ps), tolerance, timeout_us: micros(timeout_ps) }
+        Self { interval_us: Micros::from_ps(interval_ps), tolerance, timeout_us: Micros::from_ps(timeout_ps) }
     }
 }
 
-/// How switches with `conweave` work. Defaults are those of the paper's published simulation.
+/// Settings of `conweave`. Defaults are those of the paper's published simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ConWeave {
-    /// By how much a reply may be later than the base RTT between the two switches before its flow takes another path. Both together are
-    /// the paper's theta_reply.
+    /// Delay of a reply beyond the base RTT between the two switches after which its flow takes
+    /// another path. Their sum is the paper's theta_reply.
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub reply_extra_us: Micros,
-    /// How long a path is not chosen after a marked packet has come over it: theta_path_busy.
+    /// Time for which a path is avoided after a marked packet: theta_path_busy.
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub path_busy_us: Micros,
-    /// A pause of a flow after which it may take another path at once: theta_inactive. By default 300 us where all switches are leaves
-    /// and spines, 1 ms with more tiers.
+    /// Pause of a flow after which it may change its path at once: theta_inactive. By default 300
+    /// us with two tiers of switches, 1 ms with more.
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub inactive_us: Option<Micros>,
-    /// How long a TAIL is waited for beyond the time at which it is expected: theta_resume_extra. By default 16 us; 64 us with more
-    /// tiers and priority flow control.
+    /// Time to wait for a TAIL beyond its expected arrival: theta_resume_extra. By default 16 us;
+    /// 64 us with more than two tiers and priority flow control.
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub resume_extra_us: Option<Micros>,
-    /// How long it is waited for where no packet of the old path has told when: theta_resume_default. By default 200 us; with more tiers 300 us, and
-    /// 600 us with priority flow control too.
+    /// Time to wait for it without an expected arrival: theta_resume_default. By default 200 us;
+    /// with more than two tiers 300 us, or 600 us with priority flow control.
     #[schemars(range(min = 0.01, max = 1_000_000))]
     pub resume_default_us: Option<Micros>,
     /// Reordering queues of each port to a host.
     #[schemars(range(min = 1, max = 256))]
     pub queues: u32,
-    /// What a switch holds at most; beyond that a flow's packets go on, out of order.
+    /// Maximum bytes held by a switch; beyond that packets are forwarded out of order.
     pub held: ByteSize,
 }
 
 impl Default for ConWeave {
     fn default() -> Self {
         let conweave::Settings { reply_extra_ps, path_busy_ps, queues, held_bytes, .. } = conweave::Settings::default();
-        let micros = |ps| Micros::new(ps / 1_000_000);
         Self {
-            reply_extra_us: micros(reply_extra_ps),
-            path_busy_us: micros(path_busy_ps),
+            reply_extra_us: Micros::from_ps(reply_extra_ps),
+            path_busy_us: Micros::from_ps(path_busy_ps),
             inactive_us: None,
             resume_extra_us: None,
             resume_default_us: None,
@@ -296,23 +289,23 @@ impl Default for ConWeave {
     }
 }
 
-/// How the `xdp` engine plays a scenario.
+/// Settings of the `xdp` engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Emulation {
-    /// How many times slower than scenario time the fabric runs. By default the engine measures how slow this machine must be to
-    /// carry the hosts' full rate.
+    /// Factor by which the fabric runs slower than scenario time. By default measured, so that this
+    /// machine carries the hosts' full rate.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub dilation: Option<f64>,
-    /// Which switches share one XDP program.
+    /// Which switches share an XDP program.
     pub chassis: Chassis,
-    /// Threads that poll hosts, at most one per host. By default one: hosts send in the order of virtual time, and more threads wait for
-    /// each other.
+    /// Threads that poll hosts, at most one per host. By default one: hosts send in the order of
+    /// virtual time, so that threads wait for each other.
     #[schemars(range(min = 1, max = 256))]
     pub threads: Option<u32>,
 }
 
-/// Which switches share one XDP program.
+/// Which switches share an XDP program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -320,34 +313,36 @@ pub enum Chassis {
     /// All of them.
     #[default]
     Fabric,
-    /// None: each has a program and a namespace of its own, and veth pairs join them.
+    /// None: each has a program and a namespace, connected by veth pairs.
     PerSwitch,
 }
 
-/// Settings of the `sim` engine. Of these the `xdp` engine takes the failures only.
+/// Settings of the `sim` engine; the `xdp` engine uses only the failures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SimulationSettings {
-    /// Bytes of all headers of a data frame. By default those of our own frames.
+    /// Header bytes of a data frame. By default those of our frames.
     #[schemars(range(min = 1, max = 1_000))]
     pub header_bytes: Option<u32>,
-    /// Bytes of an ACK, NACK, probe or trimmed frame. By default those of our own frames.
+    /// Bytes of an ACK, NACK, probe or trimmed frame. By default those of our frames.
     #[schemars(range(min = 1, max = 1_000))]
     pub control_bytes: Option<u32>,
-    /// Whether a link that a `rate` event slows from time 0 on has as much less of its queue, thresholds of marks included, as in the
-    /// published simulations.
+    /// Whether a `rate` event at time 0 scales the link's queue limit and marking thresholds too,
+    /// as in the published simulations.
     pub short_slow_queues: bool,
-    /// When a flow counts as complete.
+    /// When a flow is complete.
     pub fct_end: FctEnd,
-    /// Share of the cables that fail silently from the start, rounded up to a whole cable, each in one direction. The seed of each run draws them.
+    /// Share of the cables that fail silently from the start, rounded up to a cable, each in one
+    /// direction, drawn from the seed of each run.
     #[schemars(range(min = 0.001, max = 99.999))]
     pub dead_cables_percent: Option<f64>,
-    /// A failure file: the seed of each run draws the devices that fail. A relative path starts at the scenario's folder.
+    /// A failure file: devices that fail are drawn from the seed of each run. A relative path
+    /// starts at the scenario's folder.
     #[schemars(extend("x-file" = true))]
     pub failures: Option<String>,
 }
 
-/// When a flow counts as complete.
+/// When a flow is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

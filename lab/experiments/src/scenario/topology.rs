@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Gbps, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::mistake::{list, read_file};
+use super::mistake::{allow, list, read_file};
 use crate::memory::fits_memory;
 use spray_fabric::limits::Size;
 use spray_fabric::{Cables, Dragonfly, FatTree, LeafSpine, Network, TopoFile};
 
-/// How the fabric is described.
+/// Description of the fabric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Topology {
@@ -18,7 +18,7 @@ pub enum Topology {
     LeafSpine(LeafSpine),
     /// Three tiers of switches in pods.
     FatTree(FatTree),
-    /// Groups of routers: every two routers of a group, and every two groups, are joined.
+    /// Groups of routers: all routers of a group, and all groups, are pairwise connected.
     Dragonfly(Dragonfly),
     /// Any fabric, listed cable by cable.
     Graph {
@@ -32,7 +32,7 @@ pub enum Topology {
         #[schemars(length(min = 1))]
         link: Vec<GraphLink>,
     },
-    /// As a `.topo` file says.
+    /// The fabric of a `.topo` file.
     File {
         /// A `.topo` file of two or three tiers; a relative path starts at the scenario's folder.
         #[schemars(extend("x-file" = true))]
@@ -66,25 +66,17 @@ fn latency_us() -> Micros {
 }
 
 impl Topology {
-    /// Builds the network.
-    ///
-    /// # Errors
-    /// Settings that do not fit together, with their place in `document`.
     pub(super) fn network(&self, document: &Document) -> Result<Network, Mistake> {
+        let of_size = |size: Size| check_size(document, "topology.kind", &size);
         let network = match self {
-            Self::LeafSpine(settings) => {
-                check_size(document, "topology.kind", &settings.size())?;
-                settings.network()
-            }
+            Self::LeafSpine(settings) => of_size(settings.size()).map(|()| settings.network())?,
             Self::FatTree(settings) => {
                 check_fat_tree(document, settings)?;
-                check_size(document, "topology.kind", &settings.size())?;
-                settings.network()
+                of_size(settings.size()).map(|()| settings.network())?
             }
             Self::Dragonfly(settings) => {
                 check_dragonfly(document, settings)?;
-                check_size(document, "topology.kind", &settings.size())?;
-                settings.network()
+                of_size(settings.size()).map(|()| settings.network())?
             }
             Self::Graph { hosts, switches, link } => graph(document, hosts, switches, link)?,
             Self::File { file } => {
@@ -100,28 +92,23 @@ impl Topology {
 
 fn check_fat_tree(document: &Document, tree: &FatTree) -> Result<(), Mistake> {
     let FatTree { aggs_per_pod, cores, .. } = *tree;
-    if !cores.is_multiple_of(aggs_per_pod) {
-        let message = format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs_per_pod}");
-        return Err(document.mistake("topology.cores", message));
-    }
-    Ok(())
+    allow(document, cores.is_multiple_of(aggs_per_pod), "topology.cores", || {
+        format!("`cores` is {cores}; allowed: multiples of `aggs_per_pod`, here {aggs_per_pod}")
+    })
 }
 
 fn check_dragonfly(document: &Document, dragonfly: &Dragonfly) -> Result<(), Mistake> {
     let Dragonfly { groups, routers_per_group, global_cables, .. } = *dragonfly;
     let (cables, others) = (routers_per_group * global_cables, groups - 1);
-    if !cables.is_multiple_of(others) {
-        let message = format!("a group has {cables} cables to {others} others; allowed: multiples of {others}");
-        return Err(document.mistake("topology.global_cables", message));
-    }
-    Ok(())
+    allow(document, cables.is_multiple_of(others), "topology.global_cables", || {
+        format!("a group has {cables} cables to {others} others; allowed: multiples of {others}")
+    })
 }
 
-/// Refuses a fabric that is too large for its tables or for this machine's memory. `path` is the setting to name.
+/// Returns an error at `path` for a fabric that is too large for its tables or for memory.
 fn check_size(document: &Document, path: &str, size: &Size) -> Result<(), Mistake> {
     size.check().map_err(|message| document.mistake(path, message))?;
-    let rule = "fewer hosts, switches or cables";
-    fits_memory("the fabric and its routes", size.memory_bytes(), rule)
+    fits_memory("the fabric and its routes", size.memory_bytes(), "fewer hosts, switches or cables")
         .map_err(|message| document.mistake(path, message))
 }
 
@@ -138,11 +125,10 @@ fn graph(document: &Document, hosts: &[String], switches: &[String], links: &[Gr
     }
     for (index, link) in links.iter().enumerate() {
         let end = |field: &str, name: &str| {
-            let unknown = || {
+            network.node(name).ok_or_else(|| {
                 let message = format!("there is no node `{name}`; allowed: {}", list(hosts.iter().chain(switches)));
                 document.mistake(&format!("topology.link.{index}.{field}"), message)
-            };
-            network.node(name).ok_or_else(unknown)
+            })
         };
         let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
         network.add_cable(a, b, link.gbps.bps(), link.latency_us.ps());

@@ -1,4 +1,4 @@
-//! `[workload]` or `[[workload]]`: who sends what to whom.
+//! `[workload]` or `[[workload]]`: the traffic.
 
 mod read;
 
@@ -9,33 +9,29 @@ use spray_core::units::{ByteSize, Micros, Ratio};
 pub(super) use self::read::workloads;
 use crate::workload::{Algorithm, Model, Own, Sizes};
 
-/// Who sends what to whom.
+/// A workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSettings {
-    /// Its name in the results: letters, digits, `-`, `_` and `.`. By default its kind.
-    #[serde(default)]
+    /// Name in the results: letters, digits, `-`, `_` and `.`. By default the kind.
     pub name: Option<String>,
-    /// Who sends to whom.
+    /// The traffic pattern.
     #[serde(flatten)]
     pub pattern: PatternSettings,
-    /// The hosts that take part, in this order: names of hosts, or of switches for the hosts at them; `*` stands for any characters.
-    /// By default all hosts.
-    #[serde(default)]
+    /// Participating hosts in this order: names of hosts, or of switches for their hosts; `*`
+    /// matches any text. By default all hosts.
     #[schemars(length(min = 1))]
     pub hosts: Option<Vec<String>>,
-    /// So many of these hosts take part: each run's seed draws them and their order. Workloads that draw hosts have none in common.
-    #[serde(default)]
+    /// Number of these hosts to draw from each run's seed, without those drawn by other workloads.
     #[schemars(range(min = 2, max = 65_536))]
     pub draw_hosts: Option<usize>,
-    /// Its own transport.
+    /// Transport of the workload.
     #[serde(flatten)]
     pub own: Own,
-    /// A file whose bytes every flow carries, repeated as often as needed. A relative path starts at the scenario's folder. By
-    /// default flows carry random bytes.
-    #[serde(default)]
+    /// A file whose bytes every flow carries, repeated as needed. A relative path starts at the
+    /// scenario's folder. By default flows carry random bytes.
     #[schemars(extend("x-file" = true))]
     pub payload: Option<String>,
-    /// A share of the sending hosts whose flows have a name and a transport of their own. The table may be repeated.
+    /// A share of the sending hosts with a separate name and transport. The table may be repeated.
     #[serde(default)]
     pub part: Vec<PartSettings>,
 }
@@ -43,38 +39,37 @@ pub struct WorkloadSettings {
 /// A share of a workload's sending hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartSettings {
-    /// Its name in the results.
+    /// Name in the results.
     pub name: String,
-    /// The share, to the nearest whole host. Each run's seed draws the hosts; a larger share has those of a smaller one too.
+    /// The share, rounded to a host and drawn from each run's seed. Larger shares include smaller.
     #[schemars(range(min = 0, max = 1))]
     pub share: Ratio,
-    /// Their own transport.
+    /// Transport of the part.
     #[serde(flatten)]
     pub own: Own,
 }
 
-/// Who sends to whom.
+/// The traffic pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PatternSettings {
     /// Every host sends to one under another leaf and receives from one.
     CrossLeafPermutation(EachSettings),
-    /// Every host sends to one of another pod and receives from one. A pod are the switches that are joined without passing through the
-    /// highest tier.
+    /// Every host sends to one of another pod (the switches connected below the top tier).
     CrossPodPermutation(EachSettings),
     /// Every host sends to another one and receives from one.
     Permutation(EachSettings),
     /// Every host sends to every other.
     AllToAll {
-        /// Most messages of a host that are open at once: the next one starts when one is delivered. By default all.
-        #[serde(default)]
+        /// Maximum number of concurrent messages of a host. By default all.
         #[schemars(range(min = 1, max = 65_535))]
         open: Option<u32>,
-        /// How often: a host begins the next round when it has all messages of the one before, on the same connections.
+        /// Number of rounds. A host begins the next one when it has received all messages of the
+        /// last.
         #[serde(default = "one_round")]
         #[schemars(range(min = 1, max = 100_000))]
         rounds: u32,
-        /// How long each host computes between two rounds.
+        /// Computation time of each host between two rounds.
         #[serde(default)]
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
         compute_us: Micros,
@@ -89,45 +84,42 @@ pub enum PatternSettings {
     Tornado(EachSettings),
     /// Several hosts send to one.
     Incast {
-        /// How many hosts send. Hosts on the longest paths to the receiver are taken first. By default all other hosts.
-        #[serde(default)]
+        /// Number of senders, most distant hosts first. By default all other hosts.
         #[schemars(range(min = 1, max = 65_535))]
         senders: Option<usize>,
         /// Name of the receiving host. By default the first host.
-        #[serde(default)]
         receiver: Option<String>,
         /// Bytes and start.
         #[serde(flatten)]
         each: EachSettings,
     },
-    /// Every host sends one message after the other: the next one, to another random host, when the one before is delivered
-    /// (Flowcut §III-B2).
+    /// Every host sends messages to random hosts, each after the previous one (Flowcut §III-B2).
     PartnerAfterPartner(PartnersSettings),
-    /// Every host sends messages to random hosts at random times, whether earlier ones have arrived or not: an open loop.
+    /// Every host sends messages to random hosts at random times: an open loop.
     Poisson(PoissonSettings),
-    /// All hosts get the sum of what all have.
+    /// All hosts get the sum of all hosts' data.
     AllReduce(CollectiveSettings),
-    /// All hosts get what all have.
+    /// All hosts get all hosts' data.
     AllGather(CollectiveSettings),
-    /// Each host gets its share of the sum of what all have.
+    /// Each host gets its share of the sum of all hosts' data.
     ReduceScatter(CollectiveSettings),
-    /// The backward pass of a model that is trained with fully sharded data parallelism: for each layer a reduce-scatter and an
-    /// all-gather, in eight rings beside each other (OFAN §8.4).
+    /// The backward pass of fully sharded data parallelism: for each layer a reduce-scatter and an
+    /// all-gather, in eight parallel rings (OFAN §8.4).
     Fsdp {
         /// The model.
         model: Model,
-        /// So many of its layers.
+        /// Number of layers.
         #[serde(default = "one_round")]
         #[schemars(range(min = 1, max = 100_000))]
         layers: u32,
-        /// How long each host computes between two layers.
+        /// Computation time of each host between two layers.
         #[serde(default)]
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
         compute_us: Micros,
         /// Whether messages between two hosts share a connection.
         #[serde(default)]
         connections: Connections,
-        /// When the first layer begins.
+        /// Start of the first layer.
         #[serde(default)]
         #[schemars(range(min = 0, max = 3_600_000_000_u64))]
         start_us: Micros,
@@ -147,7 +139,7 @@ pub enum PatternSettings {
 }
 
 impl PatternSettings {
-    /// The kind, as scenarios call it.
+    /// Returns the kind as scenarios name it.
     fn kind(&self) -> String {
         let settings = serde_json::to_value(self).expect("settings always serialise");
         settings["kind"].as_str().expect("the kind is a word").into()
@@ -163,38 +155,38 @@ fn one_round() -> u32 {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Connections {
-    /// They do, and what a balancer has learned stays.
+    /// They do, and balancers keep their state.
     #[default]
     Persistent,
     /// Each message has a new one.
     New,
 }
 
-/// What all collectives have.
+/// Settings of all collectives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectiveSettings {
-    /// In which steps.
+    /// The algorithm.
     #[serde(default)]
     pub algorithm: Algorithm,
-    /// What each host has; with `all-gather` what each host gets.
+    /// Data of each host; with `all-gather`, the result.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: ByteSize,
-    /// Groups of hosts that do it apart from each other: host i is in group i modulo this.
+    /// Number of independent groups: host i is in group i modulo this.
     #[serde(default = "one_group")]
     #[schemars(range(min = 1, max = 32_768))]
     pub groups: usize,
-    /// How often: a host begins the next round when it has all of the one before.
+    /// Number of rounds: a host begins the next one when it has received all of the last.
     #[serde(default = "one_round")]
     #[schemars(range(min = 1, max = 100_000))]
     pub rounds: u32,
-    /// How long each host computes between two rounds.
+    /// Computation time of each host between two rounds.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub compute_us: Micros,
     /// Whether messages between two hosts share a connection.
     #[serde(default)]
     pub connections: Connections,
-    /// When the first round begins.
+    /// Start of the first round.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
@@ -204,40 +196,37 @@ fn one_group() -> usize {
     1
 }
 
-/// From what the sizes of messages are drawn.
+/// Distribution of message sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizesSettings {
     /// A published distribution; this or `sizes_file`.
-    #[serde(default)]
     pub sizes: Option<Sizes>,
-    /// A CSV file with a line BYTES,SHARE for each point of the distribution, the share being that of the messages of at most so many
-    /// bytes, from 0 to 1. A relative path starts at the scenario's folder.
-    #[serde(default)]
+    /// A CSV file with lines BYTES,SHARE: the share, 0 to 1, of messages of at most that size. A
+    /// relative path starts at the scenario's folder.
     #[schemars(extend("x-file" = true))]
     pub sizes_file: Option<String>,
-    /// The largest message: larger ones are cut to this. By default none is cut; required for `uniform`.
-    #[serde(default)]
+    /// Maximum message size, to which larger ones are cut. Required for `uniform`.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub max_bytes: Option<ByteSize>,
 }
 
-/// What arrives at random times.
+/// Random arrivals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PoissonSettings {
-    /// Payload that arrives at each host, as a share of the rate of its link.
+    /// Payload sent by each host, as a share of its link's rate.
     #[schemars(range(min = 0.001, max = 1))]
     pub load: f64,
-    /// The sizes of messages.
+    /// Message sizes.
     #[serde(flatten)]
     pub sizes: SizesSettings,
-    /// Whether partners are under another leaf, so that all messages cross switches above the leaves.
+    /// Whether partners are under another leaf, so that all messages cross the switches above.
     #[serde(default)]
     pub cross_leaf: bool,
-    /// When messages begin to arrive.
+    /// Start of arrivals.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
-    /// No message arrives at this time or later.
+    /// End of arrivals.
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
     pub until_us: Micros,
 }
@@ -245,34 +234,32 @@ pub struct PoissonSettings {
 /// Size and start of all flows of a pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EachSettings {
-    /// Payload of each flow. By default the size of the `payload` file; required without such a file.
-    #[serde(default)]
+    /// Payload of each flow. By default the size of the `payload` file; required without one.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
-    /// When all flows start.
+    /// Start of all flows.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
 }
 
-/// What hosts send one message after the other.
+/// Closed-loop messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartnersSettings {
-    /// The sizes of messages.
+    /// Message sizes.
     #[serde(flatten)]
     pub sizes: SizesSettings,
-    /// Messages of each host; with `until_us` at most so many.
+    /// Number of messages of each host; with `until_us` the maximum.
     #[schemars(range(min = 1, max = 100_000))]
     pub messages: u32,
-    /// Whether partners are under another leaf, so that all messages cross switches above the leaves.
+    /// Whether partners are under another leaf, so that all messages cross the switches above.
     #[serde(default)]
     pub cross_leaf: bool,
-    /// When the first messages start.
+    /// Start of the first messages.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,
-    /// No message starts at this time or later. By default all are sent.
-    #[serde(default)]
+    /// End of message starts. By default all are sent.
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
     pub until_us: Option<Micros>,
 }
@@ -284,11 +271,10 @@ pub struct FlowSettings {
     pub src: String,
     /// Name of the receiving host, another one.
     pub dst: String,
-    /// Payload of the flow. By default the size of the workload's `payload` file; required without such a file.
-    #[serde(default)]
+    /// Payload of the flow. By default the size of the `payload` file; required without one.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub bytes: Option<ByteSize>,
-    /// When the message is handed to the sender.
+    /// Start of the flow.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub start_us: Micros,

@@ -1,4 +1,4 @@
-//! The settings of a scenario, kept for its results: what was given, what that means, and in which files.
+//! The settings of a scenario as kept for its results: given values, defaults, and files.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,12 +10,12 @@ use spray_core::path::BalancerKind;
 
 use super::{Axis, Document, Mistake, Settings};
 
-/// The settings that a scenario was made of.
+/// The settings a scenario was made of.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Written {
-    /// Where a sweep varies the scenario, and the values there.
+    /// Settings that the sweep varies, with their values.
     pub axes: Vec<Axis>,
-    /// What the file and the command line say.
+    /// Settings of the file and of the command line.
     given: Value,
     /// All settings, with their defaults.
     full: Value,
@@ -32,20 +32,19 @@ impl Written {
         })
     }
 
-    /// Replaces the file's name for the condition, which need not fit what the command line adds.
+    /// Replaces the `condition` of the file, which may not cover assignments.
     pub(super) fn set_condition(&mut self, condition: &str) {
         if let Some(given) = self.given.get_mut("condition") {
             *given = condition.into();
         }
     }
 
-    /// A scenario file of one run: the same settings with this balancer and this seed. Files have absolute paths.
+    /// Formats the scenario file of a run with this balancer and seed. Paths are absolute.
     pub fn toml(&self, balancer: BalancerKind, seed: u64) -> String {
         toml::to_string(&of_run(&self.given, balancer, seed)).expect("settings that were read from TOML")
     }
 
-    /// What the results of a run with this balancer and this seed follow from: all settings, defaults included, and the content of the
-    /// files that they name. `files` has the hashes of files that were read before.
+    /// Hashes all that determines the results of a run; `files` caches hashes of named files.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -53,7 +52,7 @@ impl Written {
         self.hash_with(&of_run(&self.full, balancer, seed), files)
     }
 
-    /// What all runs that fit one table follow from: the same but for the axes, the switches' scheme, the balancer and the seed.
+    /// Hashes the same without axes, switch scheme, balancer and seed: equal within a table.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -82,7 +81,6 @@ impl Written {
     }
 }
 
-/// The settings of one run.
 fn of_run(settings: &Value, balancer: BalancerKind, seed: u64) -> Value {
     let mut settings = settings.clone();
     if let Some(top) = settings.as_object_mut() {

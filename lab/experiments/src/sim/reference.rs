@@ -9,20 +9,15 @@ use spray_core::units::{ByteSize, Micros};
 use spray_fabric::{Network, TopoFile};
 
 use super::FctEnd;
-use crate::scenario::{
-    Convergence, Document, Emulation, OwnAlgorithms, Queue, Scenario, SimulationSettings, Transport, Written,
-};
+use crate::scenario::{Convergence, Document, Queue, Scenario, SimulationSettings, Transport};
 use crate::workload::{Pattern, Workload, parse_matrix};
 
-/// A scenario with the settings of the published simulations that lacks a name, a fabric and a workload.
-///
-/// # Panics
-/// Never: a test reads the file.
+/// Returns the settings of the published simulations, without name, fabric and workload.
 pub fn preset() -> Document {
     Document::parse(Path::new("reference.toml"), include_str!("reference.toml")).expect("part of the program")
 }
 
-/// The tables that the preset has.
+/// The tables of the preset.
 #[derive(Deserialize, JsonSchema)]
 struct Preset {
     sample_us: Micros,
@@ -31,10 +26,7 @@ struct Preset {
     simulation: SimulationSettings,
 }
 
-/// `pattern` on `network` as the published simulations run it.
-///
-/// # Panics
-/// Never: a test reads the file.
+/// Returns `pattern` on `network` with the settings of the published simulations.
 pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
     let preset: Preset = preset().read().expect("part of the program");
     Scenario {
@@ -42,28 +34,22 @@ pub fn reference(name: &str, network: Network, pattern: Pattern) -> Scenario {
         condition: "healthy".into(),
         seed: 1,
         seeds: vec![1],
-        time_limit_ps: None,
         sample_ps: preset.sample_us.ps(),
         network,
         workloads: vec![Workload::new(pattern)],
         transport: preset.transport,
-        own: OwnAlgorithms::default(),
         queue: preset.queue,
-        link_events: Vec::new(),
         convergence_ps: Convergence::default().ps(),
-        emulation: Emulation::default(),
         simulation: preset.simulation,
-        failures: None,
-        workload_place: String::new(),
-        written: Written::default(),
+        ..Scenario::default()
     }
 }
 
-/// The flows of the file text `matrix` on the fabric of the file text `topology`, as [`reference()`] runs them. A flow ends with its
-/// last acknowledgement.
+/// Returns the flows of the `.cm` text `matrix` on the fabric of the `.topo` text `topology`, with
+/// the settings of [`reference()`]. A flow ends with its last acknowledgement.
 ///
 /// # Panics
-/// When either is wrong: they are part of the program.
+/// When either cannot be parsed.
 pub fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
     let network = TopoFile::parse(topology).expect("a reference topology").network();
     let matrix = parse_matrix(matrix, network.hosts.len()).expect("a reference matrix");
@@ -72,8 +58,8 @@ pub fn published(name: &str, topology: &str, matrix: &str) -> Scenario {
     scenario
 }
 
-/// Sets what the REPS paper's command lines add: the first window is the same for all pairs of hosts and any number of tiers, and so is the
-/// least timeout: the longest base RTT and four queues.
+/// Sets what the REPS paper's command lines add, the same for all pairs of hosts and any number of
+/// tiers: the initial window, and a least timeout of the longest base RTT and four queues.
 //= docs/specs/dctcp.md#DCTCP-6 the first window
 pub fn same_for_all_pairs(scenario: &mut Scenario) {
     scenario.transport.initial_window_bytes = Some(ByteSize::new(FIRST_WINDOW_BYTES));
@@ -82,5 +68,5 @@ pub fn same_for_all_pairs(scenario: &mut Scenario) {
     scenario.transport.rto_min_us = Some(Micros::from_ps(floor_ps));
 }
 
-/// 151 packets: the published command lines' window, whatever the pair of hosts.
+/// The published command lines' window: 151 packets.
 const FIRST_WINDOW_BYTES: u64 = 626_650;

@@ -1,4 +1,4 @@
-//! The simulator as an engine: from a scenario to a spec, and from an outcome to results.
+//! The simulator engine: from a scenario to a `SimSpec`, and from an outcome to results.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,10 +17,10 @@ use crate::workload::{classes, largest_bytes};
 use spray_fabric::{FlowSpec, LinkEvent, PortOutcome, changes, check_rates, epoch_starts, first_flows};
 use spray_sim::{SimOutcome, SimSpec, simulate_watched};
 
-/// The engine that runs under virtual time; any number of runs at once.
+/// Runs under virtual time; any number of runs may run at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Sim {
-    /// Most threads of one run; 1 by default. The results do not depend on it.
+    /// Maximum number of threads of one run; 1 by default. Results do not depend on it.
     pub threads: usize,
 }
 
@@ -60,7 +60,7 @@ impl Prepared for Simulation<'_> {
     }
 }
 
-/// A scenario made ready for any number of runs, on any number of threads.
+/// A scenario prepared for any number of runs.
 #[derive(Debug)]
 pub struct Simulation<'a> {
     scenario: &'a Scenario,
@@ -69,21 +69,20 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Computes what all runs of `scenario` have in common.
+    /// Computes what all runs of `scenario` share.
     pub fn new(scenario: &'a Scenario) -> Self {
         Self { scenario, paths: scenario.paths(), threads: 1 }
     }
 
-    /// The same with each run on at most so many threads. The results do not depend on it.
+    /// Runs each run on at most `threads` threads. Results do not depend on it.
     pub fn on_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
     }
 
-    /// Runs it once under `balancer`, with `events` in addition to the scenario's own link events and failures. All random
-    /// choices come from `seed`.
+    /// Runs once, with `events` besides the scenario's. All random choices follow from `seed`.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] when the scenario does not fit the simulator. Flows that do not complete are no error: the result says so.
+    /// [`EngineError::Refused`] when the scenario does not fit. Incomplete flows are no error.
     pub fn run(&self, balancer: BalancerKind, seed: u64, events: &[LinkEvent]) -> Result<RunResult, EngineError> {
         self.run_with(balancer, seed, events, None)
     }
@@ -161,8 +160,7 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// The window in packets that a connection keeps track of: the scenario's, but no more than all of its messages have. The cut saves
-/// memory and changes nothing else.
+/// Returns the window that connections track, no larger than their messages to save memory.
 fn window_packets(scenario: &Scenario, flows: &[FlowSpec]) -> u32 {
     let mut packets = vec![0u64; flows.len()];
     for (flow, first) in flows.iter().zip(first_flows(flows.iter().map(|flow| flow.connection))) {
@@ -172,14 +170,13 @@ fn window_packets(scenario: &Scenario, flows: &[FlowSpec]) -> u32 {
     most.next_power_of_two().max(LEAST_WINDOW_PACKETS).min(scenario.transport.window_packets)
 }
 
-/// Least number of packets that senders and receivers keep track of: what a selective acknowledgement spans.
+/// Minimum of that window: the span of a selective acknowledgement.
 const LEAST_WINDOW_PACKETS: u32 = 256;
 
-/// What came of a run of `collect`'s scenario.
 fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult {
     let Scenario { network, queue, .. } = collect.scenario;
     let common = collect.result("sim", &outcome.flows, rows(collect, outcome));
-    // The switches' ports, and hosts' own links that dropped something.
+    // The switches' ports, and hosts' links that dropped something.
     let (ports, hosts) = outcome.ports.split_at(outcome.ports.len() - network.hosts.len());
     let dropped = |port: &&PortOutcome| port.counters.drops_link() + port.counters.drops_random > 0;
     RunResult {
@@ -212,7 +209,7 @@ fn result(collect: &Collect<'_>, outcome: &SimOutcome, wall_s: f64) -> RunResult
     }
 }
 
-/// Rows of what the senders' algorithms reported, and of connections that were given up.
+/// Returns rows of the senders' events, of connections given up and of a deadlock.
 fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = EventRow> {
     let row = |(ps, flow, event): &(u64, u32, Event)| reported(*event, us(*ps), &collect.name(*flow as usize));
     let failed = outcome.flows.iter().enumerate().filter_map(|(flow, of)| Some((flow, of.given_up_ps?)));
@@ -227,7 +224,7 @@ fn rows(collect: &Collect<'_>, outcome: &SimOutcome) -> impl Iterator<Item = Eve
     outcome.events.iter().filter_map(row).chain(failed).chain(deadlock)
 }
 
-/// Most memory that this process has held so far, in MB; 0 where the system does not say.
+/// Returns the peak memory of this process in MB; 0 where the system does not report it.
 fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

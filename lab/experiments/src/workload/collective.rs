@@ -1,6 +1,4 @@
-//! Collectives: operations that hosts do together, in which a message waits for its inputs.
-//!
-//! `docs/specs/collectives.md` states the rules (`COL-n`).
+//! Collective operations, specified in `docs/specs/collectives.md` (`COL-n`).
 
 use std::collections::HashMap;
 
@@ -8,38 +6,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{Trigger, TriggerKind};
 
-use super::{Flow, FlowTriggers, Triggers};
+use super::{Flow, FlowTriggers, Triggers, all_pairs};
 
-/// What hosts do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// All get the sum of what all have: a reduce-scatter, then an all-gather.
+    /// All get the sum of all data: a reduce-scatter, then an all-gather.
     AllReduce,
-    /// A layer of FSDP: the same messages as those of [`AllReduce`](Self::AllReduce), which are two collectives.
+    /// A layer of FSDP: the messages of [`AllReduce`](Self::AllReduce), but as two collectives.
     Layer,
-    /// All get what all have.
+    /// All get all data.
     AllGather,
-    /// Each gets its share of the sum of what all have.
+    /// Each gets its share of the sum.
     ReduceScatter,
-    /// Each sends every other one something else.
+    /// Each sends different data to every other.
     AllToAll,
 }
 
-/// In which steps.
+/// The algorithm of a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Algorithm {
-    /// Each host sends to the next one in every step, what it got in the step before.
+    /// In every step each host sends what it received in the previous one to its neighbour.
     #[default]
     Ring,
-    /// Pairs exchange halves, at half the distance in every step, then the other way around. The number of hosts is a power of two.
+    /// Pairs exchange halves at half the distance, then in reverse. Needs a power of two of hosts.
     HalvingDoubling,
-    /// Up a binary tree and down again, in pieces of 512 KiB. For `all-reduce` only.
+    /// Up and down a binary tree, in pieces of 512 KiB. For `all-reduce` only.
     Tree,
 }
 
-/// A model that is trained with fully sharded data parallelism (OFAN §8.4).
+/// A model trained with fully sharded data parallelism (OFAN §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -56,7 +53,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Bytes of a layer in one of the eight rings.
+    /// Returns the bytes of a layer in one of the eight rings.
     //= docs/specs/collectives.md#COL-8 a layer of a ring
     pub const fn bytes(self) -> u64 {
         let packets = match self {
@@ -67,52 +64,47 @@ impl Model {
         packets * 4_096 * 128
     }
 
-    /// Rings beside each other.
+    /// Number of parallel rings.
     pub const RINGS: u32 = 8;
 }
 
-/// An operation, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// What the hosts do.
     pub operation: Operation,
-    /// In which steps; `AllToAll` has one.
+    /// The algorithm; not used by `AllToAll`.
     pub algorithm: Algorithm,
-    /// What each host has, or gets with `AllGather`; with `AllToAll` a message.
+    /// Bytes of each host's data; of the result with `AllGather`; of a message with `AllToAll`.
     pub bytes: u64,
-    /// Groups of hosts that do it apart from each other: host `i` is in group `i % groups`.
+    /// Number of independent groups: host `i` is in group `i % groups`.
     pub groups: usize,
-    /// How often.
     pub rounds: u32,
-    /// What each host computes between two rounds, in ps.
+    /// Computation time of each host between rounds, in ps.
     pub compute_ps: u64,
-    /// When the first round begins.
+    /// Start of the first round, in ps.
     pub start_ps: u64,
-    /// Whether the messages between two hosts use one connection.
+    /// Whether messages between two hosts share a connection.
     pub persistent: bool,
 }
 
-/// A message of a round, between members of a group.
+/// A message of a round, by indices within the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Move {
     from: usize,
     to: usize,
     bytes: u64,
-    /// Whether it belongs to the all-gather that follows a reduce-scatter.
+    /// Whether it is part of the all-gather after a reduce-scatter.
     gathers: bool,
-    /// The moves to `from` that it waits for, by their places in the round; with none it waits for the round.
+    /// Indices of the moves to `from` that it waits for; if empty it waits for the round.
     needs: Vec<usize>,
 }
 
-/// The moves of a round.
 struct Round {
     moves: Vec<Move>,
-    /// Whether a host begins its moves in their order.
+    /// Whether each host starts its moves in order.
     in_order: bool,
 }
 
 impl Collective {
-    /// The messages among `members` and what starts them.
     pub(super) fn flows(&self, members: &[usize]) -> (Vec<Flow>, Option<Triggers>) {
         let mut flows = Vec::new();
         let mut triggers = Triggers::default();
@@ -124,7 +116,7 @@ impl Collective {
         (flows, Some(triggers).filter(|triggers| !triggers.list.is_empty()))
     }
 
-    /// How many messages there are among `hosts` hosts.
+    /// Returns the number of messages among `hosts` hosts.
     pub fn messages(&self, hosts: usize) -> u64 {
         let n = (hosts / self.groups.max(1)) as u64;
         let steps = u64::from(n.max(2).ilog2());
@@ -139,7 +131,7 @@ impl Collective {
         of_group.saturating_mul(self.groups as u64).saturating_mul(u64::from(self.rounds))
     }
 
-    /// The number, within the workload, of the collective that a move of round `round` belongs to.
+    /// Returns the number within the workload of the collective of a move.
     //= docs/specs/collectives.md#COL-7 completion time of a collective
     //= docs/specs/collectives.md#COL-8 two collectives
     fn number(&self, round: u32, own: &Move) -> u32 {
@@ -151,11 +143,11 @@ impl Collective {
         match (self.operation, self.algorithm) {
             (Operation::AllToAll, _) => {
                 //= docs/specs/collectives.md#COL-6 from the one after it on
-                let pairs = (1..hosts).flat_map(|step| (0..hosts).map(move |host| (host, (host + step) % hosts)));
-                moves.extend(pairs.map(|(from, to)| Move {
+                let bytes = self.bytes;
+                moves.extend(all_pairs(hosts).map(|(from, to)| Move {
                     from,
                     to,
-                    bytes: self.bytes,
+                    bytes,
                     gathers: false,
                     needs: Vec::new(),
                 }));
@@ -182,20 +174,19 @@ impl Collective {
 }
 
 impl Operation {
-    /// Whether it is a reduce-scatter and then an all-gather.
     fn has_both_parts(self) -> bool {
         matches!(self, Self::AllReduce | Self::Layer)
     }
 }
 
-/// The bytes of `count` of the chunks into which `hosts` hosts divide `bytes`, from chunk `first` on.
+/// Returns the bytes of `count` chunks from chunk `first` on, of `bytes` divided among `hosts`.
 //= docs/specs/collectives.md#COL-3 rounded down
 fn chunks(bytes: u64, hosts: usize, first: usize, count: usize) -> u64 {
     let edge = |chunk: usize| (u128::from(bytes) * chunk as u128 / hosts as u128) as u64;
     edge(first + count) - edge(first)
 }
 
-/// What `host` of `hosts` sends to the next one in `step` of a ring: what it got from the one before it in the step before.
+/// Returns the move of `host` in `step` of a ring: what it received in the step before.
 //= docs/specs/collectives.md#COL-3 in step s host i sends
 fn ring_move(bytes: u64, hosts: usize, step: usize, host: usize) -> Move {
     let chunk = (host + 2 * hosts - step % hosts) % hosts;
@@ -209,7 +200,8 @@ fn ring_move(bytes: u64, hosts: usize, step: usize, host: usize) -> Move {
     }
 }
 
-/// A step in which hosts at this `distance` send each other `distance` chunks: those that the receiver keeps, or those that the sender has when it `gathers`.
+/// Adds a step in which hosts at `distance` exchange `distance` chunks: those the receiver keeps,
+/// or those the sender has when it `gathers`.
 //= docs/specs/collectives.md#COL-4 at half the distance
 fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, gathers: bool) {
     let step = moves.len() / hosts;
@@ -222,20 +214,19 @@ fn exchange(moves: &mut Vec<Move>, bytes: u64, hosts: usize, distance: usize, ga
         let bytes = chunks(bytes, hosts, keeper / distance * distance, distance);
         Move { from: host, to: host ^ distance, bytes, gathers, needs: before(host).into_iter().collect() }
     };
-    let own: Vec<Move> = (0..hosts).map(own).collect();
-    moves.extend(own);
+    moves.extend((0..hosts).map(own).collect::<Vec<Move>>());
 }
 
-/// Bytes that go up and down a tree at once.
+/// Pieces of a tree, in bytes.
 const PIECE_BYTES: u64 = 512 << 10;
 
-/// Every piece goes from the leaves of a binary tree to its root, and back. Host 0 is the root, `2 i + 1` and `2 i + 2` are below host `i`.
+/// Moves every piece up and down a binary tree: `2 i + 1` and `2 i + 2` are below host `i`.
 //= docs/specs/collectives.md#COL-5 up the tree
 fn tree(moves: &mut Vec<Move>, bytes: u64, hosts: usize) {
     for piece in 0..bytes.div_ceil(PIECE_BYTES) {
         let bytes = (bytes - piece * PIECE_BYTES).min(PIECE_BYTES);
         let first = moves.len();
-        // The move up of host `i` is that of number `i - 1` counted from the last host.
+        // The move up of host `i` is number `i - 1` from the last host.
         let up = |host: usize| first + hosts - 1 - host;
         let below = |host: usize| [2 * host + 1, 2 * host + 2].into_iter().filter(|child| *child < hosts);
         for host in (1..hosts).rev() {
@@ -250,14 +241,14 @@ fn tree(moves: &mut Vec<Move>, bytes: u64, hosts: usize) {
     }
 }
 
-/// The hosts of a group and the moves of its rounds.
+/// A group's hosts and the moves of its rounds.
 struct Group<'a> {
     collective: &'a Collective,
     hosts: &'a [usize],
     round: &'a Round,
 }
 
-/// Where the triggers of a round stand: one for each shared need, then, unless it is the last round, one for each host.
+/// Indices of a round's triggers: of shared needs, then of hosts, except in the last round.
 struct Places {
     first: usize,
     needs: usize,
@@ -265,33 +256,28 @@ struct Places {
 }
 
 impl Places {
-    fn need(&self, need: usize) -> usize {
-        self.first + need
-    }
-
     fn end(&self, host: usize) -> Option<usize> {
         (!self.is_last).then_some(self.first + self.needs + host)
     }
 }
 
 impl Group<'_> {
-    /// Adds the flows of all rounds, and the triggers that start them.
-    ///
-    /// A trigger of a host waits for the inputs of some of its own messages, and then starts these. The last trigger of a round
-    /// waits for all that comes to the host, and starts the next round there after the host has computed.
+    /// A need's trigger waits for the inputs of some messages of a host, and starts them. A host's
+    /// last trigger of a round waits for everything it receives, and starts its next round after
+    /// the computation.
     //= docs/specs/collectives.md#COL-1 waits for its inputs
     fn add(&self, flows: &mut Vec<Flow>, triggers: &mut Triggers) {
         let Self { collective, hosts, round } = *self;
         let shared = Shared::new(&round.moves);
         let mut connections: HashMap<(usize, usize), u32> = HashMap::new();
-        // By host the trigger that begins the round.
+        // By host, the trigger that starts the round.
         let mut begin: Vec<Option<usize>> = vec![None; hosts.len()];
         for number in 0..collective.rounds {
             let is_last = number + 1 == collective.rounds;
             let places = Places { first: triggers.list.len(), needs: shared.needs.len(), is_last };
             for (place, own) in round.moves.iter().enumerate() {
-                let need = |need: usize| Some(places.need(need));
-                let start = if own.needs.is_empty() { begin[own.from] } else { need(shared.of_move[place]) };
+                let need = |need: usize| Some(places.first + need);
+                let start = shared.of_move[place].map_or(begin[own.from], need);
                 let on_received = shared.for_move[place].map_or_else(|| places.end(own.to), need);
                 triggers.of_flow.push(FlowTriggers { start, on_sent: None, on_received });
                 let flow = flows.len() as u32;
@@ -308,7 +294,7 @@ impl Group<'_> {
         }
     }
 
-    /// The flow of a move in a round, on the connection that flow number `connection` began.
+    /// Returns the flow of a move, on the connection that flow number `connection` opened.
     fn flow(&self, number: u32, own: &Move, flow: u32, connection: u32) -> Flow {
         Flow {
             flow,
@@ -322,8 +308,9 @@ impl Group<'_> {
         }
     }
 
-    /// The triggers of a round, those of needs and those of hosts. Where hosts begin their moves in order, the trigger that begins the round at a host, one
-    /// of `list`, hands a signal to its first need, and that to the next.
+    /// Returns a round's triggers: of needs and of hosts. If hosts start their moves in order, the
+    /// trigger in `list` that starts a host's round signals its first need, and each need the next
+    /// one.
     fn triggers(
         &self,
         shared: &Shared,
@@ -337,13 +324,13 @@ impl Group<'_> {
         let mut last: Vec<Option<usize>> = vec![None; hosts];
         for (need, host) in shared.host.iter().copied().enumerate().filter(|_| self.round.in_order) {
             match (last[host].replace(need), begin[host]) {
-                (Some(before), _) => then[before] = Some(places.need(need)),
-                (None, Some(begin)) => list[begin].then = Some(places.need(need)),
+                (Some(before), _) => then[before] = Some(places.first + need),
+                (None, Some(begin)) => list[begin].then = Some(places.first + need),
                 (None, None) => continue,
             }
             signals[need] += 1;
         }
-        // What tells that all has come to a host: messages for which nothing waits, and needs that hand their signal to no other.
+        // Signals that a host has received everything: messages and needs without a successor.
         let mut ends: Vec<u32> = vec![0; hosts];
         let lone = self.round.moves.iter().zip(&shared.for_move).filter(|(_, need)| need.is_none());
         lone.for_each(|(own, _)| ends[own.to] += 1);
@@ -351,27 +338,24 @@ impl Group<'_> {
             *then = places.end(*host);
             ends[*host] += 1;
         }
-        let needs = signals.iter().zip(&then).map(|(count, then)| Trigger { then: *then, ..barrier(*count) });
+        let barrier = |count: &u32| Trigger::new(TriggerKind::Barrier(*count));
+        let needs = signals.iter().zip(then).map(|(count, then)| Trigger { then, ..barrier(count) });
         //= docs/specs/collectives.md#COL-2 computes between rounds
         let delay_ps = self.collective.compute_ps;
-        let ends = ends.iter().map(|count| Trigger { delay_ps, ..barrier(*count) });
+        let ends = ends.iter().map(|count| Trigger { delay_ps, ..barrier(count) });
         [needs.collect(), ends.collect()]
     }
 }
 
-const fn barrier(count: u32) -> Trigger {
-    Trigger::new(TriggerKind::Barrier(count))
-}
-
-/// What moves of a round wait for: moves that need the same share it.
+/// The needs of a round: sets of moves that other moves wait for. Equal needs are shared.
 struct Shared {
-    /// The moves that are needed, by their places, in the order of the first move that needs them.
+    /// Indices of the needed moves, in the order of the first move with the need.
     needs: Vec<Vec<usize>>,
-    /// By need the host that has it.
+    /// By need, its host.
     host: Vec<usize>,
-    /// By move the need that it has, if it has any.
-    of_move: Vec<usize>,
-    /// By move the need that it is a part of.
+    /// By move, its need, if it waits for moves.
+    of_move: Vec<Option<usize>>,
+    /// By move, the need it is part of.
     for_move: Vec<Option<usize>>,
 }
 
@@ -381,27 +365,19 @@ impl Shared {
         let (mut needs, mut host, mut of_move) = (Vec::new(), Vec::new(), Vec::new());
         let mut for_move = vec![None; moves.len()];
         for step in moves {
+            if step.needs.is_empty() {
+                of_move.push(None);
+                continue;
+            }
             let need = *known.entry(&step.needs).or_insert_with(|| {
                 needs.push(step.needs.clone());
                 host.push(step.from);
                 needs.len() - 1
             });
-            of_move.push(need);
+            of_move.push(Some(need));
             step.needs.iter().for_each(|needed| for_move[*needed] = Some(need));
         }
-        // Moves that wait for the round need nothing: theirs is no need.
-        Self { needs, host, of_move, for_move }.without_the_empty()
-    }
-
-    fn without_the_empty(mut self) -> Self {
-        if let Some(empty) = self.needs.iter().position(Vec::is_empty) {
-            self.needs.remove(empty);
-            self.host.remove(empty);
-            let down = |need: &mut usize| *need -= usize::from(*need > empty);
-            self.of_move.iter_mut().for_each(down);
-            self.for_move.iter_mut().flatten().for_each(down);
-        }
-        self
+        Self { needs, host, of_move, for_move }
     }
 }
 

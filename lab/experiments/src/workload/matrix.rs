@@ -1,9 +1,10 @@
 //! `.cm` connection matrices.
 //!
-//! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size BYTES` per flow, with
-//! `trigger T` in place of `start`, and `send_done_trigger T` or `recv_done_trigger T` to signal trigger T at the flow's
-//! end; then `trigger id T oneshot`, `multishot` or `barrier count N` per trigger. Times are picoseconds, `#` starts a
-//! comment, words may be in any case.
+//! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size
+//! BYTES` per flow, with `trigger T` in place of `start`, and `send_done_trigger T` or
+//! `recv_done_trigger T` to signal trigger T at its end; then `trigger id T oneshot`, `multishot`
+//! or `barrier count N` per trigger. Times are ps, `#` starts a comment, words are
+//! case-insensitive.
 
 mod line;
 
@@ -15,18 +16,18 @@ use spray_fabric::FileError;
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS};
 use spray_fabric::{Trigger, TriggerKind};
 
-/// What a matrix holds.
+/// A parsed matrix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matrix {
-    /// The flows, numbered in the file's order; those that a trigger starts have a start of 0.
+    /// The flows in the file's order; triggered ones start at 0.
     pub flows: Vec<Flow>,
-    /// What starts flows at the end of others; `None` if no flow waits for another.
+    /// Triggers; `None` if no flow waits for another.
     pub triggers: Option<Triggers>,
-    /// Sentences about parts of the file that are ignored.
+    /// Warnings about ignored parts of the file.
     pub warnings: Vec<String>,
 }
 
-/// A number in the file, and where it stands.
+/// A number in the file, and its position.
 #[derive(Debug, Clone, Copy)]
 struct Reference {
     id: u64,
@@ -37,11 +38,8 @@ struct Reference {
 #[derive(Default)]
 struct Reader {
     flows: Vec<Flow>,
-    /// Per flow: its line, and the triggers that it names.
-    lines: Vec<usize>,
-    start: Vec<Option<Reference>>,
-    on_sent: Vec<Option<Reference>>,
-    on_received: Vec<Option<Reference>>,
+    /// By flow, its line, and the triggers that start it and that it signals, sent and received.
+    named: Vec<(usize, [Option<Reference>; 3])>,
     triggers: Vec<Trigger>,
     numbers: HashMap<u64, usize>,
     connections: Option<u64>,
@@ -52,7 +50,7 @@ struct Reader {
 /// Parses the matrix in `text` for a fabric of `hosts` hosts.
 ///
 /// # Errors
-/// The first word that cannot be read, trigger without a description, or flow that would never start, with line and column.
+/// Returns the first invalid word, undefined trigger or flow that never starts.
 pub fn parse_matrix(text: &str, hosts: usize) -> Result<Matrix, FileError> {
     let mut reader = Reader::default();
     for (index, full) in text.lines().enumerate() {
@@ -154,10 +152,7 @@ impl Reader {
             return Err(line.error(pair, format!("one flow too many; allowed: at most {MAX_FLOWS}")));
         }
         self.flows.push(Flow { flow: self.flows.len() as u32, src, dst, bytes: bytes.id, start_ps, ..Flow::default() });
-        self.lines.push(line.number);
-        self.start.push(trigger);
-        self.on_sent.push(on_sent);
-        self.on_received.push(on_received);
+        self.named.push((line.number, [trigger, on_sent, on_received]));
         Ok(())
     }
 
@@ -166,14 +161,12 @@ impl Reader {
         if self.flows.is_empty() {
             return Err(end("there are no flows; allowed: `SRC->DST id I start PS size BYTES`".into()));
         }
-        let counts = [
-            ("Connections", self.connections, self.flows.len()),
-            ("Triggers", self.trigger_count, self.triggers.len()),
-        ];
-        for (name, said, found) in counts {
-            if said.is_some_and(|said| said != found as u64) {
-                let said = said.unwrap_or_default();
-                return Err(end(format!("`{name}` says {said}, the file has {found}; allowed: the same")));
+        let (connections, triggers) = (self.connections, self.trigger_count);
+        for (name, given, found) in
+            [("Connections", connections, self.flows.len()), ("Triggers", triggers, self.triggers.len())]
+        {
+            if let Some(given) = given.filter(|given| *given != found as u64) {
+                return Err(end(format!("`{name}` says {given}, the file has {found}; allowed: the same")));
             }
         }
         let number = |reference: Option<Reference>| match reference {
@@ -185,18 +178,15 @@ impl Reader {
                 })
             }
         };
-        let of_flow = |flow: usize| -> Result<FlowTriggers, FileError> {
-            Ok(FlowTriggers {
-                start: number(self.start[flow])?,
-                on_sent: number(self.on_sent[flow])?,
-                on_received: number(self.on_received[flow])?,
-            })
-        };
-        let of_flow = (0..self.flows.len()).map(of_flow).collect::<Result<Vec<_>, _>>()?;
+        let of_flow = self.named.iter().map(|(_, [start, sent, received])| {
+            let [start, on_sent, on_received] = [number(*start)?, number(*sent)?, number(*received)?];
+            Ok(FlowTriggers { start, on_sent, on_received })
+        });
+        let of_flow = of_flow.collect::<Result<Vec<_>, FileError>>()?;
         let triggers = Triggers { list: self.triggers, of_flow };
         if let Some(flow) = triggers.never_started() {
             let message = "the flow never starts: too few flows signal its trigger; allowed: one that starts";
-            return Err(FileError { line: self.lines[flow], column: 1, message: message.into() });
+            return Err(FileError { line: self.named[flow].0, column: 1, message: message.into() });
         }
         let warning = |line| format!("line {line}: priorities are ignored, here and wherever else they are given");
         Ok(Matrix {
@@ -207,7 +197,6 @@ impl Reader {
     }
 }
 
-/// The hosts of `SRC->DST`.
 fn ends(line: &Line<'_>, hosts: usize) -> Result<(usize, usize), FileError> {
     let pair: Word<'_> = line.words[0];
     let ends = pair.text.split_once("->").and_then(|(src, dst)| Some((src.parse().ok()?, dst.parse().ok()?)));

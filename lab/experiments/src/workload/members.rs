@@ -1,4 +1,4 @@
-//! Which hosts take part in a workload.
+//! Participating hosts of workloads.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,9 @@ use spray_core::rng::stream;
 use super::Workload;
 use super::streams::MEMBER_STREAM;
 
-/// The hosts of each workload, of `hosts` hosts, in a run with root `seed`.
+/// Returns the hosts of each workload, of `hosts` hosts, in a run with root `seed`.
 ///
-/// Workloads that draw hosts do so one after the other from one random order of all hosts, each passing over those that an earlier one
-/// has drawn and those that are not among its own.
+/// Workloads draw in turn from their own hosts in one random order, skipping drawn ones.
 //= docs/specs/workloads.md#WL-2 hosts that are drawn
 pub fn members(workloads: &[Workload], hosts: usize, seed: u64) -> Vec<Vec<usize>> {
     let draws = workloads.iter().any(|workload| workload.drawn.is_some());
@@ -32,7 +31,6 @@ pub fn members(workloads: &[Workload], hosts: usize, seed: u64) -> Vec<Vec<usize
     workloads.iter().map(&mut of).collect()
 }
 
-/// `list` in a random order.
 pub(super) fn shuffled(mut list: Vec<usize>, seed: u64, number: u64) -> Vec<usize> {
     let mut rng = stream(seed, number);
     for last in (1..list.len()).rev() {

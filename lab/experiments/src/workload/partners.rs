@@ -1,6 +1,4 @@
-//! Partner after partner: every host sends one message after the other, each to another random host (Flowcut §III-B2).
-//!
-//! `docs/specs/closed-loop.md` states the rules (`CL-n`).
+//! Closed-loop traffic (Flowcut §III-B2), specified in `docs/specs/closed-loop.md` (`CL-n`).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,23 +10,20 @@ use spray_fabric::Network;
 use super::streams::PATTERN_STREAM;
 use super::{Distribution, Flow, leaves};
 
-/// Every host sends messages to random partners, the next one when the one before is delivered.
+/// Every host sends messages to random partners, the next one when the previous one is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partners {
-    /// Messages of each host.
     pub messages: u32,
-    /// Their sizes.
     pub sizes: Distribution,
-    /// Whether partners are under another leaf.
     pub cross_leaf: bool,
-    /// When the first ones start.
+    /// Start of the first messages.
     pub start_ps: u64,
-    /// Messages whose turn comes then or later are left out.
+    /// End of message starts.
     pub until_ps: Option<u64>,
 }
 
 impl Partners {
-    /// The messages among `members`, those of all in turn: flow `round * members + member` is the member's message number `round`.
+    /// Returns the messages: flow `round * members + member` is message `round` of a member.
     //= docs/specs/closed-loop.md#CL-3 follow from the seed alone
     pub(super) fn flows(&self, network: &Network, members: &[usize], seed: u64) -> Vec<Flow> {
         let choice = Choice::new(network, members, self.cross_leaf);
@@ -43,33 +38,32 @@ impl Partners {
     }
 }
 
-/// To whom each of some hosts may send.
 pub(super) struct Choice<'a> {
     members: &'a [usize],
-    /// By member the members, ascending, that it may not send to.
-    shunned: Vec<Rc<[usize]>>,
+    /// By member, the members, ascending, that it may not send to.
+    excluded: Vec<Rc<[usize]>>,
 }
 
 impl<'a> Choice<'a> {
-    /// All but the sender itself, or those under another leaf.
+    /// Excludes the sender, or with `cross_leaf` all hosts under its leaf.
     pub(super) fn new(network: &Network, members: &'a [usize], cross_leaf: bool) -> Self {
         if !cross_leaf {
-            return Self { members, shunned: (0..members.len()).map(|member| Rc::from([member])).collect() };
+            return Self { members, excluded: (0..members.len()).map(|member| Rc::from([member])).collect() };
         }
         let leaf = leaves(network);
         let leaf: Vec<usize> = members.iter().map(|host| leaf[*host]).collect();
         let mut under: HashMap<usize, Vec<usize>> = HashMap::new();
         leaf.iter().enumerate().for_each(|(member, leaf)| under.entry(*leaf).or_default().push(member));
         let under: HashMap<usize, Rc<[usize]>> = under.into_iter().map(|(leaf, own)| (leaf, own.into())).collect();
-        Self { members, shunned: leaf.iter().map(|leaf| Rc::clone(&under[leaf])).collect() }
+        Self { members, excluded: leaf.iter().map(|leaf| Rc::clone(&under[leaf])).collect() }
     }
 
-    /// The host to which `member` sends.
+    /// Maps a random number to a receiver for `member`.
     //= docs/specs/closed-loop.md#CL-4 every partner alike
     pub(super) fn draw(&self, member: usize, random: u64) -> usize {
-        let shunned = &self.shunned[member];
-        let number = ((u128::from(random) * (self.members.len() - shunned.len()) as u128) >> 64) as usize;
-        self.members[shunned.iter().fold(number, |dst, other| dst + usize::from(*other <= dst))]
+        let excluded = &self.excluded[member];
+        let number = ((u128::from(random) * (self.members.len() - excluded.len()) as u128) >> 64) as usize;
+        self.members[excluded.iter().fold(number, |dst, other| dst + usize::from(*other <= dst))]
     }
 }
 

@@ -1,4 +1,4 @@
-//! All flows of a run: those of every workload, one after the other.
+//! The flows of a run, of all workloads.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use super::members::shuffled;
 use super::streams::MEMBER_STREAM;
 use super::{Flow, FlowTriggers, Triggers, Workload, members};
 
-/// The flows of a run and what starts those that wait for others.
+/// The flows of a run and their triggers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The flows; each has its place as its number.
+    /// The flows; numbers are indices.
     pub flows: Vec<Flow>,
-    /// What starts flows at the end of others; `None` if all have a time to start.
+    /// Triggers; `None` if no flow waits for another.
     pub triggers: Option<Triggers>,
-    /// How long hosts compute between their messages, one such time after the other, in ps.
+    /// Total computation time of hosts in ps.
     pub compute_ps: u64,
 }
 
 impl Plan {
-    /// The flows of `workloads` in a run with root `seed`.
+    /// Creates the flows of `workloads` in a run with root `seed`.
     //= docs/specs/workloads.md#WL-1 several at once
     pub fn new(workloads: &[Workload], network: &Network, seed: u64) -> Self {
         let mut plan = Self::default();
@@ -28,7 +28,7 @@ impl Plan {
         for (number, (workload, members)) in
             workloads.iter().zip(members(workloads, network.hosts.len(), seed)).enumerate()
         {
-            // Workloads of one kind are to draw differently.
+            // Workloads of the same kind draw differently.
             let seed = if number == 0 { seed } else { mix(seed ^ mix(number as u64)) };
             let (mut flows, triggers) = workload.flows(network, &members, seed);
             let parts = Parts::new(workload, &flows, seed);
@@ -54,7 +54,7 @@ impl Plan {
         self.flows.extend(flows);
     }
 
-    /// The flows of a run with root `seed`, as engines take them.
+    /// Converts the flows of a run with root `seed` for engines.
     pub fn specs(&self, seed: u64) -> Vec<FlowSpec> {
         let spec = |flow: &Flow| {
             let own = self.triggers.as_ref().map(|triggers| triggers.of_flow[flow.flow as usize]).unwrap_or_default();
@@ -72,12 +72,12 @@ impl Plan {
         self.flows.iter().map(spec).collect()
     }
 
-    /// What the triggers do, as engines take them.
+    /// Returns the triggers for engines.
     pub fn trigger_list(&self) -> &[Trigger] {
         self.triggers.as_ref().map_or(&[], |triggers| &triggers.list)
     }
 
-    /// Whether a flow is no part of the run where it has not started: its turn came too late.
+    /// Whether a flow that has not started is excluded from the run, as its turn came too late.
     //= docs/specs/closed-loop.md#CL-2 are no part of the run
     pub fn may_be_left_out(&self, flow: usize) -> bool {
         let Some(triggers) = &self.triggers else { return false };
@@ -86,11 +86,11 @@ impl Plan {
     }
 }
 
-/// The parts of a workload to which hosts' flows belong.
+/// The part of a workload that each host is drawn for.
 struct Parts(HashMap<usize, u16>);
 
 impl Parts {
-    /// Draws the hosts of each part among those that send `flows`. A larger share has the hosts of a smaller one too.
+    /// Draws the hosts of each part among the senders; larger shares include smaller ones.
     //= docs/specs/workloads.md#WL-3 shares of the hosts
     fn new(workload: &Workload, flows: &[Flow], seed: u64) -> Self {
         if workload.parts.is_empty() {
@@ -109,7 +109,7 @@ impl Parts {
         Self(hosts.collect())
     }
 
-    /// The part's number from 1, or 0 for the rest.
+    /// Returns the part's number from 1, or 0 for the rest.
     fn of(&self, src: usize) -> u16 {
         self.0.get(&src).copied().unwrap_or(0)
     }

@@ -1,6 +1,4 @@
-//! Open-loop traffic: every host sends messages to random hosts at random times, whether earlier ones have arrived or not.
-//!
-//! `docs/specs/open-loop.md` states the rules (`OL-n`).
+//! Open-loop traffic, specified in `docs/specs/open-loop.md` (`OL-n`).
 
 use rand_core::RngCore;
 use spray_core::rng::stream;
@@ -10,23 +8,19 @@ use super::partners::Choice;
 use super::streams::PATTERN_STREAM;
 use super::{Distribution, Flow};
 
-/// Messages that arrive at every host as a Poisson process.
+/// Messages from every host as a Poisson process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poisson {
-    /// Payload that arrives at a host, as a share of the rate of its link.
+    /// Payload sent by a host, as a share of its link's rate.
     pub load: f64,
-    /// The sizes of messages.
     pub sizes: Distribution,
-    /// Whether partners are under another leaf.
     pub cross_leaf: bool,
-    /// When messages begin to arrive.
     pub start_ps: u64,
-    /// No message arrives then or later.
     pub until_ps: u64,
 }
 
 impl Poisson {
-    /// The messages among `members`, by the time at which they arrive.
+    /// Returns the messages among `members`, by arrival time.
     //= docs/specs/open-loop.md#OL-2 follow from the seed alone
     pub(super) fn flows(&self, network: &Network, members: &[usize], seed: u64) -> Vec<Flow> {
         let choice = Choice::new(network, members, self.cross_leaf);
@@ -52,13 +46,12 @@ impl Poisson {
         flows
     }
 
-    /// Messages that are expected, in all.
     pub fn expected(&self, network: &Network, members: &[usize]) -> f64 {
         let span_ps = self.until_ps.saturating_sub(self.start_ps) as f64;
         members.iter().map(|host| span_ps / self.gap_ps(network, *host)).sum()
     }
 
-    /// The mean time between two arrivals at a host.
+    /// Returns the mean time between arrivals at a host.
     //= docs/specs/open-loop.md#OL-1 times between arrivals
     fn gap_ps(&self, network: &Network, host: usize) -> f64 {
         let rate_bps = network.links[network.uplink(host)].rate_bps as f64;

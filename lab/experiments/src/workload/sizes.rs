@@ -1,7 +1,7 @@
-//! Distributions of message sizes: published ones, and those of a file.
+//! Distributions of message sizes, published or from a file.
 //!
-//! Each is a list of points (bytes, share of the messages that are at most so long). Between two points sizes are
-//! uniform. `docs/specs/closed-loop.md` says where the numbers come from.
+//! Points (bytes, share of messages of at most that size), with uniform sizes in between, whose
+//! sources `docs/specs/closed-loop.md` gives.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use spray_fabric::limits::MAX_MESSAGE_BYTES;
 pub enum Sizes {
     /// Web search (DCTCP, figure 4): mean 1.7 MB.
     WebSearch,
-    /// Web search as the published REPS simulations have it, with larger messages: mean 2.8 MB.
+    /// Web search as in the published REPS simulations, with larger messages: mean 2.8 MB.
     WebSearchReps,
     /// Data mining (VL2): mean 12.7 MB; four fifths have at most 10 kB.
     DataMining,
@@ -27,17 +27,17 @@ pub enum Sizes {
     Alibaba,
     /// Facebook's Hadoop (published with HPCC): mean 120 kB.
     Hadoop,
-    /// All sizes from 1 byte to `max_bytes` alike.
+    /// Uniform from 1 byte to `max_bytes`.
     Uniform,
 }
 
-/// A number of bytes, and the share of the messages of at most that size, in parts of [`ALL`].
+/// Bytes, and the share of messages of at most that size, in units of 1 / [`ALL`].
 type Point = (u64, u64);
 
-/// The share of all messages: files have shares of up to 16 digits.
+/// The share of all messages; files have up to 16 digits.
 const ALL: u64 = 1_000_000_000_000_000_000;
 
-/// The points of a published distribution, whose shares are in millionths.
+/// Parses the points of a published distribution, with shares in ppm.
 fn published(text: &str) -> impl Iterator<Item = Point> + '_ {
     let point = |line: &str| {
         let (bytes, ppm) = line.split_once(',')?;
@@ -47,7 +47,7 @@ fn published(text: &str) -> impl Iterator<Item = Point> + '_ {
 }
 
 impl Sizes {
-    /// All of them.
+    /// All distributions.
     pub const ALL: [Self; 7] = [
         Self::WebSearch,
         Self::WebSearchReps,
@@ -58,7 +58,7 @@ impl Sizes {
         Self::Uniform,
     ];
 
-    /// The name that a scenario gives it.
+    /// Returns the name in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WebSearch => "web-search",
@@ -71,21 +71,21 @@ impl Sizes {
         }
     }
 
-    /// Its points, those of `uniform` up to `max_bytes`.
+    /// Returns its points; those of `uniform` end at `max_bytes`.
     fn points(self, max_bytes: u64) -> Arc<[Point]> {
         match self {
             Self::WebSearch => published(WEB_SEARCH).collect(),
             Self::WebSearchReps => published(WEB_SEARCH).take(9).chain(published(LARGE_OF_REPS)).collect(),
-            Self::DataMining => published(DATA_MINING).collect(),
-            Self::Enterprise => published(ENTERPRISE).collect(),
-            Self::Alibaba => published(ALIBABA).collect(),
-            Self::Hadoop => published(HADOOP).collect(),
+            Self::DataMining => published(include_str!("sizes/data-mining.csv")).collect(),
+            Self::Enterprise => published(include_str!("sizes/enterprise.csv")).collect(),
+            Self::Alibaba => published(include_str!("sizes/alibaba.csv")).collect(),
+            Self::Hadoop => published(include_str!("sizes/hadoop.csv")).collect(),
             Self::Uniform => [(0, 0), (max_bytes, ALL)].into(),
         }
     }
 }
 
-/// From what the sizes of messages are drawn.
+/// A distribution of message sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribution {
     points: Arc<[Point]>,
@@ -93,17 +93,17 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// A published distribution, in which messages above `max_bytes` are cut to it.
+    /// Creates a published distribution; larger messages are cut to `max_bytes`.
     pub fn published(sizes: Sizes, max_bytes: u64) -> Self {
         Self { points: sizes.points(max_bytes), max_bytes }
     }
 
-    /// A distribution as a CSV file has it: lines `bytes,share` with the share of the messages, 0 to 1, that are at most so long. Both
-    /// ascend, the last share is 1. A line of words at the beginning is a header, `#` starts a comment. Messages above `max_bytes` are
-    /// cut to it.
+    /// Parses CSV lines `bytes,share`, with the share, 0 to 1, of messages of at most that size.
+    /// Both ascend, and the last share is 1. The first line may be a header, `#` starts a comment.
+    /// Larger messages are cut to `max_bytes`.
     ///
     /// # Errors
-    /// The first line that says something else.
+    /// Returns the first invalid line.
     //= docs/specs/closed-loop.md#CL-6 of a file
     pub fn parse(text: &str, max_bytes: u64) -> Result<Self, FileError> {
         let mut points: Vec<Point> = Vec::new();
@@ -142,10 +142,10 @@ impl Distribution {
         }
     }
 
-    /// The size in bytes at a random share of the distribution, of which 2^64 are alike.
+    /// Returns the size in bytes for a uniform `random` of 64 bits.
     //= docs/specs/closed-loop.md#CL-5 at a random share
     pub fn draw(&self, random: u64) -> u64 {
-        // From 1 to `ALL`: a share of `p` is reached by `p` of them.
+        // 1 to `ALL`: a share of `p` is reached by `p` of them.
         let wanted = 1 + ((u128::from(random) * u128::from(ALL)) >> 64) as u64;
         let above = self.points.partition_point(|(_, share)| *share < wanted).clamp(1, self.points.len() - 1);
         let ((low, from), (high, to)) = (self.points[above - 1], self.points[above]);
@@ -153,7 +153,7 @@ impl Distribution {
         (low + part as u64).min(self.max_bytes)
     }
 
-    /// The share of messages, 0 to 1, of at most `bytes`, interpolated linearly between the points.
+    /// Returns the share of messages, 0 to 1, of at most `bytes`, by linear interpolation.
     pub fn share_up_to(&self, bytes: f64) -> f64 {
         if bytes >= self.max_bytes as f64 {
             return 1.0;
@@ -166,14 +166,14 @@ impl Distribution {
         (*from as f64 + part * (to - from) as f64) / ALL as f64
     }
 
-    /// The mean of what [`draw`](Self::draw) returns, in bytes.
+    /// Returns the mean of [`draw`](Self::draw) in bytes.
     pub fn mean_bytes(&self) -> f64 {
         let part =
             |pair: &[Point]| (pair[1].1 - pair[0].1) as f64 / ALL as f64 * self.mean_between(pair[0].0, pair[1].0);
         self.points.windows(2).map(part).sum()
     }
 
-    /// The mean of the sizes between two points: all whole bytes above `low` and up to `high`, cut.
+    /// Returns the mean of the sizes above `low` up to `high`, with the cut.
     fn mean_between(&self, low: u64, high: u64) -> f64 {
         let cut = self.max_bytes.clamp(low, high);
         let whole = (low + 1 + cut) as f64 / 2.0 * (cut - low) as f64 + cut as f64 * (high - cut) as f64;
@@ -181,7 +181,6 @@ impl Distribution {
     }
 }
 
-/// A point of a file.
 fn point(bytes: &str, share: &str) -> Option<Point> {
     let bytes: f64 = bytes.parse().ok().filter(|bytes| (0.0..=MAX_MESSAGE_BYTES as f64).contains(bytes))?;
     let share: f64 = share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?;
@@ -189,13 +188,8 @@ fn point(bytes: &str, share: &str) -> Option<Point> {
 }
 
 const WEB_SEARCH: &str = include_str!("sizes/web-search.csv");
-/// In place of those above 2 MB.
+/// Replaces the points above 2 MB.
 const LARGE_OF_REPS: &str = "10000000,900000\n20000000,970000\n40000000,1000000";
-
-const DATA_MINING: &str = include_str!("sizes/data-mining.csv");
-const ALIBABA: &str = include_str!("sizes/alibaba.csv");
-const HADOOP: &str = include_str!("sizes/hadoop.csv");
-const ENTERPRISE: &str = include_str!("sizes/enterprise.csv");
 
 #[cfg(test)]
 mod tests {
@@ -308,7 +302,8 @@ mod tests {
         "7,0.0000000001\n8,0.9999999999\n1099511627776,1",
     ];
 
-    /// The share of the 2^64 random numbers for which a draw has at most `bytes`: found by halving, as draws ascend with them.
+    /// The share of the 2^64 random numbers for which a draw has at most `bytes`: found by halving,
+    /// as draws ascend with them.
     fn drawn_up_to(distribution: &Distribution, bytes: u64) -> f64 {
         let (mut within, mut above) = (0, 1u128 << 64);
         while within < above {

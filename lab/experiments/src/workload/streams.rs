@@ -1,10 +1,10 @@
-//! The random streams of workloads. Hosts and switches use others.
+//! Random streams of workloads; other parts use other ones.
 
-/// Payload, from that of the first flow on.
+/// Payload, plus the flow's number.
 pub(super) const PAYLOAD_STREAM: u64 = 1 << 32;
-/// Permutations. Those after it, by host, draw partners and sizes.
+/// Permutations; partners and sizes add 1 and the host.
 pub(super) const PATTERN_STREAM: u64 = 1 << 33;
-/// Paths of flows.
+/// Paths, plus the flow's number.
 pub(super) const PATH_STREAM: u64 = 1 << 34;
-/// Which hosts take part.
+/// Participating hosts.
 pub(super) const MEMBER_STREAM: u64 = 1 << 35;

@@ -1,44 +1,41 @@
-//! What starts flows at the end of others.
+//! Triggers, which start flows at the end of others.
 
 use spray_fabric::{Start, Starts, Trigger, TriggerKind};
 
-/// The triggers of a matrix, which flows signal them, and which they start.
+/// Triggers, and the flows that signal and wait for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// What each does at a signal.
     pub list: Vec<Trigger>,
-    /// The triggers of each flow: indices into `list`.
+    /// By flow, indices into `list`.
     pub of_flow: Vec<FlowTriggers>,
 }
 
-/// The triggers of one flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowTriggers {
-    /// The one that starts the flow, in place of a start time.
+    /// Starts the flow, in place of a start time.
     pub start: Option<usize>,
-    /// The one to signal when the sender has the last acknowledgement.
+    /// Signalled when the sender has the last acknowledgement.
     pub on_sent: Option<usize>,
-    /// The one to signal when the receiver has the last byte.
+    /// Signalled when the receiver has the last byte.
     pub on_received: Option<usize>,
 }
 
-/// Hosts that send message after message, in the order of the flows. Flow number `f` of `n` hosts is one of host `f % n`.
+/// Hosts that send messages in turn. Flow `f` of `n` hosts belongs to host `f % n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClosedLoop {
-    /// Most messages of a host that are open at once.
+    /// Maximum number of concurrent messages of a host.
     pub open: u32,
-    /// When messages stop to follow others.
+    /// End of message starts.
     pub until_ps: Option<u64>,
 }
 
 impl ClosedLoop {
-    /// Whether `flow` waits for another to end, and does not begin at its start.
     //= docs/specs/closed-loop.md#CL-1 the next message when
     fn waits(&self, flow: usize, hosts: usize) -> bool {
         flow / hosts >= self.open as usize
     }
 
-    /// One trigger a host: every message that waits does so for it, and every one signals it.
+    /// Creates a trigger for each host, which all its messages signal, and waiting ones wait for.
     pub(super) fn triggers(&self, flows: usize, hosts: usize) -> Triggers {
         let of = |flow: usize| {
             let own = Some(flow % hosts);
@@ -50,7 +47,6 @@ impl ClosedLoop {
 }
 
 impl Triggers {
-    /// Adds those of `flows` more flows; they need not have any.
     pub(super) fn append(&mut self, more: Self, flows: usize) {
         let first = self.list.len();
         let moved = |trigger: Option<usize>| trigger.map(|trigger| trigger + first);
@@ -64,7 +60,7 @@ impl Triggers {
         self.of_flow.resize(all, FlowTriggers::default());
     }
 
-    /// The first flow that never starts even if every started flow ends; `None` if all flows start.
+    /// Returns the first flow that never starts even if all started ones end.
     pub fn never_started(&self) -> Option<usize> {
         let start = |own: &FlowTriggers| (own.start.map_or(Start::At(0), Start::On), None);
         let ended = |flow: usize| [self.of_flow[flow].on_sent, self.of_flow[flow].on_received].into_iter().flatten();

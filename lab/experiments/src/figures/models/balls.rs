@@ -1,18 +1,22 @@
-//! Balls into bins: spraying as random throws, and REPS as throws that are repeated where they did well (REPS §5.1, appendices C and D.1).
+//! Balls into bins: random throws, and REPS's repeated good ones (REPS §5.1, appendices C, D.1).
 
 use std::collections::VecDeque;
 
 use spray_core::rng::{Rng, below, stream};
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 
-/// Throws `load` times `bins` balls a round for so many `rounds`; every bin that is not empty loses one.
+/// Throws `load` times `bins` balls in each of `rounds` rounds; each non-empty bin loses one.
 ///
-/// With `at_once` there are no colours: as in REPS's artifact every bin names the next throw, itself if it has balls, but fewer than `threshold`, else
-/// anywhere; all name anywhere in the first two rounds, and but for one round of `recycle_every`. Otherwise with `threshold` above 0 balls have `colours_per_bin` times `bins` colours in turn, and a colour remembers the bin that its ball left with no
-/// more than `threshold` balls, if it is one of `recycle_every` that tell. `most` is the fullest bin of the last round, `largest` that of any,
-/// `settled` that of any in the last quarter, `mean` the mean of all bins over all rounds.
+/// With `threshold` above 0, balls take `colours_per_bin` times `bins` colours in turn. One of
+/// `recycle_every` leaving balls lets its colour remember the bin, if that has at most `threshold`
+/// balls. With `at_once`, as in REPS's artifact, there are no colours: each bin names the next
+/// throw, itself if it is neither empty nor at `threshold`, else a random bin. In the first two
+/// rounds, and in all but one of `recycle_every`, all are random.
+///
+/// Returns `most`, the fullest bin of the last round; `largest`, of any round; `settled`, of the
+/// last quarter; `mean`, over all bins and rounds.
 pub(super) fn balls(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (bins, rounds, load) = (parameters.count("bins")?, parameters.count("rounds")?, parameters.number("load")?);
     let threshold = parameters.count("threshold")?;
@@ -39,21 +43,20 @@ pub(super) fn balls(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, 
         }
     }
     let mean = sum as f64 / (rounds * bins).max(1) as f64;
-    let named = [("most", model.most()), ("largest", largest), ("settled", settled)].map(|(name, n)| (name, n as f64));
-    Ok(named.into_iter().chain([("mean", mean)]).map(|(name, balls)| (name.to_string(), balls)).collect())
+    let (most, largest, settled) = (model.most() as f64, largest as f64, settled as f64);
+    Ok(named([("most", most), ("largest", largest), ("settled", settled), ("mean", mean)]))
 }
 
 struct Model {
-    /// The colours of the balls in each bin, the first to leave first.
+    /// Colours of the balls in each bin, first to leave first.
     bins: Vec<VecDeque<usize>>,
-    /// The bin that each colour remembers.
     remembered: Vec<Option<usize>>,
     next_colour: usize,
     threshold: usize,
-    /// One of so many balls that leave tells its colour how full the bin was.
+    /// One of `every` leaving balls updates its colour's bin.
     every: usize,
     left: usize,
-    /// Balls of this round by bin.
+    /// Balls thrown in this round, by bin.
     thrown: Vec<usize>,
     rng: Rng,
 }
@@ -72,22 +75,21 @@ impl Model {
         }
     }
 
-    /// A ball leaves every bin that has one.
     fn remove(&mut self) {
         for bin in 0..self.bins.len() {
             let balls = self.bins[bin].len();
             let Some(colour) = self.bins[bin].pop_front() else { continue };
             self.left += 1;
-            let tells = self.left.is_multiple_of(self.every);
+            let has_feedback = self.left.is_multiple_of(self.every);
             self.remembered[colour] = match self.remembered[colour] {
-                _ if balls > self.threshold || !tells => None,
+                _ if balls > self.threshold || !has_feedback => None,
                 None => Some(bin),
                 kept => kept,
             };
         }
     }
 
-    /// A ball of the next colour goes where that remembers, or anywhere.
+    /// Throws a ball of the next colour into its remembered bin, or a random one.
     fn throw(&mut self) {
         let colour = self.next_colour;
         self.next_colour = (colour + 1) % self.remembered.len();
@@ -96,11 +98,11 @@ impl Model {
         self.bins[bin].push_back(colour);
     }
 
-    /// A ball leaves every bin that has one, and each bin has another thrown.
+    /// Removes a ball from every bin, and lets each bin throw another.
     fn throw_at_once(&mut self, round: usize) {
-        let tells = round >= UNTOLD_ROUNDS && round.is_multiple_of(self.every);
+        let has_feedback = round >= INITIAL_ROUNDS && round.is_multiple_of(self.every);
         for bin in 0..self.bins.len() {
-            let is_kept = tells && (1..self.threshold).contains(&self.bins[bin].len());
+            let is_kept = has_feedback && (1..self.threshold).contains(&self.bins[bin].len());
             let to = if is_kept { bin } else { below(self.bins.len(), &mut self.rng) };
             self.thrown[to] += 1;
         }
@@ -115,8 +117,8 @@ impl Model {
     }
 }
 
-/// Rounds in which nothing is known of the bins yet.
-const UNTOLD_ROUNDS: usize = 2;
+/// Initial rounds without feedback.
+const INITIAL_ROUNDS: usize = 2;
 const STREAM: u64 = 0x6261_6c6c_7300;
 
 #[cfg(test)]

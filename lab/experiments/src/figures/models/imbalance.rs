@@ -1,14 +1,14 @@
-//! How evenly entropy values meet uplinks (REPS appendix B).
+//! How evenly entropy values are spread over uplinks (REPS appendix B).
 
 use rand_core::RngCore;
 use spray_core::rng::{Rng, stream};
 use spray_pipeline::flow_hash::{FlowHash, HashFunction, Key, place};
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 
-/// Each of so many `flows` has `evs` entropy values, and each of these is at one of `uplinks`: at random with the `hash` `random`, else where a
-/// switch with that function has it. `imbalance_percent` is the fullest uplink above the mean.
+/// Returns the fullest uplink's excess over the mean, for `evs` entropy values of each of `flows`,
+/// with random places (`random`) or by a switch's `hash`.
 pub(super) fn imbalance(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (evs, flows, uplinks) = (parameters.count("evs")?, parameters.count("flows")?, parameters.count("uplinks")?);
     let name = parameters.text("hash")?;
@@ -39,16 +39,16 @@ pub(super) fn imbalance(parameters: &Parameters<'_>, seed: u64) -> Result<Measur
     }
     let mean = (evs * flows) as f64 / loads.len() as f64;
     let most = loads.iter().copied().max().unwrap_or(0) as f64;
-    Ok([("imbalance_percent".to_string(), 100.0 * (most / mean.max(f64::MIN_POSITIVE) - 1.0))].into())
+    Ok(named([("imbalance_percent", 100.0 * (most / mean.max(f64::MIN_POSITIVE) - 1.0))]))
 }
 
-/// Two hosts of 10.0.0.0/8: another sender for each flow.
+/// Returns two hosts of 10.0.0.0/8, with another sender for each flow.
 fn addresses(flow: usize, rng: &mut Rng) -> u64 {
     let host = |number: u32| u64::from((0x0a00_0000 | (number & 0x00ff_ffff)).swap_bytes());
     host(flow as u32 + 1) | host(rng.next_u32()) << 32
 }
 
-/// Source ports of entropy values begin here; the destination's is fixed.
+/// First source port, which carries the entropy value, and the fixed destination port.
 const FIRST_PORT: u32 = 1;
 const PORT: u32 = 4791;
 const STREAM: u64 = 0x0065_7673_0000;

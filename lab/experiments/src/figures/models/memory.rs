@@ -1,21 +1,21 @@
-//! Bytes of state: REPS's footprint (REPS §3.2, table 1) and Flowcut's model (Flowcut §III-A2).
+//! State in bytes: REPS's footprint (REPS §3.2, table 1) and Flowcut's model (Flowcut §III-A2).
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 use crate::flowcut_memory::{Dimensions, Keeper};
 
-/// Bits of an element of REPS's buffer: an entropy value and whether it is valid.
+/// An element of REPS's buffer: entropy value and validity.
 const ELEMENT_BITS: f64 = 16.0 + 1.0;
-/// Head, number of valid values, end of freezing, whether it freezes, and the exploration counter.
+/// Head, number of valid values, end of freezing, freezing flag, exploration counter.
 const GLOBAL_BITS: f64 = 8.0 + 8.0 + 32.0 + 1.0 + 8.0;
 
-/// `bits` and `bytes` of a connection with a buffer of so many `elements` by REPS's table 1.
+/// Returns `bits` and `bytes` of a connection with a buffer of `elements` (REPS table 1).
 pub(super) fn reps(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let bits = GLOBAL_BITS + ELEMENT_BITS * parameters.number("elements")?;
-    Ok([("bits".to_string(), bits), ("bytes".to_string(), (bits / 8.0).ceil())].into())
+    Ok(named([("bits", bits), ("bytes", (bits / 8.0).ceil())]))
 }
 
-/// `bytes`, `kib` and `mib` of the state of one `keeper` in a network of `hosts` at `gbps` with a longest round trip `rtt_us`.
+/// Returns the state of a `keeper` in a network of `hosts` at `gbps` with round trip `rtt_us`.
 pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
     let name = parameters.text("keeper")?;
     let keeper = match name {
@@ -34,6 +34,5 @@ pub(super) fn flowcut(parameters: &Parameters<'_>) -> Result<Measures, String> {
         ..Dimensions::default()
     };
     let (bytes, each) = (network.bytes(keeper), f64::from(keeper.bytes_per_flow()));
-    let named = [("bytes", bytes), ("kib", bytes / 1024.0), ("mib", bytes / 1_048_576.0), ("bytes_per_flow", each)];
-    Ok(named.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+    Ok(named([("bytes", bytes), ("kib", bytes / 1024.0), ("mib", bytes / 1_048_576.0), ("bytes_per_flow", each)]))
 }

@@ -1,8 +1,8 @@
-//! The parameters of a model, by name.
+//! Parameters of a model.
 
 use toml::Table;
 
-/// A table whose values are checked when they are read.
+/// A table whose values are checked on access.
 pub(super) struct Parameters<'a>(pub &'a Table);
 
 impl Parameters<'_> {

@@ -1,41 +1,37 @@
-//! How fast a flow is among others on paths drawn at random (Reunion §4.4, equation 2).
+//! Rate of a flow among others on random paths (Reunion §4.4, equation 2).
 
 use spray_core::rng::{below, stream};
 
 use super::parameters::Parameters;
-use crate::figures::measures::Measures;
+use crate::figures::measures::{Measures, named};
 
-/// `flows` choose among `links` at random; a link carries `per_link` flows at their full rate and shares evenly beyond.
+/// `flows` choose `links` at random; a link carries `per_link` flows at full rate.
 ///
-/// `written` is the mean rate of a flow in per cent of its full rate as the paper's equation 2 stands, `binomial` as the sentence before it
-/// says, `drawn` what draws from the seed give.
+/// Returns the mean rate of a flow in per cent: `written`, by the paper's equation 2; `binomial`,
+/// by the sentence before it; `drawn`, from random draws.
 pub(super) fn slices(parameters: &Parameters<'_>, seed: u64) -> Result<Measures, String> {
     let (flows, links, per_link) =
         (parameters.count("flows")?, parameters.count("links")?, parameters.count("per_link")?);
     if flows == 0 || links == 0 || per_link == 0 {
         return Err("flows, links and per_link must be above 0".into());
     }
-    let named = [
-        ("written", written(flows, links, per_link)),
-        ("binomial", binomial(flows, links, per_link)),
-        ("drawn", drawn([flows, links, per_link], seed)),
-    ];
-    Ok(named.into_iter().map(|(name, share)| (name.to_string(), 100.0 * share)).collect())
+    let [written, binomial] = [written, binomial].map(|share| 100.0 * share(flows, links, per_link));
+    let drawn = 100.0 * drawn([flows, links, per_link], seed);
+    Ok(named([("written", written), ("binomial", binomial), ("drawn", drawn)]))
 }
 
-/// Ways to choose `k` of `n`.
 fn choose(n: usize, k: usize) -> f64 {
     (1..=k).fold(1.0, |ways, i| ways * (n + 1 - i) as f64 / i as f64)
 }
 
-/// Equation 2, letter by letter.
+/// Equation 2 as printed.
 fn written(flows: usize, links: usize, per_link: usize) -> f64 {
     let others = flows - 1;
     let share = |i: usize| if i < per_link { 1.0 } else { per_link as f64 / i as f64 };
     (0..=others).map(|i| choose(others, i) * share(i)).sum::<f64>() / (links as f64).powi(others as i32)
 }
 
-/// The same with the ways in which the other flows miss the link, and with the flow itself among those that share.
+/// Equation 2 with the chance that flows miss the link, and with the flow itself.
 fn binomial(flows: usize, links: usize, per_link: usize) -> f64 {
     let (others, hit) = (flows - 1, 1.0 / links as f64);
     let chance = |i: usize| choose(others, i) * hit.powi(i as i32) * (1.0 - hit).powi((others - i) as i32);

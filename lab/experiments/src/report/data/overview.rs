@@ -1,4 +1,4 @@
-//! What the page that compares runs holds: a few curves and figures of each run. The page adds them up over seeds.
+//! Data of the page that compares runs; the page averages over seeds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,12 +9,12 @@ use super::series::count_at;
 use crate::results::measures::{self, Better, Measure};
 use crate::results::{Drops, Finished, SizeClass, Spread, Summary, gbps};
 
-/// Most runs on the page.
+/// Maximum number of runs on the page.
 const RUNS: usize = 5_000;
-/// About how many points all curves have together.
+/// Approximate maximum number of points of all curves.
 const POINTS: usize = 300_000;
 
-/// The data of the page. Times are in us.
+/// Data of the page. Times are in us.
 #[derive(Debug, Serialize)]
 pub(in crate::report) struct OverviewData {
     kind: &'static str,
@@ -26,31 +26,26 @@ pub(in crate::report) struct OverviewData {
     measures: Vec<MeasureData>,
     causes: [&'static str; 5],
     layers: Vec<String>,
-    /// Runs of one condition and one value of each axis.
     cells: Vec<Cell>,
-    /// At which shares of the flows, in per cent, `fct` of a run is taken.
+    /// Shares of the flows, in per cent, at which `fct` of a run is taken.
     percents: Vec<usize>,
-    /// How many bins `goodput` of a run has.
+    /// Number of bins of each run's `goodput`.
     bins: usize,
-    /// By how many standard errors the 95 % interval of the mean of 2, 3, ... values reaches to either side.
+    /// Half-widths, in standard errors, of the 95 % interval of the mean of 2, 3, ... values.
     t95: Vec<f64>,
     runs: Vec<RunPart>,
-    /// Runs for which the page has no room.
-    left_out: usize,
+    pub(in crate::report) left_out: usize,
 }
 
-/// An axis of the sweep.
 #[derive(Debug, Serialize)]
 struct Axis {
     path: String,
-    /// The last part of its path.
     name: String,
     values: Vec<String>,
-    /// The values as numbers, where all are.
+    /// The values as numbers, if all are.
     numbers: Option<Vec<f64>>,
 }
 
-/// A measure that one can pick.
 #[derive(Debug, Serialize)]
 struct MeasureData {
     key: &'static str,
@@ -65,57 +60,51 @@ impl MeasureData {
     }
 }
 
-/// The measures that say something of these runs: not 0 or missing in all.
-fn told(runs: &[Finished]) -> Vec<&'static Measure> {
-    let is_told =
-        |measure: &&Measure| runs.iter().any(|run| measure.of(&run.summary).is_some_and(|value| value != 0.0));
-    measures::all().filter(is_told).collect()
+/// Returns the measures that are present and not 0 in some run.
+fn non_zero(runs: &[Finished]) -> Vec<&'static Measure> {
+    let is_non_zero = |measure: &&Measure, run: &Finished| measure.of(&run.summary).is_some_and(|value| value != 0.0);
+    measures::all().filter(|measure| runs.iter().any(|run| is_non_zero(measure, run))).collect()
 }
 
-/// A condition with values of the axes.
+/// A combination of condition and axis values.
 #[derive(Debug, Serialize)]
 struct Cell {
     condition: usize,
     axes: Vec<usize>,
 }
 
-/// A run.
 #[derive(Debug, Serialize)]
 struct RunPart {
     cell: usize,
     balancer: usize,
     seed: usize,
     folder: String,
-    /// Values of the measures.
     values: Vec<Option<f64>>,
-    /// Which of them are lower bounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<usize>,
-    /// The share of its flows that completed, in per cent.
+    /// Share of completed flows in per cent.
     completed: f64,
-    /// The figures of each workload, where there are several.
+    /// By workload the measures, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<Option<Vec<Option<f64>>>>,
-    /// Which of them are lower bounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workload_bounds: Vec<Vec<usize>>,
     #[serde(flatten)]
     completion: CompletionPart,
-    /// The same of each workload, where the run has several and the page has room for it.
+    /// By workload, if there are several and few enough points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     completions: Vec<Option<CompletionPart>>,
-    /// When the last of the runs of this cell and balancer ended.
+    /// End of the last run of this cell and balancer.
     end_us: f64,
-    /// Payload delivered in each bin of the time up to then, in Gb/s.
+    /// Gb/s of delivered payload in each bin up to `end_us`.
     goodput: Vec<f64>,
-    /// By layer, as its index, what its ports dropped.
+    /// Index of a layer, and drops of its ports by cause.
     drops: Vec<(usize, [u64; 5])>,
 }
 
-/// How fast flows were.
 #[derive(Debug, Serialize)]
 struct CompletionPart {
-    /// Completion times at `percents` of the flows, as far as these completed.
+    /// Completion times at `percents` of the flows, up to the share that completed.
     fct: Vec<f64>,
     sizes: Vec<SizeClass>,
 }
@@ -138,7 +127,7 @@ impl OverviewData {
             seeds: distinct(runs.iter().map(|run| run.summary.seed)),
             workloads: distinct(runs.iter().flat_map(|run| run.summary.workloads.iter().map(|own| own.name.clone()))),
             layers: distinct(runs.iter().flat_map(|run| run.drops.iter().map(|own| own.name.clone()))),
-            measures: told(runs),
+            measures: non_zero(runs),
             axes: axes(runs),
             has_room: workloads().map(|own| 3 + 4 * own.sizes.len()).sum::<usize>() <= POINTS,
         };
@@ -179,35 +168,29 @@ impl OverviewData {
         }
     }
 
-    /// Names of the plots that have something to show.
-    pub(in crate::report) fn plots(&self) -> Vec<&'static str> {
+    /// Returns the plots, each with whether it has data.
+    pub(in crate::report) fn plots(&self) -> [(&'static str, bool); 6] {
         let any = |is_there: fn(&RunPart) -> bool| self.runs.iter().any(is_there);
         let is_numeric = |axis: &Axis| axis.numbers.is_some() && axis.values.len() > 1;
-        let all = [
+        [
             ("measure", !self.runs.is_empty()),
             ("axis", self.axes.iter().any(is_numeric)),
             ("fct", any(|run| !run.completion.fct.is_empty())),
             ("goodput", any(|run| !run.goodput.is_empty())),
             ("sizes", any(|run| !run.completion.sizes.is_empty())),
             ("drops", any(|run| !run.drops.is_empty())),
-        ];
-        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
-    }
-
-    /// Runs for which the page has no room.
-    pub(in crate::report) fn left_out(&self) -> usize {
-        self.left_out
+        ]
     }
 }
 
-/// How many points the curves of so many runs have, with so many distributions of completion times: shares of the flows, and bins of time.
+/// Returns shares of flows and a number of time bins that keep the page within `POINTS`.
 fn detail(runs: usize, distributions: usize) -> (Vec<usize>, usize) {
     let points = runs * 80 + distributions * 100;
     let step = [1, 2, 4, 5, 10, 20, 25].into_iter().find(|step| points / step <= POINTS).unwrap_or(50);
     ((0..=100).step_by(step).collect(), (80 / step).max(10))
 }
 
-/// The names that runs refer to by their index.
+/// Names that runs refer to by index.
 struct Names {
     balancers: Vec<String>,
     conditions: Vec<String>,
@@ -215,9 +198,9 @@ struct Names {
     workloads: Vec<String>,
     layers: Vec<String>,
     measures: Vec<&'static Measure>,
-    /// With the values as the scenario has them.
+    /// With the values as in the scenario.
     axes: Vec<(Axis, Vec<AxisValue>)>,
-    /// Whether completion times and sizes are told by workload.
+    /// Whether completion times and sizes are included by workload.
     has_room: bool,
 }
 
@@ -248,7 +231,7 @@ impl Names {
         }
     }
 
-    /// By workload which measures are lower bounds; empty where none is.
+    /// Returns by workload the measures that are lower bounds; empty if none is.
     fn workload_bounds(&self, s: &Summary) -> Vec<Vec<usize>> {
         let own = |name: &String| s.workloads.iter().find(|own| own.name == *name);
         let is_bound = |name, at: &usize| {
@@ -265,7 +248,6 @@ impl Names {
     }
 }
 
-/// Payload delivered in each bin, in Gb/s.
 fn goodput(delivered: &[(f64, f64)], end_us: f64, bins: usize) -> Vec<f64> {
     if end_us <= 0.0 {
         return Vec::new();
@@ -274,16 +256,15 @@ fn goodput(delivered: &[(f64, f64)], end_us: f64, bins: usize) -> Vec<f64> {
     (0..bins).map(|bin| gbps((at(bin + 1) - at(bin)).max(0.0) as u64, end_us / bins as f64)).collect()
 }
 
-/// The axis of runs of which some have other switches, where no axis of the sweep shows it.
+/// Pseudo-axis for runs with different switch schemes that no axis of the sweep sets.
 const SWITCH: &str = "switch";
 
-/// The values of a run on each axis.
 fn axes_of(run: &Summary, has_switches: bool) -> impl Iterator<Item = (&str, AxisValue)> {
     let switch = has_switches.then(|| (SWITCH, AxisValue::Text(run.switch.clone())));
     run.axes.iter().map(|(path, value)| (path.as_str(), value.clone())).chain(switch)
 }
 
-/// The axes of the sweep, each value once; numbers ascend.
+/// Returns the axes of the sweep with their distinct values; numbers ascend.
 fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
     let several = has_several_switches(runs.iter().map(|run| &run.summary));
     let mut found: BTreeMap<&str, Vec<AxisValue>> = BTreeMap::new();
@@ -294,15 +275,11 @@ fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
         }
     }
     let axis = |(path, mut values): (&str, Vec<AxisValue>)| {
-        let numbers: Option<Vec<f64>> = values.iter().map(AxisValue::number).collect();
-        if numbers.is_some() {
+        if values.iter().all(|value| value.number().is_some()) {
             let number = |value: &AxisValue| value.number().unwrap_or(0.0);
             values.sort_by(|a, b| number(a).total_cmp(&number(b)));
         }
-        let numbers = numbers.map(|mut numbers| {
-            numbers.sort_by(f64::total_cmp);
-            numbers
-        });
+        let numbers = values.iter().map(AxisValue::number).collect();
         let name = path.rsplit('.').next().unwrap_or(path).into();
         let shown = values.iter().map(ToString::to_string).collect();
         (Axis { path: path.into(), name, values: shown, numbers }, values)
@@ -310,7 +287,7 @@ fn axes(runs: &[Finished]) -> Vec<(Axis, Vec<AxisValue>)> {
     found.into_iter().map(axis).collect()
 }
 
-/// The cell of each run, and the cells.
+/// Returns the cell of each run, and the cells.
 fn cells(runs: &[Finished], names: &Names) -> (Vec<usize>, Vec<Cell>) {
     let mut cells = Vec::new();
     let mut places: HashMap<(usize, Vec<usize>), usize> = HashMap::new();
@@ -335,7 +312,7 @@ fn place<T: PartialEq>(all: &[T], one: &T) -> Option<usize> {
     all.iter().position(|other| other == one)
 }
 
-/// Whether the switches of some runs choose by another scheme, which no axis shows.
+/// Whether runs differ in the switch scheme, without an axis that sets it.
 pub(in crate::report) fn has_several_switches<'a>(mut runs: impl Iterator<Item = &'a Summary>) -> bool {
     let Some(first) = runs.next() else { return false };
     !first.axes.keys().any(|path| path.starts_with("switch.")) && runs.any(|run| run.switch != first.switch)

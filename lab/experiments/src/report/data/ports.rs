@@ -1,4 +1,4 @@
-//! Queues and loads of ports over time, and what ports dropped.
+//! Queues and loads of ports over time, and drops by port.
 
 use std::collections::HashSet;
 
@@ -8,38 +8,33 @@ use spray_fabric::{LinkPattern, PortOutcome, PortSamples};
 use super::series::{count_at, end_us};
 use crate::results::{Drops, EventKind, RunResult, us};
 
-/// Most ports with a row of their own.
+/// Maximum number of ports with a row.
 const ROWS: usize = 64;
-/// Most bins of time.
+/// Maximum number of time bins.
 const BINS: usize = 160;
-/// Most ports whose lines are shown at first: one for each colour.
+/// Maximum number of ports that are initially selected: one for each colour.
 const SHOWN: usize = 8;
-/// Most ports in the list of what was dropped.
+/// Maximum number of ports in the list of drops.
 const PLACES: usize = 24;
 
-/// Queues and loads of ports, in bins of equal length.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Ports {
-    /// Length of a bin.
     pub bin_us: f64,
     pub rows: Vec<Row>,
-    /// How many ports count over time.
     pub sampled: usize,
-    /// Rows whose lines are shown at first.
     pub shown: Vec<usize>,
 }
 
-/// A port.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Row {
     pub name: String,
-    /// The longest queue of each bin: the mean would hide peaks.
+    /// The maximum of each bin, as the mean would hide peaks.
     pub queue_kb: Vec<f64>,
-    /// Bytes sent in each bin, in per cent of what the link carries at its full rate.
+    /// Sent bytes in per cent of the link's nominal capacity.
     pub load: Vec<f64>,
 }
 
-/// (Time in us, bytes sent so far) of a port that counts over time.
+/// Returns (time in us, cumulative bytes sent) of a port.
 pub(super) fn sent(series: &PortSamples) -> Vec<(f64, f64)> {
     series.sent().map(|(ps, bytes)| (us(ps), bytes as f64)).collect()
 }
@@ -88,13 +83,12 @@ impl Row {
     }
 }
 
-/// What a port dropped, under `name`.
 fn drops(port: &PortOutcome, name: &str) -> Drops {
     let c = &port.counters;
     Drops { name: name.into(), counts: [c.drops_queue, c.drops_link(), c.drops_random, c.drops_ttl, c.trims] }
 }
 
-/// The ports that dropped or trimmed most, and how many more there are.
+/// Returns the ports with the most drops and trims, and the number of further ones.
 pub(super) fn places(run: &RunResult) -> (Vec<Drops>, usize) {
     let places = run.ports.iter().map(|port| drops(port, &port.name));
     let mut places: Vec<Drops> = places.filter(|place| place.total() > 0).collect();
@@ -104,12 +98,10 @@ pub(super) fn places(run: &RunResult) -> (Vec<Drops>, usize) {
     (places, more)
 }
 
-/// The sums over the ports of each layer.
 pub(super) fn layers(run: &RunResult) -> Vec<Drops> {
     Drops::sums(run.ports.iter().map(|port| drops(port, &port.layer)))
 }
 
-/// Indices of the ports at which a link failed.
 fn failed_ports(run: &RunResult) -> HashSet<usize> {
     let failures = run.events.iter().filter(|event| event.kind == EventKind::Failure);
     let named: HashSet<&str> = failures.map(|event| event.subject.as_str()).collect();
@@ -118,7 +110,7 @@ fn failed_ports(run: &RunResult) -> HashSet<usize> {
     run.ports.iter().enumerate().filter(|(_, port)| fails(port)).map(|(index, _)| index).collect()
 }
 
-/// The sampled uplinks of one switch: one at which a link failed, if there is one, else that of the busiest uplink.
+/// Returns the sampled uplinks of one switch: with a failed link, or else the busiest.
 fn shown(run: &RunResult) -> Vec<usize> {
     let switch = interesting_switch(run);
     let sampled = run.port_samples.iter().filter(|s| !s.bins.is_empty()).map(|s| s.port);

@@ -1,42 +1,42 @@
-//! What the page of a run holds.
+//! Data of the page of a run.
 
 use serde::Serialize;
 use spray_core::event::Choice;
+use spray_fabric::BANDS;
 
 use super::Line;
 use super::ports::{Ports, layers, places};
 use super::series::{distribution, end_us, is_change, rates, thinned};
 use super::topology::Topology;
 use crate::results::{
-    ConnectionEvs, Drops, EvBin, FlowResult, RunResult, SizeClass, grouped, size_classes, slowdown, us,
+    ConnectionEvs, Drops, EvBin, EventKind, EventRow, FlowResult, RunResult, SizeClass, grouped, size_classes,
+    slowdown, us,
 };
 
-/// Most workloads with a line of their own.
+/// Maximum number of workloads with a line.
 const WORKLOADS: usize = 8;
-/// Most moments that are marked in plots over time.
+/// Maximum number of marked times in plots over time.
 const MOMENTS: usize = 24;
-/// Most events of one kind in the plot of events.
+/// Maximum number of plotted events of one kind.
 const EVENTS: usize = 300;
 
-/// The data of the page of a run. Times are in us.
+/// Data of the page. Times are in us.
 #[derive(Debug, Serialize)]
 pub(in crate::report) struct RunData {
     kind: &'static str,
     balancer: String,
     end_us: f64,
-    /// When links failed and worked again.
     moments: Vec<Moment>,
     /// Delivered payload in Gb/s.
     goodput: Line,
-    /// Share of the flows that completed within a time, in per cent: of all, and of each workload where there are several.
+    /// Per cent of flows completed within a time: all, and by workload if there are several.
     fct: Vec<Line>,
-    /// The slowdown by size, of the same.
     sizes: Vec<Sizes>,
     ports: Ports,
     topology: Option<Topology>,
     causes: [&'static str; 5],
     places: Vec<Drops>,
-    /// Ports that dropped something and are not among `places`.
+    /// Number of ports with drops that are not among `places`.
     more_places: usize,
     layers: Vec<Drops>,
     events: Vec<Events>,
@@ -44,30 +44,28 @@ pub(in crate::report) struct RunData {
     evs: Vec<Evs>,
 }
 
-/// The slowdown by size of all flows or of a workload.
 #[derive(Debug, Serialize)]
 struct Sizes {
     name: String,
     sizes: Vec<SizeClass>,
 }
 
-/// The entropy values of a connection.
 #[derive(Debug, Serialize)]
 struct Evs {
     connection: String,
     begin_us: f64,
     bin_us: f64,
-    /// Packets in each bin, by choice.
+    /// Packets by choice, in each bin.
     packets: [Vec<u64>; 4],
-    /// How many bands have packets, in each bin.
+    /// Number of bands with packets in each bin.
     used: Vec<usize>,
-    /// By band, from the lowest, a character for each bin: the choice of most of its packets, or `.`.
+    /// By band, lowest first, a character for each bin: the choice of most packets, or `.`.
     bands: Vec<(u8, String)>,
 }
 
 impl Evs {
     fn of(own: &ConnectionEvs) -> Self {
-        let bands = (0..ConnectionEvs::BANDS as u8).filter_map(|band| {
+        let bands = (0..BANDS as u8).filter_map(|band| {
             let kind = |bin: &EvBin| {
                 let counts = bin.bands.iter().find(|(of, _)| *of == band).map(|(_, counts)| counts);
                 let most = |counts: &[u32; 4]| (0..4).max_by_key(|choice| counts[*choice]).unwrap_or(0);
@@ -87,18 +85,16 @@ impl Evs {
     }
 }
 
-/// A moment at which something changed.
 #[derive(Debug, Serialize)]
 struct Moment {
     at_us: f64,
     what: String,
 }
 
-/// The times of the events of a kind.
 #[derive(Debug, Serialize)]
 struct Events {
     kind: String,
-    /// How many there are; `times` holds some of them.
+    /// The total; `times` may have fewer.
     count: usize,
     times: Vec<f64>,
 }
@@ -123,14 +119,14 @@ impl RunData {
             more_places,
             layers: layers(run),
             events: events(run),
-            choices: ConnectionEvs::CHOICES.map(Choice::name),
+            choices: Choice::ALL.map(Choice::name),
             evs: run.evs.iter().map(Evs::of).collect(),
         }
     }
 
-    /// Names of the plots that have something to show.
-    pub(in crate::report) fn plots(&self) -> Vec<&'static str> {
-        let all = [
+    /// Returns the plots, each with whether it has data.
+    pub(in crate::report) fn plots(&self) -> [(&'static str, bool); 8] {
+        [
             ("goodput", !self.goodput.x.is_empty()),
             ("topology", self.topology.is_some()),
             ("ports", !self.ports.rows.is_empty()),
@@ -139,16 +135,14 @@ impl RunData {
             ("drops", !self.places.is_empty()),
             ("evs", self.evs.iter().any(|own| !own.bands.is_empty())),
             ("events", !self.events.is_empty()),
-        ];
-        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+        ]
     }
 
-    /// Whether every link of the fabric is drawn.
     pub(in crate::report) fn is_whole(&self) -> bool {
         self.topology.as_ref().is_none_or(|topology| topology.is_whole)
     }
 
-    /// How many ports have a row in the heat map, and how many were sampled.
+    /// Returns the number of ports with a row in the heat map, and of sampled ports.
     pub(in crate::report) fn rows(&self) -> (usize, usize) {
         (self.ports.rows.len(), self.ports.sampled)
     }
@@ -156,19 +150,19 @@ impl RunData {
 
 fn moments(run: &RunResult) -> Vec<Moment> {
     let changes = run.events.iter().filter(|event| is_change(event.kind) && event.time_us.is_finite());
-    let moment = |event: &crate::results::EventRow| {
+    let moment = |event: &EventRow| {
         let words = event.words();
         let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
-        Moment { at_us: event.time_us, what: format!("{}: {}{words}", said(event.kind), event.subject) }
+        Moment { at_us: event.time_us, what: format!("{}: {}{words}", name(event.kind), event.subject) }
     };
     changes.take(MOMENTS).map(moment).collect()
 }
 
-fn said(kind: crate::results::EventKind) -> String {
+fn name(kind: EventKind) -> String {
     kind.to_string().replace('_', " ")
 }
 
-/// All flows, and where there are several workloads those of each.
+/// Groups the flows: all of them, and those of each workload if there are several.
 fn groups(run: &RunResult) -> Vec<(&str, Vec<&FlowResult>)> {
     let mut names: Vec<&str> = Vec::new();
     for flow in &run.flows {
@@ -195,9 +189,9 @@ fn sizes(name: &str, flows: &[&FlowResult]) -> Sizes {
     Sizes { name: name.into(), sizes: size_classes(slowed) }
 }
 
-/// The events by kind, in the order of the first of each.
+/// Groups the events by kind, in the order of first occurrence.
 fn events(run: &RunResult) -> Vec<Events> {
     let all = run.events.iter().filter(|event| event.time_us.is_finite());
     let row = |(kind, times): (String, Vec<f64>)| Events { kind, count: times.len(), times: thinned(times, EVENTS) };
-    grouped(all.map(|event| (said(event.kind), event.time_us))).into_iter().map(row).collect()
+    grouped(all.map(|event| (name(event.kind), event.time_us))).into_iter().map(row).collect()
 }

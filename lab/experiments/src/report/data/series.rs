@@ -1,13 +1,13 @@
-//! Series over time, in few points.
+//! Downsampled time series.
 
 use crate::results::{EventKind, RunResult, gbps, us};
 
-/// Most points of a line over time.
+/// Maximum number of points of a line over time.
 pub(super) const BINS: usize = 240;
-/// Most points of a distribution.
+/// Maximum number of points of a distribution.
 const STEPS: usize = 400;
 
-/// Rates in Gb/s between ascending (time in us, bytes so far), one per bin, at the bins' middles.
+/// Returns (middle of the bin in us, rate in Gb/s) from ascending (time in us, cumulative bytes).
 pub(super) fn rates(cumulative: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let step = cumulative.len().div_ceil(BINS).max(1);
     let marks: Vec<&(f64, f64)> = cumulative.iter().step_by(step).chain(cumulative.last()).collect();
@@ -19,7 +19,7 @@ pub(super) fn rates(cumulative: &[(f64, f64)]) -> Vec<(f64, f64)> {
     marks.windows(2).filter_map(rate).collect()
 }
 
-/// A growing count at `time`, between ascending (time, count) in proportion.
+/// Interpolates a cumulative count at `time` between ascending (time, count).
 pub(super) fn count_at(samples: &[(f64, f64)], time: f64) -> f64 {
     let next = samples.partition_point(|(at, _)| *at < time);
     match (next.checked_sub(1).map(|before| samples[before]), samples.get(next)) {
@@ -29,7 +29,7 @@ pub(super) fn count_at(samples: &[(f64, f64)], time: f64) -> f64 {
     }
 }
 
-/// The share of `total` that is at most a value, in per cent, at each of the ascending `values` or at as many as a line has.
+/// Returns the cumulative distribution in per cent of `total`, in at most `STEPS` points.
 pub(super) fn distribution(values: &[f64], total: usize) -> Vec<(f64, f64)> {
     let percent = |done: usize| done as f64 * 100.0 / total.max(1) as f64;
     if values.len() > STEPS {
@@ -39,7 +39,7 @@ pub(super) fn distribution(values: &[f64], total: usize) -> Vec<(f64, f64)> {
     values.iter().enumerate().flat_map(|(i, value)| [(*value, percent(i)), (*value, percent(i + 1))]).collect()
 }
 
-/// When the run ended: its last flow, sample or event.
+/// Returns the time of the run's last flow, sample or event.
 pub(super) fn end_us(run: &RunResult) -> f64 {
     let flows = run.flows.iter().filter_map(|flow| flow.end_us);
     let samples = run.delivered.last().map(|(ps, _)| us(*ps));
@@ -47,12 +47,11 @@ pub(super) fn end_us(run: &RunResult) -> f64 {
     flows.chain(samples).chain(events).filter(|time| time.is_finite()).fold(0.0, f64::max)
 }
 
-/// Whether a link begins to fail, or works again.
 pub(super) fn is_change(kind: EventKind) -> bool {
     matches!(kind, EventKind::Failure | EventKind::Recovered | EventKind::Reroute)
 }
 
-/// Keeps at most `most` of the values, evenly spread.
+/// Keeps at most `most` values, evenly spread.
 pub(super) fn thinned<T>(values: Vec<T>, most: usize) -> Vec<T> {
     let step = values.len().div_ceil(most).max(1);
     values.into_iter().step_by(step).collect()

@@ -1,4 +1,4 @@
-//! The drawing of the fabric: switches, links, their loads between one event and the next, and which have failed.
+//! The drawing of the fabric: switches, links, their load between events, and failures.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,75 +7,70 @@ use spray_fabric::LinkPattern;
 
 use super::ports::sent;
 use super::series::{count_at, end_us, is_change, thinned};
-use crate::results::{EventKind, RunResult, Shape, drops_all};
+use crate::results::{EventKind, EventRow, RunResult, Shape, drops_all, us};
 
-/// Most directed links that are drawn one by one.
+/// Above this number of directed links, similar switches are merged.
 const LINKS: usize = 384;
-/// Most switches at failed links that stand alone in the drawing of a large fabric.
+/// Maximum number of switches at failed links that are not merged.
 const ALONE: usize = 6;
-/// Slices of equal length into which a run is cut, beside the times of its events.
+/// Number of equal time slices, in addition to event times.
 const SLICES: usize = 24;
-/// Most events whose times cut the run.
+/// Maximum number of events that begin an interval.
 const EVENTS: usize = 40;
-/// Most failures that are drawn.
+/// Maximum number of failures drawn.
 const FAILURES: usize = 200;
 
-/// The drawing.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Topology {
     pub nodes: Vec<NodeData>,
     pub links: Vec<LinkData>,
-    /// Where the intervals begin, and where the last ends.
+    /// Start of each interval, and end of the last.
     pub times: Vec<f64>,
     pub failures: Vec<Failed>,
-    /// Whether every link is drawn; otherwise alike switches are drawn as one.
     pub is_whole: bool,
 }
 
-/// A switch, or several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct NodeData {
     pub name: String,
     pub tier: usize,
     pub hosts: usize,
-    /// How many switches it stands for.
+    /// Number of switches merged into it.
     pub switches: usize,
 }
 
-/// A directed link, or all between two nodes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct LinkData {
     pub name: String,
     pub from: usize,
     pub to: usize,
-    /// How many links it stands for.
+    /// Number of links merged into it.
     pub links: usize,
-    /// Bytes sent in each interval, in per cent of what it carries at full rate.
+    /// Bytes sent in each interval, in per cent of the capacity.
     pub load: Vec<f64>,
 }
 
-/// A failure.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Failed {
-    /// Which links.
     pub links: Vec<usize>,
     pub from_us: f64,
-    /// `null` if it lasts.
+    /// `None` if it is permanent.
     pub until_us: Option<f64>,
-    /// Whether the links carry nothing, all the time or in outages; otherwise they are slow or lossy.
+    /// Whether the links drop all frames, permanently or in outages.
     pub drops_all: bool,
     pub what: String,
 }
 
 impl Topology {
-    /// `None` where there is no link between switches.
+    /// Returns `None` without links between switches.
     pub(super) fn of(run: &RunResult) -> Option<Self> {
         let shape = &run.shape;
         if shape.links.is_empty() {
             return None;
         }
         let is_whole = shape.links.len() <= LINKS;
-        let (node_of, nodes) = if is_whole { one_by_one(shape) } else { grouped(shape, &failed_switches(run)) };
+        let alone = if is_whole { (0..shape.switches.len()).collect() } else { failed_switches(run) };
+        let (node_of, nodes) = nodes(shape, &alone);
         let (link_of, mut links) = links(shape, &node_of, &nodes, is_whole);
         let times = times(run);
         loads(run, &times, &link_of, &mut links);
@@ -84,21 +79,8 @@ impl Topology {
     }
 }
 
-type Nodes = (Vec<usize>, Vec<NodeData>);
-
-/// The node of each switch, and the nodes.
-fn one_by_one(shape: &Shape) -> Nodes {
-    let node = |switch: &crate::results::ShapeSwitch| NodeData {
-        name: switch.name.clone(),
-        tier: switch.tier,
-        hosts: switch.hosts,
-        switches: 1,
-    };
-    ((0..shape.switches.len()).collect(), shape.switches.iter().map(node).collect())
-}
-
-/// One node for all switches of a tier, except for those of `alone`, which have one each.
-fn grouped(shape: &Shape, alone: &HashSet<usize>) -> Nodes {
+/// Returns the node of each switch, and the nodes: one a tier, and one a switch of `alone`.
+fn nodes(shape: &Shape, alone: &HashSet<usize>) -> (Vec<usize>, Vec<NodeData>) {
     let mut nodes: Vec<NodeData> = Vec::new();
     let mut rest: HashMap<usize, usize> = HashMap::new();
     let mut node_of = Vec::new();
@@ -122,7 +104,6 @@ fn grouped(shape: &Shape, alone: &HashSet<usize>) -> Nodes {
     (node_of, nodes)
 }
 
-/// The first switches at links that failed.
 fn failed_switches(run: &RunResult) -> HashSet<usize> {
     let mut found = HashSet::new();
     for pattern in failures_of(run).map(|event| LinkPattern::new(&event.subject)) {
@@ -136,7 +117,7 @@ fn failed_switches(run: &RunResult) -> HashSet<usize> {
     found
 }
 
-/// The drawn link of each link, by name, and the drawn links.
+/// Returns the drawn link by link name, and the drawn links.
 fn links<'a>(
     shape: &'a Shape,
     node_of: &[usize],
@@ -162,17 +143,17 @@ fn links<'a>(
     (by_name, drawn)
 }
 
-fn failures_of(run: &RunResult) -> impl Iterator<Item = &crate::results::EventRow> {
+fn failures_of(run: &RunResult) -> impl Iterator<Item = &EventRow> {
     run.events.iter().filter(|event| event.kind == EventKind::Failure && event.action != "given-up")
 }
 
-/// The borders of the intervals: the times of changes, and slices of equal length. Without samples there is one interval.
+/// Returns the interval borders: event times and equal slices, if there are samples.
 fn times(run: &RunResult) -> Vec<f64> {
     let end = end_us(run);
     let changes = run.events.iter().filter(|event| is_change(event.kind)).map(|event| event.time_us);
     let changes: BTreeSet<u64> =
         changes.filter(|time| *time > 0.0 && *time < end).map(|us| (us * 1e6) as u64).collect();
-    let changes = thinned(changes.into_iter().collect(), EVENTS).into_iter().map(crate::results::us);
+    let changes = thinned(changes.into_iter().collect(), EVENTS).into_iter().map(us);
     let is_sampled = run.port_samples.iter().any(|series| series.bins.len() > 1);
     let slices = if is_sampled { SLICES } else { 1 };
     let mut times: Vec<f64> = (0..=slices).map(|slice| end * slice as f64 / slices as f64).collect();
@@ -184,7 +165,7 @@ fn times(run: &RunResult) -> Vec<f64> {
     times
 }
 
-/// Loads of drawn links: of samples, or else of what the ports counted in all.
+/// Sets the loads of drawn links, from samples or else from the ports' totals.
 fn loads(run: &RunResult, times: &[f64], link_of: &HashMap<&str, usize>, links: &mut [LinkData]) {
     let steps = times.len().saturating_sub(1);
     let mut bytes = vec![vec![0.0; steps]; links.len()];
@@ -213,7 +194,7 @@ fn loads(run: &RunResult, times: &[f64], link_of: &HashMap<&str, usize>, links: 
 }
 
 fn failures(run: &RunResult, link_of: &HashMap<&str, usize>) -> Vec<Failed> {
-    let failed = |event: &crate::results::EventRow| {
+    let failed = |event: &EventRow| {
         let pattern = LinkPattern::new(&event.subject);
         let hit = run.shape.links.iter().filter(|link| pattern.means(&link.name));
         let links: BTreeSet<usize> = hit.filter_map(|link| link_of.get(link.name.as_str()).copied()).collect();

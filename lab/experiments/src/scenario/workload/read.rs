@@ -1,11 +1,11 @@
-//! From the settings of workloads to workloads: finds the hosts, reads files, checks rules between settings.
+//! Converts workload settings: finds hosts, reads files, checks consistency.
 
 use std::collections::HashSet;
 
 use spray_core::units::{ByteSize, Micros};
 use spray_settings::{Document, Mistake};
 
-use super::super::mistake::{list, read_file};
+use super::super::mistake::{allow, list, read_file};
 use super::{
     CollectiveSettings, Connections, EachSettings, FlowSettings, PartSettings, PartnersSettings, PatternSettings,
     PoissonSettings, SizesSettings, WorkloadSettings,
@@ -17,28 +17,25 @@ use crate::workload::{
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_WORKLOADS};
 use spray_fabric::{Network, Node};
 
-/// Builds the workloads on `network`.
-///
-/// # Errors
-/// A setting that does not fit the network or the other workloads, with its place in `document`.
 pub(in crate::scenario) fn workloads(
     document: &Document,
     settings: &[WorkloadSettings],
     network: &Network,
 ) -> Result<Vec<Workload>, Mistake> {
     let count = settings.len() + settings.iter().map(|workload| workload.part.len()).sum::<usize>();
-    if count > MAX_WORKLOADS {
-        let message = format!("{count} workloads and parts; allowed: at most {MAX_WORKLOADS}");
-        return Err(document.mistake("workload", message));
-    }
-    let read = |(index, settings)| Reader { document, network, index, settings }.workload();
+    allow(document, count <= MAX_WORKLOADS, "workload", || {
+        format!("{count} workloads and parts; allowed: at most {MAX_WORKLOADS}")
+    })?;
+    let read = |(index, settings)| {
+        let workload = Workload::new(Pattern::Flows(Vec::new()));
+        Reader { document, network, index, settings, workload, members: 0 }.read()
+    };
     let workloads: Vec<Workload> = settings.iter().enumerate().map(read).collect::<Result<_, _>>()?;
     check_names(document, &workloads)?;
     check_draws(document, &workloads, network.hosts.len())?;
     Ok(workloads)
 }
 
-/// Every workload and part has a name of its own, by which results tell it.
 fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistake> {
     let mut known: Vec<&str> = Vec::new();
     for (index, workload) in workloads.iter().enumerate() {
@@ -46,68 +43,59 @@ fn check_names(document: &Document, workloads: &[Workload]) -> Result<(), Mistak
         let parts = parts.map(|(part, given)| (format!("workload.{index}.part.{part}.name"), &given.name));
         for (path, name) in std::iter::once((format!("workload.{index}.name"), &workload.name)).chain(parts) {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            if !name.chars().all(plain) {
-                let message = format!("`name` is `{name}`; allowed: letters, digits, `-`, `_` and `.`");
-                return Err(document.mistake(&path, message));
-            }
-            if known.contains(&name.as_str()) {
-                let message = format!("two workloads are called `{name}`; allowed: another `name` for one of them");
-                return Err(document.mistake(&path, message));
-            }
+            allow(document, name.chars().all(plain), &path, || {
+                format!("`name` is `{name}`; allowed: letters, digits, `-`, `_` and `.`")
+            })?;
+            allow(document, !known.contains(&name.as_str()), &path, || {
+                format!("two workloads are called `{name}`; allowed: another `name` for one of them")
+            })?;
             known.push(name);
         }
     }
     Ok(())
 }
 
-/// There are as many hosts as are to be drawn.
 fn check_draws(document: &Document, workloads: &[Workload], hosts: usize) -> Result<(), Mistake> {
     for (index, (workload, members)) in workloads.iter().zip(members(workloads, hosts, 0)).enumerate() {
-        if workload.drawn.is_some_and(|drawn| members.len() < drawn) {
-            let left = members.len();
-            let message =
-                format!("only {left} hosts are left to draw; allowed: fewer, here or in the workloads before");
-            return Err(document.mistake(&format!("workload.{index}.draw_hosts"), message));
-        }
+        let is_enough = workload.drawn.is_none_or(|drawn| members.len() >= drawn);
+        allow(document, is_enough, &format!("workload.{index}.draw_hosts"), || {
+            format!("only {} hosts are left to draw; allowed: fewer, here or in the workloads before", members.len())
+        })?;
     }
     Ok(())
 }
 
-/// Reads one workload.
 struct Reader<'a> {
     document: &'a Document,
     network: &'a Network,
-    /// Its place in the scenario.
+    /// Index in the scenario.
     index: usize,
     settings: &'a WorkloadSettings,
+    /// The workload as read so far.
+    workload: Workload,
+    members: usize,
 }
 
 impl Reader<'_> {
-    fn workload(&self) -> Result<Workload, Mistake> {
+    fn read(mut self) -> Result<Workload, Mistake> {
         let WorkloadSettings { name, pattern, draw_hosts, own, payload, part, .. } = self.settings;
-        let mut workload = Workload::new(Pattern::Flows(Vec::new()));
-        workload.name = name.clone().unwrap_or_else(|| pattern.kind());
-        workload.hosts = self.hosts()?;
-        workload.drawn = *draw_hosts;
-        workload.own = *own;
-        workload.parts = self.parts(part)?;
+        self.workload.name = name.clone().unwrap_or_else(|| pattern.kind());
+        self.workload.hosts = self.hosts()?;
+        self.workload.drawn = *draw_hosts;
+        self.workload.own = *own;
+        self.workload.parts = self.parts(part)?;
         if let Some(name) = payload {
-            let place = self.path("payload");
-            let path = self.document.folder(&place).join(name);
-            workload.set_payload_file(path.clone()).map_err(|error| {
+            let path = self.document.folder(&self.path("payload")).join(name);
+            self.workload.set_payload_file(path.clone()).map_err(|error| {
                 self.mistake("payload", format!("`{}`: {error}; allowed: a file that is not empty", path.display()))
             })?;
         }
-        let members = match (&workload.hosts, draw_hosts) {
-            (_, Some(drawn)) => *drawn,
-            (Some(hosts), None) => hosts.len(),
-            (None, None) => self.network.hosts.len(),
-        };
-        workload.pattern = Patterns { reader: self, workload: &workload, members }.read(pattern)?;
-        Ok(workload)
+        let all = self.workload.hosts.as_ref().map_or(self.network.hosts.len(), Vec::len);
+        self.members = draw_hosts.unwrap_or(all);
+        self.workload.pattern = self.pattern(pattern)?;
+        Ok(self.workload)
     }
 
-    /// The path of one of its settings in the document.
     fn path(&self, field: &str) -> String {
         format!("workload.{}.{field}", self.index)
     }
@@ -116,7 +104,10 @@ impl Reader<'_> {
         self.document.mistake(&self.path(field), message)
     }
 
-    /// The hosts that it names.
+    fn allow(&self, is_allowed: bool, field: &str, message: impl FnOnce() -> String) -> Result<(), Mistake> {
+        allow(self.document, is_allowed, &self.path(field), message)
+    }
+
     //= docs/specs/workloads.md#WL-2 hosts that are named
     fn hosts(&self) -> Result<Option<Vec<usize>>, Mistake> {
         let Some(names) = &self.settings.hosts else { return Ok(None) };
@@ -127,21 +118,15 @@ impl Reader<'_> {
                 let leaf = &network.switches[network.leaf_of(*host)].name;
                 spray_fabric::fits(name, &network.hosts[*host]) || spray_fabric::fits(name, leaf)
             };
-            let mut own = (0..network.hosts.len()).filter(fits).filter(|host| !named.contains(host)).peekable();
-            if own.peek().is_none() {
+            let own: Vec<usize> = (0..network.hosts.len()).filter(fits).filter(|host| !named.contains(host)).collect();
+            self.allow(!own.is_empty(), &format!("hosts.{entry}"), || {
                 let names = list(&network.hosts);
-                let message = format!(
-                    "`{name}` names no host that is not named before; allowed: {names}, or a switch with hosts"
-                );
-                return Err(self.mistake(&format!("hosts.{entry}"), message));
-            }
-            let own: Vec<usize> = own.collect();
+                format!("`{name}` names no host that is not named before; allowed: {names}, or a switch with hosts")
+            })?;
             named.extend(own.iter().copied());
             hosts.extend(own);
         }
-        if hosts.len() < 2 {
-            return Err(self.mistake("hosts", "one host takes part; allowed: at least two"));
-        }
+        self.allow(hosts.len() > 1, "hosts", || "one host takes part; allowed: at least two".into())?;
         Ok(Some(hosts))
     }
 
@@ -155,19 +140,9 @@ impl Reader<'_> {
         }
         Ok(parts)
     }
-}
 
-/// Reads the pattern of a workload of which the rest is known.
-struct Patterns<'a> {
-    reader: &'a Reader<'a>,
-    workload: &'a Workload,
-    /// How many hosts take part.
-    members: usize,
-}
-
-impl Patterns<'_> {
-    fn read(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
-        let network = self.reader.network;
+    fn pattern(&self, settings: &PatternSettings) -> Result<Pattern, Mistake> {
+        let network = self.network;
         Ok(match settings {
             PatternSettings::CrossLeafPermutation(each) => {
                 self.check_halves("leaf", &leaves(network))?;
@@ -180,13 +155,11 @@ impl Patterns<'_> {
             PatternSettings::Permutation(each) => Pattern::Permutation(self.each(each)?),
             PatternSettings::AllToAll { open, rounds, compute_us, connections, each } => {
                 let hosts = self.members;
-                if hosts * (hosts - 1) > MAX_FLOWS {
-                    let message = format!(
-                        "all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have"
-                    );
-                    return Err(self.mistake("kind", message));
-                }
-                let each = self.each(each)?;
+                self.allow(hosts * (hosts - 1) <= MAX_FLOWS, "kind", || {
+                    format!("all to all of {hosts} hosts; allowed: at most {MAX_FLOWS} flows, which 548 hosts have")
+                })?;
+                let (start_us, each) = (each.start_us, self.each(each)?);
+                let Each { bytes, .. } = each;
                 match (open, rounds) {
                     (_, 1) => Pattern::AllToAll { each, open: *open },
                     (Some(_), _) => {
@@ -194,16 +167,13 @@ impl Patterns<'_> {
                             "`open` holds messages of a round back, `rounds` repeats it; allowed: one of the two";
                         return Err(self.mistake("open", message));
                     }
-                    (None, _) => self.collective(Collective {
-                        operation: Operation::AllToAll,
-                        algorithm: Algorithm::Ring,
-                        bytes: each.bytes,
-                        groups: 1,
-                        rounds: *rounds,
-                        compute_ps: compute_us.ps(),
-                        start_ps: each.start_ps,
-                        persistent: *connections == Connections::Persistent,
-                    })?,
+                    (None, _) => {
+                        let (algorithm, bytes, groups) = (Algorithm::Ring, ByteSize::new(bytes), 1);
+                        let (rounds, compute_us, connections) = (*rounds, *compute_us, *connections);
+                        let settings =
+                            CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us };
+                        self.collective(Operation::AllToAll, &settings)?
+                    }
                 }
             }
             PatternSettings::Tornado(each) => Pattern::Tornado(self.each(each)?),
@@ -213,26 +183,21 @@ impl Patterns<'_> {
             }
             PatternSettings::PartnerAfterPartner(partners) => Pattern::PartnerAfterPartner(self.partners(partners)?),
             PatternSettings::Poisson(poisson) => Pattern::Poisson(self.poisson(poisson)?),
-            PatternSettings::AllReduce(settings) => self.steps(Operation::AllReduce, settings)?,
-            PatternSettings::AllGather(settings) => self.steps(Operation::AllGather, settings)?,
-            PatternSettings::ReduceScatter(settings) => self.steps(Operation::ReduceScatter, settings)?,
+            PatternSettings::AllReduce(settings) => self.collective(Operation::AllReduce, settings)?,
+            PatternSettings::AllGather(settings) => self.collective(Operation::AllGather, settings)?,
+            PatternSettings::ReduceScatter(settings) => self.collective(Operation::ReduceScatter, settings)?,
             PatternSettings::Fsdp { model, layers, compute_us, connections, start_us } => {
-                self.collective(Collective {
-                    operation: Operation::Layer,
-                    algorithm: Algorithm::Ring,
-                    bytes: model.bytes(),
-                    groups: Model::RINGS as usize,
-                    rounds: *layers,
-                    compute_ps: compute_us.ps(),
-                    start_ps: start_us.ps(),
-                    persistent: *connections == Connections::Persistent,
-                })?
+                let (algorithm, bytes, groups) = (Algorithm::Ring, ByteSize::new(model.bytes()), Model::RINGS as usize);
+                let (rounds, compute_us, connections, start_us) = (*layers, *compute_us, *connections, *start_us);
+                let settings =
+                    CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us };
+                self.collective(Operation::Layer, &settings)?
             }
             PatternSettings::Flows { flow } => {
                 self.check_all_take_part()?;
-                if flow.len() > MAX_FLOWS {
-                    return Err(self.mistake("flow", format!("{} flows; allowed: at most {MAX_FLOWS}", flow.len())));
-                }
+                self.allow(flow.len() <= MAX_FLOWS, "flow", || {
+                    format!("{} flows; allowed: at most {MAX_FLOWS}", flow.len())
+                })?;
                 let flows = flow.iter().enumerate().map(|(index, flow)| self.flow(index, flow));
                 Pattern::Flows(flows.collect::<Result<_, _>>()?)
             }
@@ -243,74 +208,57 @@ impl Patterns<'_> {
         })
     }
 
-    fn mistake(&self, field: &str, message: impl Into<String>) -> Mistake {
-        self.reader.mistake(field, message)
-    }
-
-    /// A list of flows says itself who takes part.
+    /// Rejects `hosts` and `draw_hosts` where the flows name their hosts.
     fn check_all_take_part(&self) -> Result<(), Mistake> {
-        let settings = self.reader.settings;
-        let field = if settings.hosts.is_some() { "hosts" } else { "draw_hosts" };
-        if settings.hosts.is_none() && settings.draw_hosts.is_none() {
-            return Ok(());
-        }
-        let message = format!("`{field}` does not go with kind `{}`, which names its hosts", settings.pattern.kind());
-        Err(self.mistake(field, format!("{message}; allowed: another kind")))
-    }
-
-    fn steps(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Mistake> {
-        let CollectiveSettings { algorithm, bytes, groups, rounds, compute_us, connections, start_us } = settings;
-        self.collective(Collective {
-            operation,
-            algorithm: *algorithm,
-            bytes: bytes.bytes(),
-            groups: *groups,
-            rounds: *rounds,
-            compute_ps: compute_us.ps(),
-            start_ps: start_us.ps(),
-            persistent: *connections == Connections::Persistent,
+        let WorkloadSettings { hosts, draw_hosts, pattern, .. } = self.settings;
+        let field = if hosts.is_some() { "hosts" } else { "draw_hosts" };
+        self.allow(hosts.is_none() && draw_hosts.is_none(), field, || {
+            let kind = pattern.kind();
+            format!("`{field}` does not go with kind `{kind}`, which names its hosts; allowed: another kind")
         })
     }
 
-    fn collective(&self, collective: Collective) -> Result<Pattern, Mistake> {
-        let Collective { operation, algorithm, bytes, groups, rounds, .. } = collective;
-        let own = self.members / groups;
-        if !self.members.is_multiple_of(groups) || own < 2 {
-            let message = format!(
-                "{} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts",
-                self.members
-            );
-            let is_fsdp = matches!(self.reader.settings.pattern, PatternSettings::Fsdp { .. });
-            let field = if is_fsdp { "hosts" } else { "groups" };
-            return Err(self.mistake(field, message));
-        }
-        if operation != Operation::AllToAll && bytes < own as u64 {
-            let message = format!("`bytes` is {bytes} for {own} hosts; allowed: at least a byte of each");
-            return Err(self.mistake("bytes", message));
-        }
-        if algorithm == Algorithm::HalvingDoubling && !own.is_power_of_two() {
-            let message = format!("`halving-doubling` of {own} hosts; allowed: a power of two, or another algorithm");
-            return Err(self.mistake("algorithm", message));
-        }
-        if algorithm == Algorithm::Tree && operation != Operation::AllReduce {
-            return Err(self.mistake("algorithm", "`tree` sums up; allowed: kind `all-reduce`, or another algorithm"));
-        }
+    fn collective(&self, operation: Operation, settings: &CollectiveSettings) -> Result<Pattern, Mistake> {
+        let CollectiveSettings { algorithm, groups, rounds, .. } = *settings;
+        let (bytes, own) = (settings.bytes.bytes(), self.members / groups);
+        let field = if operation == Operation::Layer { "hosts" } else { "groups" };
+        self.allow(self.members.is_multiple_of(groups) && own > 1, field, || {
+            let hosts = self.members;
+            format!("{hosts} hosts are in {groups} groups; allowed: groups of one size, of at least two hosts")
+        })?;
+        self.allow(operation == Operation::AllToAll || bytes >= own as u64, "bytes", || {
+            format!("`bytes` is {bytes} for {own} hosts; allowed: at least a byte of each")
+        })?;
+        self.allow(algorithm != Algorithm::HalvingDoubling || own.is_power_of_two(), "algorithm", || {
+            format!("`halving-doubling` of {own} hosts; allowed: a power of two, or another algorithm")
+        })?;
+        self.allow(algorithm != Algorithm::Tree || operation == Operation::AllReduce, "algorithm", || {
+            "`tree` sums up; allowed: kind `all-reduce`, or another algorithm".into()
+        })?;
+        let collective = Collective {
+            operation,
+            algorithm,
+            bytes,
+            groups,
+            rounds,
+            compute_ps: settings.compute_us.ps(),
+            start_ps: settings.start_us.ps(),
+            persistent: settings.connections == Connections::Persistent,
+        };
         let messages = collective.messages(self.members);
-        if messages > MAX_FLOWS as u64 {
+        self.allow(messages <= MAX_FLOWS as u64, "kind", || {
             let each = messages / u64::from(rounds);
-            let rule = format!("allowed: at most {MAX_FLOWS} messages; a round has {each}");
-            return Err(self.mistake("kind", format!("{messages} messages; {rule}")));
-        }
+            format!("{messages} messages; allowed: at most {MAX_FLOWS} messages; a round has {each}")
+        })?;
         Ok(Pattern::Collective(collective))
     }
 
     fn partners(&self, settings: &PartnersSettings) -> Result<Partners, Mistake> {
         let PartnersSettings { sizes, messages, cross_leaf, start_us, until_us } = settings;
-        if *messages as usize * self.members > MAX_FLOWS {
+        self.allow(*messages as usize * self.members <= MAX_FLOWS, "messages", || {
             let (hosts, most) = (self.members, MAX_FLOWS / self.members);
-            let message = format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}");
-            return Err(self.mistake("messages", message));
-        }
+            format!("`messages` is {messages} for each of {hosts} hosts; allowed: at most {most}")
+        })?;
         let sizes = self.sizes(sizes)?;
         self.check_until(*start_us, *until_us)?;
         self.check_cross_leaf(*cross_leaf)?;
@@ -325,21 +273,16 @@ impl Patterns<'_> {
         self.check_cross_leaf(*cross_leaf)?;
         let (start_ps, until_ps) = (start_us.ps(), until_us.ps());
         let poisson = Poisson { load: *load, sizes, cross_leaf: *cross_leaf, start_ps, until_ps };
-        let network = self.reader.network;
-        let all: Vec<usize> = (0..network.hosts.len()).collect();
-        let expected = poisson.expected(network, &all) * self.members as f64 / all.len() as f64;
-        if expected > MAX_FLOWS as f64 * 0.98 {
-            let message = format!(
+        let all: Vec<usize> = (0..self.network.hosts.len()).collect();
+        let expected = poisson.expected(self.network, &all) * self.members as f64 / all.len() as f64;
+        self.allow(expected <= MAX_FLOWS as f64 * 0.98, "until_us", || {
+            format!(
                 "about {expected:.0} messages arrive; allowed: at most {MAX_FLOWS}: a shorter time, or larger messages"
-            );
-            return Err(self.mistake("until_us", message));
-        }
-        if expected < 1.0 {
-            let message = format!(
-                "about {expected:.3} messages arrive; allowed: at least one: a longer time, or a higher `load`"
-            );
-            return Err(self.mistake("until_us", message));
-        }
+            )
+        })?;
+        self.allow(expected >= 1.0, "until_us", || {
+            format!("about {expected:.3} messages arrive; allowed: at least one: a longer time, or a higher `load`")
+        })?;
         Ok(poisson)
     }
 
@@ -352,38 +295,33 @@ impl Patterns<'_> {
             }
             (Some(sizes), None) => Ok(Distribution::published(*sizes, most)),
             (None, Some(name)) => {
-                let place = self.reader.path("sizes_file");
                 let parse = |text: &str| Distribution::parse(text, most);
-                read_file(self.reader.document, &place, name, "a CSV file", parse).map(|(sizes, _)| sizes)
+                read_file(self.document, &self.path("sizes_file"), name, "a CSV file", parse).map(|(sizes, _)| sizes)
             }
             (Some(_), Some(_)) => Err(self.mistake("sizes_file", "`sizes` and `sizes_file`; allowed: one of the two")),
             (None, None) => {
                 let names = Sizes::ALL.map(Sizes::name).join(", ");
-                Err(self.mistake(
-                    "sizes",
-                    format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`"),
-                ))
+                let message = format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`");
+                Err(self.mistake("sizes", message))
             }
         }
     }
 
     fn check_until(&self, start_us: Micros, until_us: Option<Micros>) -> Result<(), Mistake> {
-        if until_us.is_some_and(|until| until <= start_us) {
-            return Err(self.mistake("until_us", "`until_us` is not after `start_us`; allowed: later"));
-        }
-        Ok(())
+        self.allow(until_us.is_none_or(|until| until > start_us), "until_us", || {
+            "`until_us` is not after `start_us`; allowed: later".into()
+        })
     }
 
-    /// Whether there are hosts under several leaves, whichever are drawn.
+    /// Checks that hosts are under several leaves, regardless of the draw.
     fn check_cross_leaf(&self, cross_leaf: bool) -> Result<(), Mistake> {
-        if cross_leaf && self.largest_group(&leaves(self.reader.network)) >= self.members {
-            let message = "all hosts are under one leaf; allowed: false, or another topology";
-            return Err(self.mistake("cross_leaf", message));
-        }
-        Ok(())
+        let crosses = || self.largest_group(&leaves(self.network)) < self.members;
+        self.allow(!cross_leaf || crosses(), "cross_leaf", || {
+            "all hosts are under one leaf; allowed: false, or another topology".into()
+        })
     }
 
-    /// The most of the hosts that may take part and are in one group.
+    /// Returns the maximum number of participating hosts in one group.
     fn largest_group(&self, group: &[usize]) -> usize {
         let mut own: Vec<usize> = match &self.workload.hosts {
             Some(hosts) => hosts.iter().map(|host| group[*host]).collect(),
@@ -393,14 +331,11 @@ impl Patterns<'_> {
         own.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0)
     }
 
-    /// A permutation across groups needs groups of at most half of the hosts.
+    /// Checks that no group has more than half of the hosts.
     fn check_halves(&self, what: &str, group: &[usize]) -> Result<(), Mistake> {
-        if 2 * self.largest_group(group) <= self.members {
-            return Ok(());
-        }
-        let message =
-            format!("one {what} has more than half of the hosts; allowed: `permutation`, or another topology");
-        Err(self.mistake("kind", message))
+        self.allow(2 * self.largest_group(group) <= self.members, "kind", || {
+            format!("one {what} has more than half of the hosts; allowed: `permutation`, or another topology")
+        })
     }
 
     fn each(&self, each: &EachSettings) -> Result<Each, Mistake> {
@@ -421,20 +356,18 @@ impl Patterns<'_> {
 
     fn senders(&self, senders: Option<usize>, receiver: Option<usize>) -> Result<usize, Mistake> {
         let hosts = self.workload.hosts.as_ref();
-        // The receiver may be one of those that are drawn.
+        // The receiver may be among the drawn hosts.
         let is_member = receiver.is_none_or(|receiver| hosts.is_none_or(|hosts| hosts.contains(&receiver)));
         let others = self.members - usize::from(is_member);
-        match senders {
-            Some(senders) if senders > others => {
-                let message = format!("`senders` is {senders}; allowed: at most the {others} other hosts");
-                Err(self.mistake("senders", message))
-            }
-            senders => Ok(senders.unwrap_or(others)),
-        }
+        let senders = senders.unwrap_or(others);
+        self.allow(senders <= others, "senders", || {
+            format!("`senders` is {senders}; allowed: at most the {others} other hosts")
+        })?;
+        Ok(senders)
     }
 
     fn host(&self, field: &str, name: &str) -> Result<usize, Mistake> {
-        let network = self.reader.network;
+        let network = self.network;
         match network.node(name) {
             Some(Node::Host(host)) => Ok(host),
             _ => Err(self.mistake(field, format!("there is no host `{name}`; allowed: {}", list(&network.hosts)))),
@@ -444,17 +377,14 @@ impl Patterns<'_> {
     fn flow(&self, index: usize, flow: &FlowSettings) -> Result<Flow, Mistake> {
         let path = |field: &str| format!("flow.{index}.{field}");
         let (src, dst) = (self.host(&path("src"), &flow.src)?, self.host(&path("dst"), &flow.dst)?);
-        if src == dst {
-            return Err(self.mistake(&path("dst"), "a host sends to itself; allowed: another host"));
-        }
+        self.allow(src != dst, &path("dst"), || "a host sends to itself; allowed: another host".into())?;
         let bytes = self.bytes(flow.bytes, &format!("flow.{index}"), "[[workload.flow]]")?;
         Ok(Flow { flow: index as u32, src, dst, bytes, start_ps: flow.start_us.ps(), ..Flow::default() })
     }
 
     fn matrix(&self, name: &str) -> Result<Matrix, Mistake> {
-        let place = self.reader.path("file");
-        let parse = |text: &str| parse_matrix(text, self.reader.network.hosts.len());
-        let (mut matrix, file) = read_file(self.reader.document, &place, name, "a .cm file", parse)?;
+        let parse = |text: &str| parse_matrix(text, self.network.hosts.len());
+        let (mut matrix, file) = read_file(self.document, &self.path("file"), name, "a .cm file", parse)?;
         matrix.warnings.iter_mut().for_each(|warning| *warning = format!("{}: {warning}", file.display()));
         Ok(matrix)
     }

@@ -1,4 +1,4 @@
-//! Lines of numbers and words, with columns.
+//! Lines of words with columns.
 
 use spray_fabric::FileError;
 
@@ -9,13 +9,11 @@ pub(super) struct Word<'a> {
     pub column: usize,
 }
 
-/// A line that is not empty.
 pub(super) struct Line<'a> {
     pub number: usize,
     pub words: Vec<Word<'a>>,
 }
 
-/// The words before any comment.
 pub(super) fn words(full: &str) -> Vec<Word<'_>> {
     let text = full.split('#').next().unwrap_or_default();
     let column = |word: &str| 1 + text[..word.as_ptr() as usize - text.as_ptr() as usize].chars().count();
@@ -27,7 +25,7 @@ impl Line<'_> {
         FileError { line: self.number, column: word.column, message }
     }
 
-    /// The whole number in place `at`; without one the error stands at the word before it.
+    /// Parses the integer at word `at`; if it is missing the error is at the word before it.
     pub fn number(&self, at: usize) -> Result<u64, FileError> {
         let before = self.words[at - 1];
         let Some(word) = self.words.get(at) else {
@@ -37,7 +35,7 @@ impl Line<'_> {
         word.text.parse().map_err(|_| self.error(*word, message()))
     }
 
-    /// The only value of a line of two words.
+    /// Parses the value of a line of two words.
     pub fn only_number(&self) -> Result<u64, FileError> {
         match self.words.get(2) {
             Some(extra) => Err(self.error(*extra, format!("`{}` is one too many; allowed: one number", extra.text))),
