@@ -41,7 +41,7 @@ enum Hostile {
 }
 
 /// What `docs/security.md` promises of answers, for every kind.
-//= docs/specs/endpoint.md#END-8 answers to strangers
+//= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
 fn a_stranger_gets_less_than_he_sends_and_nobody_much_more_for_a_hostile_frame() {
     for cost in hostile_costs(if cfg!(debug_assertions) { 20 } else { 1_000 }) {

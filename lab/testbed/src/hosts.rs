@@ -175,7 +175,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Which paths there are from one host to the other, from which time on.
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     fn news(
         &self,
         known: &Ancestors<'_>,

@@ -54,7 +54,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
 
     /// A packet of `bytes` on the wire goes again because the sender goes back to an earlier one. It is no longer in flight, which is no
     /// sign of congestion.
-    //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+    //= docs/specs/go-back-n.md#GBN-5 reported losses
     fn on_gone_back(&mut self, _bytes: u32) {}
 
     /// Counts a packet of `bytes` on the wire that is sent now. Called once for every transmission.

@@ -72,7 +72,7 @@ impl Host {
     }
 
     /// Hands a new sending half what earlier connections have learned of the paths to `peer`, a number that tells hosts apart.
-    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    //= docs/specs/reps-plus.md#RPP-18 memory across connections
     pub fn recall(&self, now: Time, peer: u128, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
             half.sender.recall(now, learned);
@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// Keeps what a sending half that ends has learned of the paths to `peer`.
-    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    //= docs/specs/reps-plus.md#RPP-18 memory across connections
     pub fn remember(&mut self, peer: u128, half: &SendHalf) {
         if let Some(learned) = half.sender.remember() {
             self.memories.keep(peer, learned);

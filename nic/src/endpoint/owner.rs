@@ -77,7 +77,7 @@ impl host::Owner for HostOwner {
         if !flow.receive_buffers.lend(&piece, place) {
             return false;
         }
-        //= docs/specs/endpoint.md#END-12a Lent frames
+        //= docs/specs/endpoint.md#END-12a zero-copy receive
         sink.take(&Lent { connection: connection.id, message: MessageId(message), message_bytes, offset, payload });
         flow.receiving.receiver.consumed(payload.len() as u64);
         true

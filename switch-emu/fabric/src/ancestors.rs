@@ -67,7 +67,7 @@ impl<'a> Ancestors<'a> {
 
     /// The path from `switch` to host `to` of frames with digest `flow`. `None` if the path ends before the host, or has more
     /// hops than a frame may take.
-    //= docs/specs/host-dr.md#HDR-9 what a path is
+    //= docs/specs/host-dr.md#HDR-9 definition of a path
     fn walk(&self, at_ps: u64, mut switch: usize, to: usize, flow: u64) -> Option<Choices> {
         let mut choices = [0; MAX_HOPS];
         for hop in 0..MAX_HOPS {

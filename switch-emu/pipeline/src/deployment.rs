@@ -71,7 +71,7 @@ pub enum Side {
 impl Attachment {
     /// Who has to do with a frame that comes by this interface. What neighbours ask each other does not go through the switches: it
     /// is of the one network that hosts believe they share. Neither do the first packets of a host that was silent before.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[inline(always)]
     pub fn side<T: Tables>(&self, tables: &T, packet: &(impl Packet + ?Sized)) -> Side {
         if self.given == 0 {
@@ -90,7 +90,7 @@ impl Attachment {
     }
 
     /// Who has to do with a frame that comes from another box.
-    //= docs/specs/switch.md#SW-27 boxes that run one switch each
+    //= docs/specs/switch.md#SW-27 one switch per machine
     #[inline(always)]
     fn side_of_cable(packet: &(impl Packet + ?Sized)) -> Side {
         if is_told(packet) {
@@ -103,7 +103,7 @@ impl Attachment {
     }
 
     /// Who has to do with a frame to no host that is known.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[inline(always)]
     pub fn side_of_unknown(&self, packet: &(impl Packet + ?Sized)) -> Side {
         // Both addresses: the verifier does not follow a check for one byte.
@@ -117,7 +117,7 @@ impl Attachment {
     }
 
     /// Whether the switches route a frame, rather than switch it: they count its TTL.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[inline(always)]
     pub fn routes(&self, packet: &(impl Packet + ?Sized)) -> bool {
         self.given == 0 || self.is_for_kernel(packet)
@@ -250,7 +250,7 @@ mod tests {
     }
 
     /// Who is asked for by ARP: a host or somebody that nobody knows, or this machine, be it by its address or by its Ethernet address.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
     fn questions_for_the_machine_go_to_its_kernel_and_others_to_their_hosts() {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);

@@ -51,7 +51,7 @@ impl<W: Word + Default> LastPort<W> {
     /// order of their virtual times.
     ///
     /// What no switch would take is left as it is, and due at once: the host finds out what is wrong with it.
-    //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
+    //= docs/specs/virtual-queue.md#VQ-13 the host emulates the last port
     pub fn deliver(&self, packet: &mut (impl Shimmed + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
         let unknown = Ok(Delivery { due_ps: 0, len: packet.bytes() });
         let Some((head, mut inner)) = packet.split() else { return unknown };

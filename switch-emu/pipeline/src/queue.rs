@@ -47,13 +47,13 @@ pub struct Queue<W> {
     //= docs/specs/virtual-queue.md#VQ-5 the cursor
     cursor: W,
     /// Highest slot number seen; slots more than a ring behind it are gone.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+    //= docs/specs/virtual-queue.md#VQ-8 stale frames
     newest: W,
     slots: [Slot<W>; SLOTS],
 }
 
 /// What happened during one slot of time.
-//= docs/specs/virtual-queue.md#VQ-2 what a slot keeps
+//= docs/specs/virtual-queue.md#VQ-2 state of a slot
 #[repr(C)]
 #[derive(Debug)]
 struct Slot<W> {
@@ -87,7 +87,7 @@ pub trait Backlog {
     /// Picoseconds from the frame's arrival until `bytes` of it, behind what is ahead, have left.
     fn delay_ps(&self, position: &Self::Position, bytes: u32, drain: &Drain) -> u64;
     /// Whether the position is only a guess, since the frame came too late.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+    //= docs/specs/virtual-queue.md#VQ-8 stale frames
     fn is_stale(&self, position: &Self::Position) -> bool;
     /// Whole bytes that a frame at `t_ps` would find, as far as can be told without moving the queue on.
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64;
@@ -202,7 +202,7 @@ impl Position {
     }
 
     /// Whether the frame came too late for its own slot and was put in the oldest one.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+    //= docs/specs/virtual-queue.md#VQ-8 stale frames
     #[inline(always)]
     pub fn is_stale(&self) -> bool {
         self.stale
@@ -288,7 +288,7 @@ impl<W: QueueWord> Queue<W> {
     }
 
     /// Backlog inside a slot after `drained` units of its capacity; records idling.
-    //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
+    //= docs/specs/virtual-queue.md#VQ-7 unused capacity
     #[inline(always)]
     fn ahead(&self, number: u64, drained: u64) -> u64 {
         let slot = self.slot(number);
@@ -404,7 +404,7 @@ impl<W: Word> Slot<W> {
     }
 
     /// Sets the backlog at this slot's start. Where it rises, the wasted capacity falls by as much.
-    //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
+    //= docs/specs/virtual-queue.md#VQ-7 unused capacity
     #[inline(always)]
     fn begin(&self, number: u64, backlog: u64) {
         let arrived = self.arrived.load();

@@ -65,7 +65,7 @@ impl<'a> Choice<'a> {
     }
 
     /// The host to which `member` sends.
-    //= docs/specs/closed-loop.md#CL-4 every partner alike
+    //= docs/specs/closed-loop.md#CL-4 with equal probability
     pub(super) fn draw(&self, member: usize, random: u64) -> usize {
         let shunned = &self.shunned[member];
         let number = ((u128::from(random) * (self.members.len() - shunned.len()) as u128) >> 64) as usize;

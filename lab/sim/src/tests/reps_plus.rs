@@ -72,7 +72,7 @@ fn both(row: Row) -> (u64, u64) {
 /// rule here, and it freezes for the dead cable only.
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
-//= docs/specs/reps-plus.md#RPP-16 asking for a packet
+//= docs/specs/reps-plus.md#RPP-16 requests for a packet
 //= docs/specs/transport.md#TRN-40 quick gap rule
 #[test]
 fn it_is_ahead_under_random_loss_and_freezes_for_failures_only() {
@@ -115,7 +115,7 @@ fn it_sends_nothing_twice_that_was_only_late() {
 }
 
 /// A frozen connection explores the dead cable seldom. Near the end it does not: losses are found late there.
-//= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+//= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
 fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
@@ -140,7 +140,7 @@ fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
     assert!(end_ps < reps_ps, "{end_ps} ps against {reps_ps} ps");
 }
 
-//= docs/specs/reps-plus.md#RPP-3 how many candidates count
+//= docs/specs/reps-plus.md#RPP-3 number of cached candidates
 #[test]
 fn it_is_ahead_under_coarse_acks() {
     for ack_every in [8, 16] {
@@ -149,7 +149,7 @@ fn it_is_ahead_under_coarse_acks() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-8 even exploring
+//= docs/specs/reps-plus.md#RPP-8 even exploration
 #[test]
 fn it_is_ahead_on_few_entropy_values() {
     let (plus, reps) = both(Row { evs: 32, ..HEALTHY });

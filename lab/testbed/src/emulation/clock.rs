@@ -34,7 +34,7 @@ impl DilatedClock {
 /// When the machine stalls (another process, a long system call), the clock stands still, so that frames do not become late. It does
 /// not catch up afterwards. With steps below the latency between two hosts, a frame is always *sent* before its receiver handles later
 /// events. Whether it has also *arrived* depends on the dilation.
-//= docs/specs/emulation.md#EMU-6 a clock that waits
+//= docs/specs/emulation.md#EMU-6 bounded clock
 #[derive(Debug, Clone)]
 pub struct PatientClock {
     shared: Arc<Shared>,

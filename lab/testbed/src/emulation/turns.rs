@@ -8,7 +8,7 @@ use std::sync::{
 use spray_fabric::Ties;
 
 /// What the hosts of an emulation tell each other: how far each has come.
-//= docs/specs/emulation.md#EMU-5 turns
+//= docs/specs/emulation.md#EMU-5 order of sending
 //= docs/specs/emulation.md#EMU-1 order of events
 #[derive(Debug)]
 pub struct Turns {

@@ -16,7 +16,7 @@ settings! {
 }
 
 /// A window that never moves.
-//= docs/specs/fixed-window.md#FXW-2 nothing moves it
+//= docs/specs/fixed-window.md#FXW-2 no feedback
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     settings: FixedWindowConfig,

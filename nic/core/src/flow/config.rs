@@ -99,8 +99,8 @@ impl FlowConfig {
     /// The settings of a connection that learns its path: it begins with [`FIRST_PACKETS`], and only `window_packets` and the
     /// network limit what is in flight. A window of unlimited bytes stays so, and so does the rate of `fixed-rate`. Nothing else that
     /// these settings say of the path is kept, but for the first retransmission timeout.
-    //= docs/specs/calibration.md#CAL-3 the start
-    //= docs/specs/calibration.md#CAL-5 guesses
+    //= docs/specs/calibration.md#CAL-3 slow start
+    //= docs/specs/calibration.md#CAL-5 initial estimates
     pub fn learning(mut self) -> Self {
         let packet_bytes = u64::from(self.packet_bytes());
         let first_bytes = FIRST_PACKETS * packet_bytes;
@@ -149,8 +149,8 @@ impl FlowConfig {
     }
 
     /// Whether a connection with these settings can do with a peer's limits.
-    //= docs/specs/endpoint.md#END-4a senseless limits
-    //= docs/specs/wire.md#WIRE-8b least limits
+    //= docs/specs/endpoint.md#END-4a invalid limits
+    //= docs/specs/wire.md#WIRE-8b minimum limits
     pub fn accepts(&self, terms: &Terms) -> bool {
         (1..=MAX_WINDOW_PACKETS).contains(&terms.window_packets)
             && (1..=MAX_ACK_EVERY).contains(&terms.ack_every)
@@ -159,7 +159,7 @@ impl FlowConfig {
     }
 
     /// Credit that a receiver grants a sender which sends nothing: for all that packet window and flow control let it have under way.
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     pub fn credit_bound(&self) -> CreditBound {
         let packets = self.max_data_bytes.div_ceil(self.payload_bytes.max(1).into()).min(self.window_packets.into());
         CreditBound { bytes: packets.saturating_mul(self.packet_bytes().into()), retry_ps: self.rto.min_ps }

@@ -40,7 +40,7 @@ impl Host {
     }
 
     /// Takes a request for credit, whatever congestion control this host's own senders have.
-    //= docs/specs/eqds.md#EQDS-15 hosts without credit
+    //= docs/specs/eqds.md#EQDS-15 mixed congestion controls
     pub(super) fn on_pull_request<O: Owner>(
         &mut self,
         now: Time,
@@ -61,7 +61,7 @@ impl Host {
     }
 
     /// Tells the pacer of a data frame, which credit may have called for.
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     #[inline]
     pub(super) fn take_back<O: Owner>(
         &mut self,

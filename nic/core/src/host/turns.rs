@@ -22,7 +22,7 @@ impl Host {
     /// Gives connections their turns until one has sent a data packet or none has anything to send.
     ///
     /// A connection that sends something gets another turn, behind the others. Frames without payload do not end the round.
-    //= docs/specs/endpoint.md#END-15 choosing late
+    //= docs/specs/endpoint.md#END-15 late path selection
     #[inline]
     pub fn transmit<O: Owner>(&mut self, now: Time, table: &mut impl Table<O::Connection>, owner: &mut O) {
         while let Some(number) = self.turns.pop_front() {

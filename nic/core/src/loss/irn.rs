@@ -106,7 +106,7 @@ impl Irn {
     }
 
     /// The next packet that the recovery finds lost, each once. The caller declares it lost.
-    //= docs/specs/irn.md#IRN-3 what is lost
+    //= docs/specs/irn.md#IRN-3 lost packets
     pub fn take_lost(&mut self, board: &Scoreboard) -> Option<u64> {
         let recovery = self.recovery.as_mut()?;
         let first = recovery.judged.max(board.cumulative());

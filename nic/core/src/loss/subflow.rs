@@ -54,7 +54,7 @@ impl SectionWatch {
     ///
     /// A step looks at 64 numbers: a usual frame takes one or two steps, the most hostile one a 64th of the window.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
-    //= docs/specs/ordered-chaos.md#ORC-23 telling again
+    //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut tell: impl FnMut(u64) -> bool) {
         let Some((subflows, behind)) = evidence.section.get() else { return };
         let stride = u64::from(subflows);

@@ -52,7 +52,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
+    //= docs/specs/bitmap.md#BITMAP-3 increase of a penalty
     fn punish(&mut self, path: &Path, ev: Ev, points: u8) {
         if ev.index() < path.evs {
             self.state.update(ev, |penalty| (penalty + points).min(self.settings.max_penalty));
@@ -61,7 +61,7 @@ impl Bitmap {
 
     /// Passes over values that have a penalty. The first, or each, loses a point of it.
     //= docs/specs/bitmap.md#BITMAP-4 skipping
-    //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
+    //= docs/specs/bitmap.md#BITMAP-5 maximum skips per packet
     #[cold]
     fn pass_over(&mut self, evs: u16, rng: &mut Rng) {
         for passed in 0..MAX_PASSED.min(evs) {
@@ -83,7 +83,7 @@ impl Scheme for Bitmap {
     /// Half a byte for each of 256 entropy values, and four bytes of position. With 65,535 values it is 32,772 bytes.
     const STATE_BYTES: usize = Self::EVS as usize / 2 + 2 * size_of::<Ev>();
 
-    //= docs/specs/bitmap.md#BITMAP-7 256 of them
+    //= docs/specs/bitmap.md#BITMAP-7 256 EVs
     const EVS: u16 = 256;
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
@@ -102,7 +102,7 @@ impl Scheme for Bitmap {
 }
 
 impl Balancer for Bitmap {
-    //= docs/specs/bitmap.md#BITMAP-2 taking turns
+    //= docs/specs/bitmap.md#BITMAP-2 round robin
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let evs = now.path.evs;
         if self.state.penalty(self.state.current(evs)) > 0 {
@@ -146,7 +146,7 @@ impl Penalties {
     }
 
     /// Goes on to the next value. A new turn begins at a random one.
-    //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
+    //= docs/specs/bitmap.md#BITMAP-6 start of a round
     fn advance(&mut self, evs: u16, rng: &mut Rng) {
         self.turn += 1;
         if self.turn >= evs {

@@ -72,7 +72,7 @@ enum Phase {
 impl Flowcut {
     /// Wire bytes of new packets that may go now, windows aside: all (`u64::MAX`), what is left of a drain's
     /// allowance, or 0. An outside scheduler that pauses flows by XOFF, XOFF with credit and XON reads this.
-    //= docs/specs/flowcut.md#FLC-30 pausing from outside
+    //= docs/specs/flowcut.md#FLC-30 external pausing
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
             Phase::Open => u64::MAX,
@@ -115,7 +115,7 @@ impl Flowcut {
         if ack.unsent_bytes < settings.tail_bytes(path, ack) {
             return false;
         }
-        //= docs/specs/flowcut.md#FLC-17 paths compared
+        //= docs/specs/flowcut.md#FLC-17 comparison of paths
         let is_trial = || state.rates.is_alone() && ack.unsent_bytes / TRIAL_SHARE >= ack.in_flight_bytes;
         self.is_congested(path) || (state.delay.is_congested(settings, path) && is_trial())
     }
@@ -130,7 +130,7 @@ impl Flowcut {
     }
 
     /// Goes on over the old path, since the acknowledgements that the drain waits for do not come.
-    //= docs/specs/flowcut.md#FLC-24 A silent drain
+    //= docs/specs/flowcut.md#FLC-24 drain timeout
     fn resume(&mut self, path: &Path) {
         self.state.phase = Phase::Open;
         self.state.delay.reset(&self.settings, path);
@@ -191,7 +191,7 @@ impl Flowcut {
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
         }
-        //= docs/specs/flowcut.md#FLC-4 another path than before
+        //= docs/specs/flowcut.md#FLC-4 choice of another path
         draw_other(old, evs, rng)
     }
 }

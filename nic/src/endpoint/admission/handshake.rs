@@ -64,7 +64,7 @@ impl Machine {
             self.stats.malformed += 1;
             return;
         }
-        //= docs/specs/endpoint.md#END-45 silence towards strangers
+        //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
         let message = match &self.admission {
             Some(admission) => admission.tag.open(self.ends(peer), &connect, frame.payload),
             None => Some(frame.payload),
@@ -81,7 +81,7 @@ impl Machine {
     }
 
     /// Handles a request of a client that may know this server. Answers go to the client's next hop, as far as that is resolved.
-    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-2 address validation
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     fn on_client(&mut self, now: Time, mut client: Client, message: &[u8], port: EvPort) {
         let hop = self.next_hops.as_ref().map(|hops| hops.get(now, client.peer.address));
@@ -105,7 +105,7 @@ impl Machine {
     }
 
     /// The message of the key exchange of a client, if it is one of the peers'; `Some(None)` if there are no keys on either side.
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     fn message_of_peer(&self, client: &Client, payload: &[u8]) -> Option<Option<[u8; CONNECT_BYTES]>> {
         let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys) else {
             return payload.is_empty().then_some(None);
@@ -174,7 +174,7 @@ impl Machine {
 
     /// Exchanges keys with the client whose turn it is, if there is one.
     //= docs/specs/endpoint.md#END-33 the key exchange
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     pub(crate) fn exchange_next(&mut self, now: Time) {
         let (Some(admission), Some(keys)) = (&mut self.admission, &self.config.keys) else { return };
         let Some((client, message)) = admission.waiting.next(now, &mut self.host.rng) else { return };
@@ -187,7 +187,7 @@ impl Machine {
     }
 
     /// Takes the server's token: connects again, now with it and with the key exchange's message.
-    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-2 address validation
     pub(crate) fn on_retry(&mut self, now: Time, index: u32, retry: Retry, from: u8) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
         let keys = self.config.keys.as_ref().zip(self.admission.as_ref());
@@ -253,7 +253,7 @@ impl Machine {
     }
 
     /// Opens a half-open connection: a frame of the connection came, so the Connect was no replay.
-    //= docs/specs/endpoint.md#END-3 open by a frame
+    //= docs/specs/endpoint.md#END-3 half-open connections
     pub(crate) fn on_proof(&mut self, now: Time, index: u32) {
         self.open(now, index);
         if let Some(connection) = self.table.slot(index) {
@@ -332,7 +332,7 @@ impl Machine {
     }
 
     /// Answers a frame of an unknown connection with a Reset under the frame's own cookie, within the rate limit.
-    //= docs/specs/endpoint.md#END-8 answers to strangers
+    //= docs/specs/endpoint.md#END-8 answers to unknown peers
     pub(crate) fn send_reset(&mut self, now: Time, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. }) | Body::Retry(_)) {
             return;
@@ -374,7 +374,7 @@ impl Machine {
             Stage::Closing => Some(connection.close_frame(CloseReason::Done, false)),
             // The client repeats its Connect until it has the Accept.
             Stage::HalfOpen => None,
-            //= docs/specs/endpoint.md#END-3 open by a frame
+            //= docs/specs/endpoint.md#END-3 half-open connections
             Stage::Open => Some(keep_alive(now)),
         };
         if goes_on && let Some(body) = body {
@@ -460,7 +460,7 @@ impl Machine {
     }
 
     /// Answers a Connect, in the same way each time. The client has time anew to answer the Accept.
-    //= docs/specs/endpoint.md#END-3 open by a frame
+    //= docs/specs/endpoint.md#END-3 half-open connections
     fn answer(&mut self, now: Time, index: u32) {
         let (port, patience) = (self.any_port(), self.config.handshake.lasts_ps());
         let Some(connection) = self.table.slot(index) else { return };

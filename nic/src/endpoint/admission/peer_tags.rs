@@ -56,7 +56,7 @@ impl PeerTags {
 
     /// What follows the Connect of a client to the holder of `key`: the message of the key exchange and what shows the client's own key, if there is
     /// a message yet, and the tag. `None` if that is the key of none of the peers.
-    //= docs/specs/endpoint.md#END-45 silence towards strangers
+    //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
     #[must_use]
     pub fn payload(
         &self,
@@ -75,7 +75,7 @@ impl PeerTags {
     }
 
     /// What our Connect to the holder of `server` shows besides its message.
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     pub(in crate::endpoint) fn proof(
         &self,
         server: &PublicKey,
@@ -93,7 +93,7 @@ impl PeerTags {
 
     /// The key that the client of a Connect holds, and its message; `own` makes the tags of Connects to this server. It takes as long with many
     /// listed keys as with few.
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     pub(in crate::endpoint) fn open<'a>(
         &self,
         own: &ConnectTag,
@@ -152,7 +152,7 @@ mod tests {
         [(); N].map(|()| PrivateKey::generate().unwrap())
     }
 
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     #[test]
     fn a_server_finds_which_of_its_peers_asks_and_no_other_passes() {
         let [client, server, other, secret] = keys();

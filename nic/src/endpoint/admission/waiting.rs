@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Has a client wait. If it is one too many, a random one of the network that has most of them gives way. Whether one did.
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     pub(crate) fn push(&mut self, asking: Asking, rng: &mut Rng) -> bool {
         let key = asking.0.key();
         if let Some((_, known)) = self.clients.iter_mut().find(|(_, known)| known.0.key() == key) {
@@ -81,7 +81,7 @@ impl Waiting {
     }
 
     /// The client that is served now, if one waits and may be.
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     pub(crate) fn next(&mut self, now: Time, rng: &mut Rng) -> Option<Asking> {
         if self.clients.is_empty() || !self.limit.allow(now) {
             return None;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Of 20 other networks one client each asks once, while 100,000 a second from one network ask.
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     #[test]
     fn a_crowd_from_one_network_keeps_no_other_waiting() {
         let crowds: [fn(u64) -> IpAddr; 2] = [

@@ -12,14 +12,14 @@ pub trait Source: Debug + Send {
     /// Writes those that begin at `offset`, as many as `to` has room for.
     ///
     /// A packet that got lost is sent again, so the bytes must be the same each time until the message is delivered.
-    //= docs/specs/endpoint.md#END-12b Filled frames
+    //= docs/specs/endpoint.md#END-12b zero-copy send
     fn fill(&self, offset: u64, to: &mut [u8]);
 }
 
 /// Takes payload out of the frames in which it arrives.
 pub trait Sink: Debug + Send {
     /// Takes a piece of a message. Each byte comes once; pieces come in any order, and those of several messages mixed.
-    //= docs/specs/endpoint.md#END-12a Lent frames
+    //= docs/specs/endpoint.md#END-12a zero-copy receive
     fn take(&mut self, piece: &Lent<'_>);
 }
 

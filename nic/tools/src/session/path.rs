@@ -83,7 +83,7 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
 
 /// The settings of a connection that learns its path: the library's, but for what the user gives. What the user says of the path is not kept,
 /// but for the rate of `fixed-rate` and the first timeout.
-//= docs/specs/calibration.md#CAL-5 guesses
+//= docs/specs/calibration.md#CAL-5 initial estimates
 fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;
     let given = path.transport.flow_config(&ConnectionPath {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
-        //= docs/specs/calibration.md#CAL-5 guesses
+        //= docs/specs/calibration.md#CAL-5 initial estimates
         let none = flow(&path(&[], None, None));
         assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
         for (rtt_us, gbps) in [(84.2, 0.08), (842.0, 0.8), (8_420.0, 8.0)] {

@@ -110,7 +110,7 @@ pub(super) fn route<F: Forwarding>(
     };
     let load = crosses(tables, port, &arrival, frame.len);
     let note = CongaNote::unpack(trail.note.load());
-    //= docs/specs/switching.md#SWC-52 what a frame tells
+    //= docs/specs/switching.md#SWC-52 metrics in a frame
     let note = if switch.leaf == source {
         let (back, back_load, returns) = to_return(tables, switch, target);
         CongaNote { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
@@ -162,7 +162,7 @@ pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) ->
 }
 
 /// How congested a path counts as by what was heard: it halves for each time that it fades.
-//= docs/specs/switching.md#SWC-54 what was heard fades
+//= docs/specs/switching.md#SWC-54 ageing of metrics
 #[inline(always)]
 fn faded(heard: Heard, t_ps: u64) -> u64 {
     let age_us = (t_ps / 1_000_000).saturating_sub(heard.at_us);
@@ -170,7 +170,7 @@ fn faded(heard: Heard, t_ps: u64) -> u64 {
 }
 
 /// Counts a frame at a port; returns how congested the port then is.
-//= docs/specs/switching.md#SWC-50 how congested a port is
+//= docs/specs/switching.md#SWC-50 congestion metric of a port
 #[inline(always)]
 fn crosses<F: Forwarding>(tables: &F, port: u32, frame: &Arrival, len: u32) -> u64 {
     let Some(word) = tables.rate_word(port) else { return 0 };
@@ -212,7 +212,7 @@ fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64
 }
 
 /// Keeps what a frame from another leaf tells: the congestion of its own path, to be returned, and of one from here.
-//= docs/specs/switching.md#SWC-53 what a leaf keeps
+//= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[inline(always)]
 fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: CongaNote, t_ps: u64) {
     let (tag, load) = (note.tag, note.load & MOST);
@@ -235,7 +235,7 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Co
 
 /// What to return to a leaf with this frame: an uplink, how congested the way from it is, and whether there is such. Each uplink has its turn,
 /// those with news first.
-//= docs/specs/switching.md#SWC-53 what a leaf keeps
+//= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[inline(always)]
 fn to_return<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
     let row = from_leaf(switch, leaf);

@@ -97,7 +97,7 @@ super::counter::scheme_counters! {
 }
 
 /// Takes a frame through a switch. `everywhere`: all switches keep entries, and replies go back by the switches that the data passed.
-//= docs/specs/flowcut-switch.md#FCS-1 where entries are
+//= docs/specs/flowcut-switch.md#FCS-1 switches with entries
 #[inline(always)]
 pub(super) fn route<F: Forwarding>(
     tables: &F,
@@ -296,7 +296,7 @@ impl<F: Forwarding> Here<'_, F> {
             return Ok(if stays { Some(port) } else { None });
         }
         let is_idle = is_new || self.is_idle(entry);
-        //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
+        //= docs/specs/flowcut-switch.md#FCS-7 ports removed by routing
         let is_over = || frame.time_ps.saturating_sub(self.load(entry + PASSED)) > self.switch.gap_ps;
         let (port, note) = if is_idle || is_moved || (!stays && is_over()) {
             self.begin(entry, frame, host, onward, is_new).ok_or(Cause::NoRoute)?
@@ -357,7 +357,7 @@ impl<F: Forwarding> Here<'_, F> {
 
     /// The port by which the flow's data came, where all switches keep entries. A reply goes back by the last leg of a detour as far as
     /// that is known, then by the first one, and notes so: a switch may be on both.
-    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     #[inline(always)]
     fn way_back(&self, now_ps: u64) -> Option<u32> {
         let last = Here { flow: self.flow ^ LAST_LEG, ..*self };
@@ -381,7 +381,7 @@ impl<F: Forwarding> Here<'_, F> {
     }
 
     /// Takes what a reply tells; returns whether the flow's host must pause. Only the source's switch measures.
-    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     #[inline(always)]
     fn arrived(&self, now_ps: u64, measures: bool) -> bool {

@@ -6,7 +6,7 @@ use crate::packed::packed;
 
 packed! {
     /// What a data frame says of itself. A notification says where it is written down, instead.
-    //= docs/specs/reunion.md#REU-1 what a frame carries
+    //= docs/specs/reunion.md#REU-1 frame metadata
     pub(super) struct ReunionNote {
         /// Of the base.
         base: u64 in 33,

@@ -49,7 +49,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The words of a switch with the ports of its ways up, each by its place behind what the base keeps.
-    //= docs/specs/reunion.md#REU-6 among the largest
+    //= docs/specs/reunion.md#REU-6 elephants
     pub fn words<'a>(&self, ways: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let hot = u64::from(self.tolerance).saturating_mul(ways.len() as u64);
         let singles = [

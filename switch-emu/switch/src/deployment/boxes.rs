@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that run one switch each
+    //= docs/specs/switch.md#SW-27 one switch per machine
     #[test]
     fn everybody_hears_everything_once_whatever_is_cut() {
         for cut in [vec![], vec![2], vec![5]] {
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that run one switch each
+    //= docs/specs/switch.md#SW-27 one switch per machine
     #[test]
     fn links_are_down_that_anybody_says_are_as_long_as_he_speaks() {
         let mut ring = Ring::new();

@@ -23,7 +23,7 @@ pub(super) struct Needs {
 impl Needs {
     /// Checks by bursts that send nothing that the machine's CPUs decide as many. What redirects and drivers take comes on top, so that more may be
     /// too much: a measurement looks at [`Deployment::lost`].
-    //= docs/specs/switch.md#SW-28 what a machine can decide
+    //= docs/specs/switch.md#SW-28 forwarding capacity of a machine
     pub fn check(&self, switching: &Switching) -> Result<(), RunError> {
         let bench = HopBench::new(switching.clone(), 1)?;
         let mut best = Duration::MAX;
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    //= docs/specs/switch.md#SW-28 what a machine can decide
+    //= docs/specs/switch.md#SW-28 forwarding capacity of a machine
     #[test]
     fn the_longest_path_counts() {
         let network = LeafSpine::uniform([2, 2, 2], 1_000_000_000, 0).network();

@@ -342,7 +342,7 @@ mod tests {
         [&head[..], &source.octets(), &destination.octets(), &[kind, 0, 0, 0, 0, 0, 0, 0], &target.octets()].concat()
     }
 
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
     fn askers_are_known_and_unknown_hosts_are_asked_of_all() {
         let mut stations = all_here(3);

@@ -119,8 +119,8 @@ impl PullPacer {
 
     /// Takes a request: the sender had seen a total of `pulled_bytes`. If that is less than was granted, the total is
     /// told again. If not, and the room is used up, there may be room for one pull more.
-    //= docs/specs/eqds.md#EQDS-13 repeating a total
-    //= docs/specs/eqds.md#EQDS-17 beyond the room
+    //= docs/specs/eqds.md#EQDS-13 repeated totals
+    //= docs/specs/eqds.md#EQDS-17 requests without room
     pub fn on_request(&mut self, now: Time, index: u32, pulled_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if pulled_bytes < entry.granted {
@@ -136,7 +136,7 @@ impl PullPacer {
     }
 
     /// Makes room for `bytes` more, since something arrived. Returns whether a connection that had none waits now.
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     pub fn on_arrival(&mut self, now: Time, index: u32, bytes: u64) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let had_room = entry.room > 0;

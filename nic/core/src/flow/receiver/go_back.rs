@@ -6,7 +6,7 @@ use spray_wire::Nack;
 
 impl Receiver {
     /// Takes a data frame, if it is the one that is expected.
-    //= docs/specs/go-back-n.md#GBN-1 what is kept
+    //= docs/specs/go-back-n.md#GBN-1 accepted packets
     pub(super) fn on_in_order(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let psn = arrival.data.psn;
         let is_ahead = psn > self.cumulative && psn - self.cumulative < self.window_packets;

@@ -26,7 +26,7 @@ impl Sender {
     }
 
     /// Begins to wait for a new grant, unless acknowledgements are still to come or the wait has begun.
-    //= docs/specs/transport.md#TRN-6 asking for a grant
+    //= docs/specs/transport.md#TRN-6 requesting a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now: Time) {
         if self.recovery.scoreboard.span() == 0 && !self.retry.awaits(Awaited::Grant) {
@@ -36,7 +36,7 @@ impl Sender {
     }
 
     /// Makes an empty data frame with the last settled number. The receiver must answer it; nothing else follows.
-    //= docs/specs/transport.md#TRN-6 asking for a grant
+    //= docs/specs/transport.md#TRN-6 requesting a grant
     pub(super) fn ask_for_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
         let (psn, ev) = self.path_of_request(now, rng);
         let backoff = self.retry.on_asked();
@@ -72,7 +72,7 @@ impl Sender {
     }
 
     /// Returns a request for credit if one is due. It goes over a random path, a repeated one over the balancer's choice.
-    //= docs/specs/eqds.md#EQDS-7 telling the demand
+    //= docs/specs/eqds.md#EQDS-7 announcing the demand
     //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);

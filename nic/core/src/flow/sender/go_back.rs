@@ -38,7 +38,7 @@ impl Sender {
 }
 
 /// What a NACK acknowledges: every packet before the expected one. It reports the one that was dropped.
-//= docs/specs/go-back-n.md#GBN-3 what a NACK tells
+//= docs/specs/go-back-n.md#GBN-3 content of a NACK
 fn told_by(nack: &Nack) -> Ack {
     Ack {
         cumulative: nack.psn,

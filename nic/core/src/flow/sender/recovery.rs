@@ -100,7 +100,7 @@ impl Recovery {
     }
 
     /// Adapts the gap rule's patience to its mistakes and confirmations. Mistakes of one ACK count once.
-    //= docs/specs/transport.md#TRN-38 patience
+    //= docs/specs/transport.md#TRN-38 reordering window
     #[cold]
     pub(super) fn learn(&mut self, now: Time, was_mistaken: bool, confirmations: u64) {
         if was_mistaken {
@@ -153,7 +153,7 @@ impl Recovery {
     }
 
     /// The oldest transmission, if its timeout ran out. This may raise the backoff.
-    //= docs/specs/transport.md#TRN-34 a timeout of its own
+    //= docs/specs/transport.md#TRN-34 timeout per transmission
     pub(super) fn take_expired(&mut self, now: Time) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
         if self.expiry(oldest) > now {

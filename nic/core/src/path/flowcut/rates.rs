@@ -5,7 +5,7 @@ use crate::now::Now;
 use crate::path::AckInfo;
 
 /// What the present path delivers, and what those before it did, in bytes per 2^30 ps.
-//= docs/specs/flowcut.md#FLC-17 paths compared
+//= docs/specs/flowcut.md#FLC-17 comparison of paths
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     /// When the round began; [`Time::ZERO`] before its first ACK.

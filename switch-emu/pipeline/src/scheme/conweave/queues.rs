@@ -61,7 +61,7 @@ pub(super) struct Arrival<'a> {
 
 impl Arrival<'_> {
     /// Has the packet wait in the queue of its flow, or in a new one; where there is none it goes on.
-    //= docs/specs/conweave.md#CWV-13 holding
+    //= docs/specs/conweave.md#CWV-13 reordering queues
     pub(super) fn hold(&mut self, due_ps: u64) {
         let Some(number) = self.entry.queue.or_else(|| self.open(due_ps)) else {
             self.counts.no_queue += 1;

@@ -108,7 +108,7 @@ pub(super) fn hear<F: Forwarding>(tables: &F, state: &mut State, now_ps: u64, ta
 }
 
 /// A path over which no marked packet has come of late: the first such of two random ones.
-//= docs/specs/conweave.md#CWV-9 the choice of a path
+//= docs/specs/conweave.md#CWV-9 choice of a path
 fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course: &Course, lot: u64) -> Option<u32> {
     let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
     let mut paths = (0..LOOKS).filter_map(|look| one(tables, course, mix(random | look)));

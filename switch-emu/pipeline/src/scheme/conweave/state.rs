@@ -47,7 +47,7 @@ impl State {
     }
 
     /// The next frame of its own that the switch has to send.
-    //= docs/specs/conweave.md#CWV-12 frames of their own
+    //= docs/specs/conweave.md#CWV-12 control frames between switches
     pub(in crate::scheme) fn poll(&mut self) -> Option<Notice> {
         self.outbox.pop()
     }

@@ -155,7 +155,7 @@ pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) 
 }
 
 /// A notification that rides on a frame that goes to a leaf: one place of the table is looked at, the next one each time.
-//= docs/specs/reunion.md#REU-18 riding back
+//= docs/specs/reunion.md#REU-18 piggybacked notifications
 #[inline(always)]
 pub(super) fn ride<F: Forwarding>(
     tables: &F,
@@ -190,7 +190,7 @@ fn take<F: Forwarding>(
 }
 
 /// The next notification of the interval that is over, for switches that send frames of their own; `None`: all are sent.
-//= docs/specs/reunion.md#REU-17 a frame of its own
+//= docs/specs/reunion.md#REU-17 notification frames
 #[cfg(not(target_arch = "bpf"))]
 pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Notice> {
     let over = before(memory.load(single::INTERVAL)?);

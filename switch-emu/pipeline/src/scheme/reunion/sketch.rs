@@ -60,14 +60,14 @@ fn class(count: u64) -> u32 {
 }
 
 /// Whether a flow that has this many frames may be an elephant, as far as there are not too many of them.
-//= docs/specs/reunion.md#REU-6 among the largest
+//= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn is_large<F: Forwarding>(memory: &Memory<'_, F>, count: u64) -> bool {
     memory.load(single::THRESHOLD).is_some_and(|threshold| u64::from(class(count)) >= threshold)
 }
 
 /// Whether the interval has room for another elephant, which takes it.
-//= docs/specs/reunion.md#REU-6 among the largest
+//= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<bool> {
     let word = memory.word(single::ELEPHANTS)?;
@@ -81,7 +81,7 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
 
 /// Settles by the interval that is over from which class on flows are elephants: the lowest one that no more flows have reached than are
 /// to be elephants. If even the highest has more of them, then that one. Without any flow it stays as it was.
-//= docs/specs/reunion.md#REU-6 among the largest
+//= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
     let (over, hot) = (before(interval), memory.load(single::HOT)?);

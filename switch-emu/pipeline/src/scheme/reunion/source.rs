@@ -120,7 +120,7 @@ fn collides<F: Forwarding>(
 }
 
 /// A notification has come: its links are not to be chosen in this interval, and its flow is to be moved when it ends.
-//= docs/specs/reunion.md#REU-14 what a notification does
+//= docs/specs/reunion.md#REU-14 notifications
 #[inline(always)]
 pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
     let Here { tables, source, ref memory, course: Course { t_ps, .. }, .. } = *here;

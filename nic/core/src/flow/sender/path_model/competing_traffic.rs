@@ -95,7 +95,7 @@ impl Rivals {
     }
 
     /// Judges by a whole look whether others fill the queue.
-    //= docs/specs/calibration.md#CAL-9 queues that others fill
+    //= docs/specs/calibration.md#CAL-9 competing traffic
     fn judge(&mut self, round: &Outcome) -> Option<Begins> {
         let look = core::mem::take(&mut self.look);
         let (bad, part) = if round.late {
@@ -119,7 +119,7 @@ impl Rivals {
     }
 
     /// Marks govern again, to see whether they tell something. Where too many packets were lost, they do for long.
-    //= docs/specs/calibration.md#CAL-11 marks are tried again
+    //= docs/specs/calibration.md#CAL-11 return to marks
     fn try_marks(&mut self, round: &Outcome) {
         let many = !round.late && self.look.lost > self.look.packets / MANY_PART;
         let rounds = if many { PATIENCE } else { 0 };
@@ -127,7 +127,7 @@ impl Rivals {
     }
 
     /// A packet was lost. `rtt_ps` is the smoothed round-trip time.
-    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    //= docs/specs/calibration.md#CAL-10 loss-based control
     pub(in crate::flow::sender) fn on_loss(&mut self, now: Time, rtt_ps: u64) {
         self.look.lost = self.look.lost.saturating_add(1);
         if now >= self.same_until {
@@ -136,7 +136,7 @@ impl Rivals {
     }
 
     /// Whether an acknowledgement counts as marked for congestion control.
-    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    //= docs/specs/calibration.md#CAL-10 loss-based control
     #[inline]
     pub(in crate::flow::sender) fn marks(&self, now: Time) -> bool {
         now < self.marked_until
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn losses_govern_while_all_is_marked_whatever_is_sent() {
-        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        //= docs/specs/calibration.md#CAL-9 competing traffic
         let begins = Begins { window_bytes: 8_000, anew: true };
         for round in [MARKED, LATE] {
             let mut rivals = Rivals::new();
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn marks_govern_where_they_tell_something() {
-        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        //= docs/specs/calibration.md#CAL-9 competing traffic
         let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
         for round in unmarked {
             assert_eq!(rounds(&mut Rivals::new(), 100, &round), None, "{round:?}");
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_loss_marks_a_quarter_of_a_round_trip() {
-        //= docs/specs/calibration.md#CAL-10 losses in place of marks
+        //= docs/specs/calibration.md#CAL-10 loss-based control
         let mut rivals = Rivals::new();
         assert!(!rivals.marks(at(1_000 * US)));
         rivals.on_loss(at(1_000 * US), 400 * US);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn marks_are_tried_every_64_rounds() {
-        //= docs/specs/calibration.md#CAL-11 marks are tried again
+        //= docs/specs/calibration.md#CAL-11 return to marks
         let mut rivals = Rivals::new();
         let _ = rounds(&mut rivals, 8, &MARKED);
         let grown = Outcome { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn losses_that_are_too_many_do_not_govern() {
-        //= docs/specs/calibration.md#CAL-11 marks are tried again
+        //= docs/specs/calibration.md#CAL-11 return to marks
         for (round, others) in [(MARKED, 1024), (LATE, 8)] {
             let mut rivals = Rivals::new();
             let _ = rounds(&mut rivals, 8, &round);
