@@ -108,7 +108,7 @@ fn check(arguments: &args::Tunnel) -> Outcome {
             bare.address
         )));
     }
-    //= docs/specs/endpoint.md#END-42 each key its address
+    //= docs/specs/endpoint.md#END-42 an address to each key
     let trust = &arguments.trust;
     if peers.len() > 1 && trust.iter().any(|trusted| trusted.address.is_none()) {
         return Err(Failure::refused(format!(

@@ -268,7 +268,7 @@ impl Arrivals {
     /// Takes an entry; those that earlier ones must come before wait for them. So a folder is made before what lies in it.
     //= docs/specs/endpoint.md#END-21 in the order of their numbers
     fn on_entry(&mut self, number: u32, description: Description) -> Result<(), Refusal> {
-        //= docs/specs/endpoint.md#END-21 At most 16 entries
+        //= docs/specs/endpoint.md#END-21 At most 16 described entries
         let is_new = number >= self.next && !self.early.contains_key(&number);
         let described = self.early.len() + self.beginning.len() + self.files.len();
         if !is_new || number - self.next >= WINDOW as u32 || described >= WINDOW {

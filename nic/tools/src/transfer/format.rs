@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 /// Bytes of a piece. Each piece is one message, and the receiver holds a few of them in memory.
 pub const PIECE_BYTES: u64 = 1 << 20;
 /// Entries that are described and have no verdict yet. The receiver has a file open and a thread for each.
-//= docs/specs/endpoint.md#END-21 At most 16 entries
+//= docs/specs/endpoint.md#END-21 At most 16 described entries
 pub const WINDOW: usize = 16;
 /// Bytes before a message's content.
 pub const HEADER: usize = 16;

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 pub const UNNAMED: &str = ".";
 
 /// Refuses the current folder, which the user did not name, where it is `/` or a user's home.
-//= docs/specs/endpoint.md#END-30 unless its user names it
+//= docs/specs/endpoint.md#END-30 only if its user names that folder
 pub fn check_unnamed() -> Outcome {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     if !is_special(Path::new(UNNAMED), &users) {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    //= docs/specs/endpoint.md#END-30 unless its user names it
+    //= docs/specs/endpoint.md#END-30 only if its user names that folder
     fn homes_are_known_by_whatever_path() {
         let dir = Folder::new();
         let home = dir.path().join("home");

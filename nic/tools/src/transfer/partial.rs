@@ -74,7 +74,7 @@ impl Partial {
     /// # Errors
     /// `AlreadyExists` when there is such a file and `replaces` is not set, however late it came; otherwise what the disk says.
     pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
-        //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
+        //= docs/specs/endpoint.md#END-22 set-user-ID, set-group-ID and sticky bits are not transferred
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
         if has & !mode != 0 {
             self.file.set_permissions(Permissions::from_mode(has & mode))?;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
+    //= docs/specs/endpoint.md#END-22 set-user-ID, set-group-ID and sticky bits are not transferred
     fn no_file_runs_as_another_user_whatever_was_there_before() {
         let dir = Temporary::new();
         let root = Arc::new(Folder::open(dir.path()).unwrap());

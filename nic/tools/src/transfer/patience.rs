@@ -69,7 +69,7 @@ impl Patience {
         self.pace.on_bytes(bytes, now);
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
         if !self.has_spoken {
-            //= docs/specs/endpoint.md#END-25 has said nothing
+            //= docs/specs/endpoint.md#END-25 has sent no message
             return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
         //= docs/specs/endpoint.md#END-26 bytes within the timeout
@@ -80,7 +80,7 @@ impl Patience {
 
     /// For how long the sender may give way to another: it has said nothing yet, or nothing of use for too long for one whose writer
     /// does not pause.
-    //= docs/specs/endpoint.md#END-27 owes something
+    //= docs/specs/endpoint.md#END-27 overdue longest
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);
         (!self.has_spoken || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    //= docs/specs/endpoint.md#END-27 owes something
+    //= docs/specs/endpoint.md#END-27 overdue longest
     fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
         let mut patience = Patience::new(Limits::new(5), Time::ZERO);
         assert_eq!(patience.overdue_ps(at(1)), Some(S));

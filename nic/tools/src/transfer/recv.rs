@@ -261,7 +261,7 @@ impl Receiving {
 
     /// Forgets the oldest connections that are over, of which there may be only so many: of this address, of those that were refused, and
     /// of those whose senders wait for verdicts.
-    //= docs/specs/endpoint.md#END-27 the oldest gives way
+    //= docs/specs/endpoint.md#END-27 the oldest is evicted
     fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
         type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;
         let is_refused = |it: &Transfer| it.arrivals.tally.kept() == 0;

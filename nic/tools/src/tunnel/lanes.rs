@@ -53,7 +53,7 @@ impl Lanes {
     }
 
     /// Takes a packet, and hands `out` what its lane can go on with.
-    //= docs/specs/endpoint.md#END-41 packets leave it in their order
+    //= docs/specs/endpoint.md#END-41 packets leave it in order
     pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Result<(), Disorder> {
         let lane = self.lanes.get_mut(usize::from(place.lane)).ok_or(Disorder)?;
         if place.number != lane.next {
