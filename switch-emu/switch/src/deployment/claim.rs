@@ -39,7 +39,7 @@ pub(super) enum Verdict {
 /// Between two questions.
 const ASK_NS: u64 = 300_000_000;
 /// Questions, after which an answer has as long to come.
-//= docs/specs/switch.md#SW-26 three questions
+//= docs/specs/switch.md#SW-26 three ARP or neighbour discovery requests
 const QUESTIONS: u64 = 3;
 /// How long another box has to ask a host of its own, which it says it has until then.
 const ELSEWHERE_NS: u64 = 2_000_000_000;

@@ -427,7 +427,7 @@ mod tests {
 
     /// The box of the host that has it says so again and again, until it finds that it does not answer.
     #[test]
-    //= docs/specs/switch.md#SW-26 that box asks
+    //= docs/specs/switch.md#SW-26 that machine sends the requests
     fn an_address_of_another_box_moves_when_that_box_no_longer_says_it_is_there() {
         for (told_until, moves) in [(5000, false), (900, true), (0, true)] {
             let mut stations = Stations::new([true, false].into_iter());
