@@ -108,7 +108,7 @@ fn said(rows: &[Row]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    format!("\nWhat was said where it went wrong:\n```text\n{}\n```\n", lines.join("\n"))
+    format!("\nMessages of the failures:\n```text\n{}\n```\n", lines.join("\n"))
 }
 
 #[cfg(test)]
