@@ -8,10 +8,10 @@ use spray_core::path::BalancerKind;
 
 const ABOUT: &str = "## State and cost
 
-*State* is the memory that a NIC needs per connection, without settings. A *decision* is all that a sender asks of a balancer for one packet: to choose an
-entropy value, and to take the acknowledgement that echoes it. A *packet* of a congestion control is three calls: may it go, it was sent, it was acknowledged.
-The connection is in its steady state, with a window in flight, varying round-trip times and one mark in sixteen. The figures are medians on the machine that
-ran `cargo xtask results`. The harness itself takes about ten nanoseconds, as `ecmp` shows, which does nothing.
+*State* is the memory that a NIC needs per connection, without settings. A *decision* is the work of a balancer for one packet: choosing an entropy value, and
+processing the acknowledgement that echoes it. A *packet* of a congestion control is three calls: the check whether it may be sent, its transmission, and its
+acknowledgement. The connection is in its steady state, with a window in flight, varying round-trip times and one mark in sixteen. The figures are medians on
+the machine that ran `cargo xtask results`. The harness itself takes about ten nanoseconds, as shown by `ecmp`, which does nothing.
 ";
 
 fn main() {

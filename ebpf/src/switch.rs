@@ -117,7 +117,7 @@ fn now_ps() -> u64 {
 }
 
 /// The maps as the pipeline's tables.
-//= docs/specs/switching.md#SWC-2 one source
+//= docs/specs/switching.md#SWC-2 one implementation
 struct Maps;
 
 impl Tables for Maps {
@@ -354,7 +354,7 @@ extern "C" fn spray_look_up(first: u32, words: u32, head: u64) -> u64 {
 
 /// One hop as a global function, which the verifier checks once instead of eight times in a row.
 /// Returns 0 or a [`Cause`]. The pointer must be null or valid.
-//= docs/specs/switch.md#SW-15 what the verifier sees
+//= docs/specs/switch.md#SW-15 verifier limits
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn spray_cross(frame: *mut Frame, host: u32) -> u32 {
@@ -443,7 +443,7 @@ pub fn deployed(context: XdpContext) -> u32 {
             }
             hand_over(&context, Ticket { due_ps: due_ps.wrapping_add(late_ns.wrapping_mul(1000)), port, effects })
         }
-        //= docs/specs/switch.md#SW-30 TTL that runs out
+        //= docs/specs/switch.md#SW-30 TTL expiry
         Verdict::Expired { port } if attachment().is_some_and(|attachment| attachment.given == 0) => {
             hand_over(&context, Ticket { due_ps, port, effects: EXPIRED })
         }

@@ -367,8 +367,8 @@ fn share(network: Network) -> f64 {
 const CONDITIONS: [Condition; 4] = [Condition::Healthy, Condition::Slow, Condition::Silent, Condition::Lossy];
 
 //= docs/specs/calibration.md#CAL-13 growth while queues are short
-//= docs/specs/calibration.md#CAL-14 losses by chance
-//= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+//= docs/specs/calibration.md#CAL-14 random losses
+//= docs/specs/calibration.md#CAL-17 marks passed to the balancer
 #[test]
 fn transfers_get_most_of_what_is_left() {
     // By round-trip time in us, the least share in per cent: without marks, where queues hold half a bandwidth-delay product, one and five,
@@ -390,7 +390,7 @@ fn transfers_get_most_of_what_is_left() {
     }
 }
 
-//= docs/specs/calibration.md#CAL-15 least window after marks
+//= docs/specs/calibration.md#CAL-15 minimum window after marks
 #[test]
 fn beside_tcp_a_transfer_has_half_of_a_fair_share() {
     for (queue_bytes, mark_bytes) in [(250_000, Some(60_000)), (100_000, None), (1_000_000, None)] {

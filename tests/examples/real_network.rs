@@ -46,7 +46,7 @@ fn main() {
     println!("|---{}|", "|---".repeat(conditions.len()));
     let left_mbps = |condition: &Condition| condition.left_mbps(routers.rate_bps());
     let left: Vec<_> = conditions.iter().map(|one| format!("{:.0}", left_mbps(one))).collect();
-    println!("| *can be had* | {} |", left.join(" | "));
+    println!("| *achievable* | {} |", left.join(" | "));
     for (name, row) in contenders.iter().zip(&table) {
         let cells = conditions.iter().enumerate().map(|(column, condition)| {
             let others = table.iter().map(|row| row[column].median()).fold(0.0, f64::max);

@@ -29,7 +29,7 @@ fn packets_and_the_simulator_agree_on_a_slow_uplink() {
 
 /// Switches that choose by a pointer or by queues meet the frames of all hosts in the order of virtual time. On this fabric hosts go in
 /// lockstep: in the simulator hardly a packet is reordered, and a few frames out of order would reorder half of them.
-//= docs/specs/emulation.md#EMU-5 turns
+//= docs/specs/emulation.md#EMU-5 order of sending
 #[test]
 fn switches_that_choose_reorder_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
@@ -76,7 +76,7 @@ fn within(ours: f64, other: f64, percent: f64) -> bool {
 }
 
 /// The last port belongs to one host, which plays it in order: what comes to it at once finds the same room as in the simulator.
-//= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
+//= docs/specs/virtual-queue.md#VQ-13 the host emulates the last port
 #[test]
 fn an_incast_is_trimmed_and_dropped_as_in_the_simulator() {
     let Some(_turn) = turn() else { return };
@@ -197,7 +197,7 @@ fn packets_are_reordered_as_in_the_simulator_where_cables_of_several_switches_me
 }
 
 /// A seed gives the same run each time: to the picosecond, since every frame is at its switches and hosts in the order of virtual times.
-//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+//= docs/specs/emulation.md#EMU-3 deterministic results
 #[test]
 fn a_seed_gives_the_same_packets_each_time() {
     let Some(_turn) = turn() else { return };

@@ -28,8 +28,8 @@ fn a_transfer_arrives_in_a_flood_without_keys() {
     arrives(false);
 }
 
-//= docs/specs/endpoint.md#END-2 the address first
-//= docs/specs/endpoint.md#END-45 silence towards strangers
+//= docs/specs/endpoint.md#END-2 address validation
+//= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 fn arrives(sealed: bool) {
     let Some(_turn) = turn() else { return };
     let routers = Routers::new().unwrap();

@@ -22,7 +22,7 @@ fn uplinks(rest: &str) -> Vec<u64> {
 
 #[test]
 fn packets_take_all_spines_in_turn() {
-    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+    //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
     let Some(_turn) = turn() else { return };
     for rest in ["", "[transport]\nip = 6\n", "[emulation]\nchassis = \"per-switch\"\n"] {
         let counts = uplinks(rest);
@@ -34,7 +34,7 @@ fn packets_take_all_spines_in_turn() {
 
 #[test]
 fn a_path_that_routing_has_lost_is_left() {
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     let Some(_turn) = turn() else { return };
     let down = "[[link_event]]\nlink = \"spine2->leaf1\"\nat_us = 0\naction = \"down\"\nconvergence_us = 0\n";
     let counts = uplinks(down);

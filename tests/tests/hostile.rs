@@ -41,7 +41,7 @@ enum Hostile {
 }
 
 /// What `docs/security.md` promises of answers, for every kind.
-//= docs/specs/endpoint.md#END-8 answers to strangers
+//= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
 fn a_stranger_gets_less_than_he_sends_and_nobody_much_more_for_a_hostile_frame() {
     for cost in hostile_costs(if cfg!(debug_assertions) { 20 } else { 1_000 }) {
@@ -250,24 +250,24 @@ fn hostile_costs(batches: u64) -> Vec<Cost> {
     suffer("Connect again, with the token", Hostile::Addressee, &|_| Forged::Connect(asked, 0));
     let of_peer = |body| Forged::Plain(own.connection, own.cookie, body);
     let data = Data { message_bytes: 3_400, payload_bytes: 3_400, ..Data::default() };
-    suffer("Data, the same again and again", Hostile::Peer, &|_| of_peer(Body::Data(data)));
+    suffer("Data, repeated", Hostile::Peer, &|_| of_peer(Body::Data(data)));
     suffer("Data beyond the window", Hostile::Peer, &|at| of_peer(Body::Data(Data { psn: 1 << 40 | at, ..data })));
-    suffer("trailer that says much is missing", Hostile::Peer, &|at| {
+    suffer("trailer that reports many missing packets", Hostile::Peer, &|at| {
         let section = Section::new(0, Section::MAX_BEHIND);
         of_peer(Body::Data(Data { psn: 100 + at % 100, trailer: true, section, ..Data::default() }))
     });
-    suffer("Ack of what was not sent", Hostile::Peer, &|at| {
+    suffer("Ack of an unsent packet", Hostile::Peer, &|at| {
         of_peer(Body::Ack(Ack { cumulative: at, bitmap: [u64::MAX; 4], ..Ack::default() }))
     });
-    suffer("Nack of what was not sent", Hostile::Peer, &|psn| of_peer(Body::Nack(Nack { psn, ..Nack::default() })));
+    suffer("Nack of an unsent packet", Hostile::Peer, &|psn| of_peer(Body::Nack(Nack { psn, ..Nack::default() })));
     suffer("Probe", Hostile::Peer, &|_| of_peer(probe));
     suffer("ProbeAck without a Probe", Hostile::Peer, &|token| {
         of_peer(Body::ProbeAck(ProbeAck { token, ..ProbeAck::default() }))
     });
-    suffer("PullRequest for all there is", Hostile::Peer, &|_| {
+    suffer("PullRequest for the maximum", Hostile::Peer, &|_| {
         of_peer(Body::PullRequest(PullRequest { demand_bytes: u64::MAX, pulled_bytes: 0 }))
     });
-    suffer("Pull of all there is", Hostile::Peer, &|_| of_peer(Body::Pull(Pull { credit_bytes: u64::MAX })));
+    suffer("Pull of the maximum", Hostile::Peer, &|_| of_peer(Body::Pull(Pull { credit_bytes: u64::MAX })));
     suffer("Accept of an open connection", Hostile::Peer, &|_| of_peer(Body::Accept(asked)));
     suffer("Retry of an open connection", Hostile::Peer, &|at| of_peer(Body::Retry(Retry { token: [at as u8; 16] })));
     let rekey = Rekey { generation: 1, ..Rekey::default() };

@@ -14,7 +14,7 @@ use spray_tests::machines::{HOSTS, Machines, ip};
 use spray_tests::running::{Running, content, inbox, payload, wait_until};
 use spray_tests::{shared_turn, spray, turn};
 
-//= docs/specs/switch.md#SW-26 interfaces that are given
+//= docs/specs/switch.md#SW-26 user-supplied interfaces
 #[test]
 fn hosts_find_each_other_and_the_machine_stays_reachable() {
     let Some(_turn) = shared_turn() else { return };

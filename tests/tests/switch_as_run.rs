@@ -183,7 +183,7 @@ fn output(mut process: Running) -> String {
 
 /// A sender that the network does not move, and that sends one and a half times what its receiver's link carries.
 const STEADY: Case = Case {
-    name: "too much for the last link",
+    name: "last link overloaded",
     megabytes: 16,
     balancer: "reps",
     senders: &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.15"],

@@ -89,7 +89,7 @@ fn queues_marking_windows_and_congestion_control_are_as_told() {
     assert_eq!(counted("fixed", &fixed)[1..], [0, 0]);
 }
 
-//= docs/specs/conweave.md#CWV-21 where it runs
+//= docs/specs/conweave.md#CWV-21 supported engines and fabrics
 //= docs/specs/switch.md#SW-22 the largest packet
 //= docs/specs/erasure.md#ERA-6 an ideal code
 #[test]

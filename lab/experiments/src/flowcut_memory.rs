@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    //= docs/specs/flowcut-memory.md#FCM-4 no number of flows makes it more
-    //= docs/specs/flowcut-memory.md#FCM-3 whose flows
+    //= docs/specs/flowcut-memory.md#FCM-4 regardless of the number of flows
+    //= docs/specs/flowcut-memory.md#FCM-3 flows held by a device
     #[test]
     fn ingress_and_nic_at_800_gbps_are_not_what_the_paper_says() {
         let network = Dimensions { gbps: 800.0, hosts: 65_536, flows_per_host: u32::MAX, ..Dimensions::default() };

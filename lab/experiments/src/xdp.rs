@@ -226,7 +226,7 @@ fn check(scenario: &Scenario, paths: &Paths) -> Result<(), String> {
     if is_per_switch(scenario) {
         check_parts(scenario, PER_SWITCH)?;
     }
-    //= docs/specs/conweave.md#CWV-21 where it runs
+    //= docs/specs/conweave.md#CWV-21 supported engines and fabrics
     if let Some(scheme) = scenario.network.switching.schemes.iter().find(|scheme| scheme.holds()) {
         let why = "an XDP program can neither hold a frame, nor make one, nor wait for a time";
         return Err(format!("`scheme` in [switch] is `{scheme}`: {why}; use `--engine sim`, or another scheme"));

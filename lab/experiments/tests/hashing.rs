@@ -34,7 +34,7 @@ fn spines(balancer: BalancerKind, settings: &str) -> usize {
 
 #[test]
 fn addresses_are_those_of_the_emulated_hosts() {
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     let mut seen = HashSet::new();
     for function in ["ideal", "crc16", "crc32", "xor"] {
         let scenario = scenario(&format!("hash = \"{function}\"\nhash_fields = \"addresses\""));
@@ -54,7 +54,7 @@ fn addresses_are_those_of_the_emulated_hosts() {
 #[test]
 fn the_flow_label_is_an_entropy_value() {
     //= docs/specs/wire.md#WIRE-13 EVs and ports
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     for hash in ["ideal", "crc16", "crc32", "xor"] {
         let spines = |balancer, fields| spines(balancer, &format!("hash = \"{hash}\"\nhash_fields = \"{fields}\""));
         for fields in ["five-tuple", "ports", "flow-label"] {

@@ -44,8 +44,8 @@ fn frames(result: &RunResult, from: &str, to: &str) -> Vec<u64> {
 
 #[test]
 fn packets_take_all_spines_in_turn() {
-    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
-    //= docs/specs/host-dr.md#HDR-9 what a path is
+    //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
+    //= docs/specs/host-dr.md#HDR-9 definition of a path
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for seed in 1..=5 {
         let result = run(&scenario(leaf_spine(), 0, 4), seed);
@@ -66,7 +66,7 @@ fn acks_take_all_spines_in_turn() {
 
 #[test]
 fn packets_take_all_cores_in_turn() {
-    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+    //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
     for seed in 1..=5 {
         let result = run(&scenario(fat_tree(), 0, 15), seed);
         for agg in ["agg0", "agg1", "agg2", "agg3"] {
@@ -80,7 +80,7 @@ fn packets_take_all_cores_in_turn() {
 
 #[test]
 fn a_path_that_routing_has_lost_is_left() {
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = scenario(leaf_spine(), 0, 4);
     let links = scenario.network.links_named("spine3->leaf1").unwrap();
     let action = LinkAction::Down { convergence_ps: 0 };

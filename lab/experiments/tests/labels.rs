@@ -59,7 +59,7 @@ fn in_a_healthy_fabric_the_order_is_that_of_the_comparisons() {
 /// Told that one spine in four cannot be reached, host DR keeps to the other three.
 #[test]
 fn told_of_a_dead_cable_host_dr_goes_round_it() {
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     let mut scenario = permutation();
     apply(&mut scenario, "leaf0->spine0", LinkAction::Down { convergence_ps: 0 });
     let (told, ops) = (mean_ns(&scenario, HostDr), mean_ns(&scenario, Ops));

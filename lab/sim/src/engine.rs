@@ -159,7 +159,7 @@ impl<'a, W: Watch + Clone> Engine<'a, W> {
     fn special(&mut self, at_ps: u64) {
         self.change_links(at_ps);
         self.common.routes.advance(at_ps);
-        //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+        //= docs/specs/host-dr.md#HDR-3 reachable paths
         if self.common.ancestors.get().is_some_and(|known| known.epoch_starts().contains(&at_ps)) {
             self.parts.iter_mut().for_each(|part| part.tell_all(at_ps));
         }

@@ -313,8 +313,8 @@ impl<'a, W: Watch> Net<'a, W> {
     }
 
     /// Puts what switch `at` has to tell other switches on their way.
-    //= docs/specs/reunion.md#REU-17 a frame of its own
-    //= docs/specs/conweave.md#CWV-12 frames of their own
+    //= docs/specs/reunion.md#REU-17 notification frames
+    //= docs/specs/conweave.md#CWV-12 control frames between switches
     #[inline]
     pub(super) fn send_notices(&mut self, at: u32) {
         while let Some((host, notice)) = self.switches.poll_notice(at) {

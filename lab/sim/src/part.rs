@@ -277,7 +277,7 @@ impl<'a, W: Watch> Part<'a, W> {
         let Self { hosts, ends, net, .. } = self;
         let now = net.now();
         let host = &mut hosts[number as usize];
-        //= docs/specs/pfc.md#PFC-5 what a pause stops
+        //= docs/specs/pfc.md#PFC-5 effect of a pause
         if net.switches.ports[net.uplinks[number as usize].port as usize].is_paused() {
             return;
         }
@@ -466,7 +466,7 @@ fn open(common: &Common<'_>, now_ps: u64, end: &mut End) {
 }
 
 /// Tells an end which paths lead from it to its peer by the routes in force.
-//= docs/specs/host-dr.md#HDR-3 paths that can be reached
+//= docs/specs/host-dr.md#HDR-3 reachable paths
 fn tell(common: &Common<'_>, now_ps: u64, end: &mut End) {
     if end.sending.is_none() && !end.receiving.as_deref().is_some_and(ReceiveHalf::acks_in_turn) {
         return;

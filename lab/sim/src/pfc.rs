@@ -217,7 +217,7 @@ impl Pfc {
     }
 
     /// Pauses the sender of a link; the frame in transmission is completed.
-    //= docs/specs/pfc.md#PFC-5 what a pause stops
+    //= docs/specs/pfc.md#PFC-5 effect of a pause
     pub(super) fn pause(&mut self, number: u32, port: &mut Port, now_ps: u64) {
         let lane = &mut self.lanes[number as usize];
         let first = lane.waiting.front().map(|first| (first.due_ps + lane.delay_ps, first.sending_ps));

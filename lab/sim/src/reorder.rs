@@ -65,7 +65,7 @@ impl Reorder {
         let Some(Order { queue, holds, releases, due_ps }) = state.borrow_mut().order() else { return Ok(false) };
         let mut waits = Ok(holds);
         if holds {
-            //= docs/specs/conweave.md#CWV-13 holding
+            //= docs/specs/conweave.md#CWV-13 reordering queues
             if pfc.is_none_or(|pfc| pfc.admit_early(index, slot.len, time_ps(slot.key))) {
                 let line = self.line(slot.place, queue);
                 line.events.push_back(index);

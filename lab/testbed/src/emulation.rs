@@ -38,7 +38,7 @@ const EVENTS_PER_POLL: u32 = 256;
 /// The emulation is exact, however late events are handled, as long as every host lags behind the
 /// clock by less than the latency of a link: no frame can then be earlier than an event already
 /// handled.
-//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+//= docs/specs/emulation.md#EMU-3 deterministic results
 pub(crate) fn poll<D: Device>(
     endpoint: &mut Endpoint<EmulatedDevice<D>>,
     now_ps: u64,
@@ -74,7 +74,7 @@ pub(crate) fn poll<D: Device>(
 
 /// Polls every host once as [`poll`] does, and lets them send in turns as far as hosts of other
 /// threads allow. Returns the time before which everything is handled and sent, at most `now_ps`.
-//= docs/specs/emulation.md#EMU-5 turns
+//= docs/specs/emulation.md#EMU-5 order of sending
 pub(crate) fn poll_all<D: Device>(
     hosts: &mut [Endpoint<EmulatedDevice<D>>],
     now_ps: u64,

@@ -168,7 +168,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Returns the reachable paths between two hosts, with the times from which they hold.
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     fn path_changes(
         &self,
         known: &Ancestors<'_>,

@@ -53,7 +53,7 @@ pub trait CongestionControl: core::fmt::Debug + Send + Sync {
     fn on_loss(&mut self, _now: Now<'_>, _bytes: u32, _cause: LossCause) {}
 
     /// Takes a packet of `bytes` that left flight because the sender goes back to an earlier one.
-    //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+    //= docs/specs/go-back-n.md#GBN-5 reported losses
     fn on_gone_back(&mut self, _bytes: u32) {}
 
     /// Counts a transmission of `bytes` on the wire.

@@ -76,7 +76,7 @@ impl Host {
     }
 
     /// Gives a new sending half what earlier connections measured of the paths to host `peer`.
-    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    //= docs/specs/reps-plus.md#RPP-18 memory across connections
     pub fn recall(&self, now: Time, peer: u128, half: &mut SendHalf) {
         if let Some(learned) = self.memories.of(peer) {
             half.sender.recall(now, learned);
@@ -84,7 +84,7 @@ impl Host {
     }
 
     /// Keeps what a sending half that ends has measured of the paths to host `peer`.
-    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    //= docs/specs/reps-plus.md#RPP-18 memory across connections
     pub fn remember(&mut self, peer: u128, half: &SendHalf) {
         if let Some(learned) = half.sender.remember() {
             self.memories.keep(peer, learned);

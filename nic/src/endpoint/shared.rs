@@ -110,7 +110,7 @@ impl Shared {
             let Some(sink) = sink else { return receive_buffers.place(&piece, slot, pool) };
             lent = receive_buffers.lend(&piece, slot);
             if lent {
-                //= docs/specs/endpoint.md#END-12a Lent frames
+                //= docs/specs/endpoint.md#END-12a zero-copy receive
                 let (connection, message) = (connection.id, MessageId(message));
                 sink.take(&Lent { connection, message, message_bytes, offset, payload });
             }

@@ -81,7 +81,7 @@ pub struct Slot<T> {
 /// Returns the connection that is preempted by a new one of `new`: the longest overdue one, else
 /// the slowest of the slow ones, else the slowest of the key, network or address with more than its
 /// share.
-//= docs/specs/endpoint.md#END-27 the one gives way
+//= docs/specs/endpoint.md#END-27 the one that has been overdue longest is evicted
 pub fn gives_way<T: Copy>(taken: &[Slot<T>], new: &Party) -> Option<T> {
     let overdue = taken.iter().filter_map(|it| Some((it.overdue_ps?, it.id)));
     if let Some((_, id)) = overdue.max_by_key(|&(overdue_ps, _)| overdue_ps) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    //= docs/specs/endpoint.md#END-27 the one gives way
+    //= docs/specs/endpoint.md#END-27 the one that has been overdue longest is evicted
     fn who_owes_something_longest_gives_way_first_and_then_who_is_slow() {
         let fast = |id| slot(id, [10, 0, 0, id as u8], None, 1 << 30);
         let mut all: Vec<_> = (0..4).map(fast).collect();

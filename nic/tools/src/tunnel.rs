@@ -95,7 +95,7 @@ fn check(arguments: &args::Tunnel) -> Outcome {
         let message = format!("several --peer: give the networks behind each, as in --peer {address}=10.9.0.2");
         return Err(Failure::refused(message));
     }
-    //= docs/specs/endpoint.md#END-42 each key its address
+    //= docs/specs/endpoint.md#END-42 an address to each key
     let (first, trust) = (peers[0].address, &arguments.trust);
     if peers.len() > 1 && trust.iter().any(|trusted| trusted.address.is_none()) {
         let message = format!("several --peer: give the address of each key, as in --trust {first}=KEY");

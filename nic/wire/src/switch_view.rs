@@ -130,7 +130,7 @@ fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
         return PacketFields::default();
     }
     let hops = if is_ack { u8_at(head, ours + crate::ack::HOPS) } else { 0 };
-    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     let is_ack = is_ack && u8_at(head, at::flags_offset(v6)) & 1 == 0;
     PacketFields {
         number: u64_at(head, ours + crate::data::PSN),
@@ -172,7 +172,7 @@ const V6_LEAST: usize = at::min_len(true);
 /// Return whether a frame is ours, and if so whether it is IPv6: UDP to one of `ports`, not a fragment, without IP options.
 ///
 /// It looks at nothing behind the UDP header: version and lengths are for [`parse`], our checksums for [`crate::parse`].
-//= docs/specs/wire.md#WIRE-2 ours or not
+//= docs/specs/wire.md#WIRE-2 classification
 #[inline(always)]
 pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
     let (v6, port) = udp_port(packet)?;
@@ -337,7 +337,7 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 
 /// Write what a switch changed into a frame that [`parse`] took, of IPv6 or not, and keep its checksums right. Returns `None` if the
 /// frame is too short, which such a frame is not.
-//= docs/specs/wire.md#WIRE-14 what a switch changes
+//= docs/specs/wire.md#WIRE-14 changes by a switch
 //= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {

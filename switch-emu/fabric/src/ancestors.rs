@@ -65,7 +65,7 @@ impl<'a> Ancestors<'a> {
     }
 
     /// Follows the frames with digest `flow`; `None` if the path ends early or has too many hops.
-    //= docs/specs/host-dr.md#HDR-9 what a path is
+    //= docs/specs/host-dr.md#HDR-9 definition of a path
     fn walk(&self, at_ps: u64, mut switch: usize, to: usize, flow: u64) -> Option<Choices> {
         let mut choices = [0; MAX_HOPS];
         for hop in 0..MAX_HOPS {

@@ -60,7 +60,7 @@ impl Switching {
     }
 
     /// Checks that the schemes can run in a fabric with these groups.
-    //= docs/specs/switching.md#SWC-34 where they run
+    //= docs/specs/switching.md#SWC-34 supported fabrics
     pub fn check(&self, groups: Groups) -> Result<(), SwitchingError> {
         match self.schemes.iter().find(|scheme| scheme.needs_groups()) {
             Some(scheme) if !groups.exist() => Err(SwitchingError::NoGroups(*scheme)),
@@ -279,7 +279,7 @@ impl Plan {
         group
     }
 
-    //= docs/specs/switching.md#SWC-7 where pointers begin
+    //= docs/specs/switching.md#SWC-7 initial pointers
     //= docs/specs/switching.md#SWC-9 destinations that share a pointer
     fn pointer(&mut self, switch: usize, leaf: usize, layout: &Layout, ports: &[u32]) -> u32 {
         let Tiers { tier, pod } = &self.tiers;

@@ -96,7 +96,7 @@ impl Tables {
     pub fn compile(spec: &ChassisSpec<'_>) -> Result<Self, TablesError> {
         let fabric = spec.fabric;
         check(fabric)?;
-        //= docs/specs/switching.md#SWC-2a what switches tell each other
+        //= docs/specs/switching.md#SWC-2a notes between switches
         if spec.switch.is_some() && fabric.switching.remembers() {
             let scheme = &fabric.switching;
             return Err(TablesError(format!("`{scheme}` in a chassis of one switch; allowed: one of all switches")));
@@ -121,7 +121,7 @@ impl Tables {
         let latencies_ps = fabric.ports.iter().map(|port| port.latency_ps).collect();
         let places = Places::new(leaf_of.clone(), ports, latencies_ps);
         // A chassis creates no frames.
-        //= docs/specs/reunion.md#REU-18 riding back
+        //= docs/specs/reunion.md#REU-18 piggybacked notifications
         let reunion = reunion::Settings { ride: true, ..fabric.switching.reunion };
         let switching = Switching { reunion, ..fabric.switching.clone() };
         let mut plan = Plan::new(fabric.seed, tiers, &fabric.salts, &switching, fabric.groups, &places);

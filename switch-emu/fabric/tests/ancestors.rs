@@ -91,7 +91,7 @@ fn check(network: &Network, events: &[LinkEvent], at_ps: u64, from: usize, to: u
 
 #[test]
 fn every_path_has_a_value_and_no_two_have_the_same() {
-    //= docs/specs/host-dr.md#HDR-9 what a path is
+    //= docs/specs/host-dr.md#HDR-9 definition of a path
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     check(&leaf_spine(1), &[], 0, 0, 4, 4);
     check(&leaf_spine(1), &[], 0, 0, 1, 1);
@@ -120,7 +120,7 @@ fn a_port_of_a_resilient_group_is_one_path() {
 
 #[test]
 fn paths_are_known_whatever_switches_hash() {
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     //= docs/specs/host-dr.md#HDR-10 EVs for each path
     for function in [HashFunction::Ideal, HashFunction::Crc16, HashFunction::Crc32, HashFunction::Xor] {
         for fields in [HashFields::FiveTuple, HashFields::Ports, HashFields::FlowLabel] {
@@ -133,7 +133,7 @@ fn paths_are_known_whatever_switches_hash() {
 
 #[test]
 fn paths_follow_routing() {
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     let network = leaf_spine(1);
     let links = network.links_named("spine2->leaf2").unwrap();
     let action = LinkAction::Down { convergence_ps: 10 * US };

@@ -69,7 +69,7 @@ pub enum Side {
 impl Attachment {
     /// Returns where a frame goes. ARP and neighbour discovery bypass the switches, as hosts appear
     /// to share a layer-2 segment, and so do first packets of unlearned hosts.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[inline(always)]
     pub fn side<T: Tables>(&self, tables: &T, packet: &(impl Packet + ?Sized)) -> Side {
         if self.given == 0 {
@@ -87,7 +87,7 @@ impl Attachment {
         if self.is_for_kernel(packet) || tables.host(&neighbour) == Some(KERNEL) { Side::Kernel } else { Side::Bridge }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that run one switch each
+    //= docs/specs/switch.md#SW-27 one switch per machine
     #[inline(always)]
     fn side_of_cable(packet: &(impl Packet + ?Sized)) -> Side {
         if is_peer_message(packet) {
@@ -100,7 +100,7 @@ impl Attachment {
     }
 
     /// Returns where a frame to an unknown address goes.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[inline(always)]
     pub fn side_of_unknown(&self, packet: &(impl Packet + ?Sized)) -> Side {
         // Both addresses: the verifier does not follow a check of one byte.
@@ -114,7 +114,7 @@ impl Attachment {
     }
 
     /// Returns whether the switches route a frame instead of bridging it, and decrement its TTL.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[inline(always)]
     pub fn routes(&self, packet: &(impl Packet + ?Sized)) -> bool {
         self.given == 0 || self.is_for_kernel(packet)
@@ -247,7 +247,7 @@ mod tests {
     }
 
     /// Who is asked for by ARP: a host or somebody that nobody knows, or this machine, be it by its address or by its Ethernet address.
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
     fn questions_for_the_machine_go_to_its_kernel_and_others_to_their_hosts() {
         let chassis = Chassis::three_tiers(Scheme::Ecmp);

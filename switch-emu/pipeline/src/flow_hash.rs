@@ -76,7 +76,7 @@ pub struct Key {
 
 impl FlowHash {
     /// Returns the digest of a frame with these fields.
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     #[inline(always)]
     pub fn digest(self, key: &Key) -> u64 {
         let (addresses, entropy) = match self.fields {

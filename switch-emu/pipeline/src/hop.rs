@@ -26,7 +26,7 @@ pub fn cross<T: Tables>(tables: &T, frame: &mut Frame, host: u32) -> Result<(), 
     let port = tables.port(number).ok_or(Cause::NoRoute)?;
     (frame.port, frame.detour) = (number, detour);
     frame.switch = port.next;
-    //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
+    //= docs/specs/virtual-queue.md#VQ-13 the host emulates the last port
     if port.next == HOST && frame.emulated {
         return Ok(());
     }

@@ -50,7 +50,7 @@ impl<W: Word + Default> LastPort<W> {
     /// must arrive in the order of their virtual times.
     ///
     /// A frame that no switch would forward is unchanged and due at once: the host handles it.
-    //= docs/specs/virtual-queue.md#VQ-13 the last port is its host's
+    //= docs/specs/virtual-queue.md#VQ-13 the host emulates the last port
     pub fn deliver(&self, packet: &mut (impl Shimmed + ?Sized), note: impl Fn(&Crossing)) -> Result<Delivery, Cause> {
         let unknown = Ok(Delivery { due_ps: 0, len: packet.bytes() });
         let Some((head, mut inner)) = packet.split() else { return unknown };

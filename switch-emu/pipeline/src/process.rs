@@ -17,7 +17,7 @@ use crate::word::Word;
 ///
 /// `now_ps` is called for the arrival time of a frame whose virtual time is 0. The frame is only
 /// written when it is redirected.
-//= docs/specs/switch.md#SW-1 frames that are ours
+//= docs/specs/switch.md#SW-1 accepted frames
 #[inline(always)]
 pub fn process<T: Stages>(
     tables: &T,
@@ -141,7 +141,7 @@ fn carry<T: Stages>(
     }
     // The origin, in the frame itself: the kernel's small stack has no room for more.
     (frame.switch, frame.port) = entry();
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     let mut remembers = false;
     if let Some(switch) = tables.switch(frame.switch) {
         let key = frame::key(headers);

@@ -47,12 +47,12 @@ pub struct Queue<W> {
     //= docs/specs/virtual-queue.md#VQ-5 the cursor
     cursor: W,
     /// The highest slot seen; slots more than a ring behind it are overwritten.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+    //= docs/specs/virtual-queue.md#VQ-8 stale frames
     newest: W,
     slots: [Slot<W>; SLOTS],
 }
 
-//= docs/specs/virtual-queue.md#VQ-2 what a slot keeps
+//= docs/specs/virtual-queue.md#VQ-2 state of a slot
 #[repr(C)]
 #[derive(Debug)]
 struct Slot<W> {
@@ -89,7 +89,7 @@ pub trait Backlog {
     /// Returns the picoseconds from the frame's arrival until `bytes` of it have left.
     fn delay_ps(&self, position: &Self::Position, bytes: u32, drain: &Drain) -> u64;
     /// Returns whether the frame arrived too late for an exact position.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+    //= docs/specs/virtual-queue.md#VQ-8 stale frames
     fn is_stale(&self, position: &Self::Position) -> bool;
     /// Returns the whole bytes that a frame at `t_ps` would find, without moving the queue.
     fn peek(&self, t_ps: u64, drain: &Drain) -> u64;
@@ -168,7 +168,7 @@ pub struct Position {
     pub backlog: u64,
     index: u32,
     /// The frame arrived too late for its slot and is in the oldest one.
-    //= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+    //= docs/specs/virtual-queue.md#VQ-8 stale frames
     stale: bool,
 }
 
@@ -258,7 +258,7 @@ impl<W: QueueWord> Queue<W> {
     }
 
     /// Backlog inside a slot after `drained` units of its capacity; records unused capacity.
-    //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
+    //= docs/specs/virtual-queue.md#VQ-7 unused capacity
     #[inline(always)]
     fn ahead(&self, number: u64, drained: u64) -> u64 {
         let slot = self.slot(number);
@@ -372,7 +372,7 @@ impl<W: Word> Slot<W> {
     }
 
     /// Sets the backlog at the slot's start. A rise reduces the unused capacity.
-    //= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
+    //= docs/specs/virtual-queue.md#VQ-7 unused capacity
     #[inline(always)]
     fn begin(&self, number: u64, backlog: u64) {
         let arrived = self.arrived.load();

@@ -245,7 +245,7 @@ fn a_frame_that_goes_hop_by_hop_comes_out_as_one_that_crosses_all_switches_at_on
 
 /// A frame that is routed has a TTL less for every port, but not for its host's own link; one that is switched keeps the one that it has.
 //= docs/specs/switch.md#SW-25 deployed fabrics
-//= docs/specs/switch.md#SW-26 interfaces that are given
+//= docs/specs/switch.md#SW-26 user-supplied interfaces
 #[test]
 fn a_routed_frame_loses_ttl_and_a_switched_one_does_not() {
     for (is_routed, ttl, after) in [(true, 64, Some(59)), (false, 64, Some(64)), (true, 5, None), (false, 1, Some(1))] {
@@ -276,7 +276,7 @@ fn another_frame_time_port_or_seed_has_another_fate() {
 }
 
 /// A frame 128 slots behind the newest one still passes, and is counted.
-//= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+//= docs/specs/virtual-queue.md#VQ-8 stale frames
 #[test]
 fn a_frame_that_comes_too_late_is_counted() {
     let port = PortConfig::new(100_000_000_000, 0, &Thresholds { limit_bytes: 10_000, ..THRESHOLDS }, OUTSIDE, 3_114);

@@ -184,11 +184,11 @@ step_mtu() {
     if [ $sent = 0 ] && [ "$modes" = native ]; then
         good "$how"
     elif [ -n "$told" ] && [ $sent != 1 ]; then
-        good "$how, told of the MTU"
+        good "$how, MTU reported"
     elif [ $sent = 0 ] && [ "$usual" = generic ]; then
         none "$how, as with any MTU"
     else
-        bad "$how, nobody told of the MTU: \`$(head -qn 1 /tmp/send | tr '|' '/') ... $(said send)\`"
+        bad "$how, MTU not reported: \`$(head -qn 1 /tmp/send | tr '|' '/') ... $(said send)\`"
     fi
     fresh
 }

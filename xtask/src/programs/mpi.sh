@@ -27,4 +27,4 @@ pair
 both "veth pair"
 for name in h0 h1; do ip netns delete $name; done
 ways
-both "four ways of 200 Mb/s"
+both "four paths of 200 Mb/s"

@@ -410,7 +410,7 @@ fn routing_converges_as_it_is_told() {
 
 #[test]
 fn failures_are_drawn_from_the_seed_of_the_run() {
-    //= docs/specs/switching.md#SWC-20 who fails
+    //= docs/specs/switching.md#SWC-20 selection of failures
     let text = format!("{MINIMAL}[[failure]]\nwhat = \"links\"\nshare = 0.2\naction = \"rate\"\nfactor = 0.1\n");
     let scenario = parse(&text).unwrap();
     assert_eq!(scenario.condition, "20 % of links at 10 % rate");

@@ -59,7 +59,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Maps a random number to a receiver for `member`.
-    //= docs/specs/closed-loop.md#CL-4 every partner alike
+    //= docs/specs/closed-loop.md#CL-4 with equal probability
     pub(super) fn draw(&self, member: usize, random: u64) -> usize {
         let excluded = &self.excluded[member];
         let number = ((u128::from(random) * (self.members.len() - excluded.len()) as u128) >> 64) as usize;

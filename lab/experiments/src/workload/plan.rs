@@ -78,7 +78,7 @@ impl Plan {
     }
 
     /// Whether a flow that has not started is excluded from the run, as its turn came too late.
-    //= docs/specs/closed-loop.md#CL-2 are no part of the run
+    //= docs/specs/closed-loop.md#CL-2 are not part of the run
     pub fn may_be_left_out(&self, flow: usize) -> bool {
         let Some(triggers) = &self.triggers else { return false };
         let late = |trigger: usize| matches!(triggers.list[trigger].kind, TriggerKind::MultishotUntil(_));

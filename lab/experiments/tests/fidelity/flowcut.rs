@@ -190,7 +190,7 @@ that simulator's rule, and ten with the paper's full rule. The table has mean an
 completion time that a flow spent draining, in per cent. The tolerance is 5 % of the mean, 10 % of the largest and 4 points of the
 share. No run reorders a packet.
 
-Two properties of the reference matter. Its command line asks for a window of 2,500,000 bytes, but its set-up replaces that by 1.2
+Two properties of the reference matter. Its command line sets a window of 2,500,000 bytes, but its set-up replaces that by 1.2
 bandwidth-delay products, 96 packets, before a flow starts. And its sender hands a whole window to its link at once, so that packets get
 their path and their time before they wait at the link: here a switch before each host's link holds the waiting packets.
 

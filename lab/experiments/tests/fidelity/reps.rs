@@ -23,20 +23,20 @@ const HEAD: &str = "
 ## The REPS paper's simulator
 
 The results are in `tests/reference/expected.csv`, with three seeds, 24 of `ops` with 32 entropy values. `adaptive-roce` takes the shortest queue at the switches; the file
-calls it `switch-ar`. `perm128-failed10` has the reference's own dead cables: it calls them random, but takes the first uplink of every \
+calls it `switch-ar`. `perm128-failed10` has the reference's dead cables: they are nominally random, but are the first uplink of every \
 leaf with any seed.
 
 The tolerance is 3 % of the mean and 6 % of the largest for `ops` and `reps`, 10 % of the mean for the others, and 3 % of the ring's
-makespan. Two differences of the models are known. Our queues mark a frame when it arrives, theirs when it leaves (`queue.mark_at = \"departure\"` marks
-so too: it takes the means of `reps` from within 2.6 % to within 1.1 %, but for `ack16to1`, and leaves those of `ops` as they are). In ours a control frame
+makespan. Two differences of the models are known. Our queues mark a frame when it arrives, theirs when it leaves (`queue.mark_at = \"departure\"` does
+so too: it improves the means of `reps` from within 2.6 % to within 1.1 %, except `ack16to1`, and does not change those of `ops`). In ours a control frame
 does not wait for the data frame that is being sent.
 
-How noisy the largest completion time of a run is: from seed to seed its standard deviation is 8 % with 32 entropy values, 3 to 4 % with a slow
-uplink and 1 to 3 % otherwise, in either simulator. A mean over three seeds would thus be uncertain by 5 % with 32 entropy values, and so would be the difference
-of ours from it. Over 24 seeds each, with its program run by us on nine permutations of 32 to 128 hosts under leaves and spines that
-are not among the rows, ours is from 1.3 % below to 2.9 % above theirs with 32 entropy values, 0.8 % above on average.
+Across seeds the standard deviation of the largest completion time of a run is 8 % with 32 entropy values, 3 to 4 % with a slow
+uplink and 1 to 3 % otherwise, in either simulator. A mean over three seeds, and our difference from it, is therefore uncertain by 5 % with 32 entropy values.
+Over 24 seeds each, on nine permutations of 32 to 128 hosts under leaves and spines that are not among the rows, for which we ran
+their program, ours is from 1.3 % below to 2.9 % above theirs with 32 entropy values, 0.8 % above on average.
 
-A link that is slow from the beginning has as much less of its queue, as theirs (`SW-23`): with a whole queue, largest completion times of
+The queue of a link that is slow from the start is reduced by the same factor, as in theirs (`SW-23`): with a full queue, largest completion times of
 2 MiB would be 12 % above theirs.
 ";
 
@@ -128,29 +128,27 @@ vary by 8 us from run to run, and 24 of them average 226.5 us. The means over al
 
 /// Why an ACK per 16 packets differs.
 const ACKS: &str = "\
-The reference's largest completion time is 254.6 to 255.2 us under either balancer and every seed. That neither balancer \
-nor seed moves it points to the retransmission timer: some of its flows seem to wait for a timeout for their last \
-packets, 42 us on top of about 200. We did not reproduce that, so that this row is open. What differs is known: its ACK \
-covers 64 packets from the one that triggered it on when that one is marked, so that packets before it go \
-unacknowledged; ours covers 256 packets and everything that arrived since the last ACK, and a message that is complete \
-is acknowledged at once";
+The reference's largest completion time is 254.6 to 255.2 us under either balancer and every seed. Its independence of balancer and seed suggests the retransmission timer: some of its flows seem to wait for a \
+timeout of their last packets, 42 us in addition to about 200. We did not reproduce that, so this row is open. \
+The known difference is: when the triggering packet is marked, its ACK covers 64 packets from that one on, and \
+earlier packets are not acknowledged; ours covers 256 packets and everything that arrived since the last ACK, \
+and a complete message is acknowledged at once";
 
 /// Why `ops` differs where an eighth of its packets is lost.
 const PARTS_OF_PACKETS: &str = "\
-Under `ops`, which loses an eighth of its packets to the end, windows shrink to a few packets. The reference's sender \
-sends a packet while any part of it fits its window, ours while the whole packet does. With our rule patched into it, \
-the reference takes 2,478 us on average instead of 2,094. Under `reps`, whose windows stay large, the patch changes \
-nothing";
+Under `ops`, which loses an eighth of its packets until the end, windows shrink to a few packets. The \
+reference's sender sends a packet if any part of it fits its window, ours if the whole packet does. With our \
+rule patched into it, the reference takes 2,478 us on average instead of 2,094. Under `reps`, where windows stay \
+large, the patch has no effect";
 
 /// Why four flows that each keep to a path differ.
 const FOUR_PATHS: &[(BalancerKind, &str)] = &[(BalancerKind::Plb, DRAWS), (BalancerKind::Flowlet, DRAWS)];
 
 const DRAWS: &str = "\
-Four flows that each keep to a path give widely different means, of which the reference has three. Its simulator run by us with \
-seeds 1 to 20 gives mean completion times of 1,160 us for `plb` in `four3t` and 1,396 us in `four3t-slow-uplink` (single runs from 694 to \
-1,478 and from 1,031 to 1,768), and of 1,297 and 1,447 us for `flowlet` (705 to 2,636 and 892 to 1,872). Ours are within 5 % of those, \
-but for `flowlet` with the slow uplink: two of our twenty draws put three or four flows on it and take over 3,000 us, as none of theirs \
-does; the other eighteen average 1,460 us";
+With four flows on one path each, means differ widely between runs, of which the reference has three. Our runs \
+of its simulator with seeds 1 to 20 give mean completion times of 1,160 us for `plb` in `four3t` and 1,396 us in `four3t-slow-uplink` (single runs from 694 to \
+1,478 and from 1,031 to 1,768), and of 1,297 and 1,447 us for `flowlet` (705 to 2,636 and 892 to 1,872). Ours are within 5 % of those, except for `flowlet` with the slow uplink: in two of our twenty runs three or four \
+flows use it, which takes over 3,000 us and occurs in none of theirs; the other eighteen average 1,460 us";
 
 /// The matrix of a ring AllReduce of 4 MiB over 32 hosts. Every host sends 62 times 128 KiB to the next host. A flow starts when
 /// the one before it is acknowledged.

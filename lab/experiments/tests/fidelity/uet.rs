@@ -24,22 +24,22 @@ pub(super) static UET: Reference = Reference {
 const HEAD: &str = "
 ## Ultra Ethernet's simulator
 
-The reference is `htsim_uec`, which Ultra Ethernet's congestion management group made public. Its results are in
+The reference is `htsim_uec`, published by Ultra Ethernet's congestion management group. Its results are in
 `tests/reference/uet_expected.csv`, with six seeds (three of 1,024 hosts, twelve with slow links), and `tests/reference/README.md` has the command lines. `nscc` is its
-control by senders, `rccc` its control by receivers, which is our `eqds`, and `both` the two at once, our `nscc-eqds`; its `oblivious` is our `ops`, and we run `reps` with
+sender-based control, `rccc` its receiver-based control, which is our `eqds`, and `both` the combination, our `nscc-eqds`; its `oblivious` is our `ops`, and we run `reps` with
 `rule = \"ultra-ethernet\"`.
-`2t` and `3t` are fabrics of two and three tiers, `tapered` has leaves with four times as much below as above. In `slow` all cables of one of eight
+`2t` and `3t` are fabrics of two and three tiers, `tapered` has leaves with four times the capacity below as above. In `slow` all cables of one of eight
 spines have a quarter of their rate, or all links from the cores to one aggregation switch. `ack4` acknowledges every 16 KiB, ours every four packets.
 All else is acknowledged packet by packet.
 
-Ours takes over its sizes: 64 entropy values, packets of 4,150 bytes of which 64 are header, queues of one BDP in whole packets that mark between 20 % and
+Ours uses its sizes: 64 entropy values, packets of 4,150 bytes of which 64 are header, queues of one BDP in whole packets that mark between 20 % and
 80 % of that, as a packet leaves; a target delay of three quarters of the longest base round-trip time for all pairs; a timeout of 15 us and six queues;
-with credit 1.5 BDP to begin with and to ask for, and pulls of 16 KiB. The last port of a path trims with a DSCP of its own.
+with credit an initial window and requests of 1.5 BDP, and pulls of 16 KiB. The last port of a path trims with a separate DSCP.
 
-The tolerance is 3 % of the mean and 6 % of the largest for all four balancers. These differences of the models are known. Its `oblivious` takes
-entropy values in turn, in an order that it draws anew every 64 packets; `ops` draws each. A full queue of theirs trims the packet that comes or, as often, the
-last one that waits; ours the one that comes. With credit its switches do not mark what goes to a host. Its senders learn their base round-trip time, which
-ours are told.
+The tolerance is 3 % of the mean and 6 % of the largest for all four balancers. These differences of the models are known. Its `oblivious` uses
+entropy values in turn, in an order that is redrawn every 64 packets; `ops` draws each. With equal probability their full queue trims the arriving packet or the
+last queued one; ours trims the arriving one. With credit its switches do not mark packets to a host. Its senders measure their base round-trip time; in ours
+it is configured.
 ";
 
 const fn row(scenario: &'static str, topology: &'static str, matrix: Flows) -> Row {
@@ -136,8 +136,8 @@ static ROWS: [Row; 34] = [
 const ASKED_FOR: &[(BalancerKind, &str)] = &[(BalancerKind::Ops, ASKED), (BalancerKind::Reps, ASKED)];
 
 const ASKED: &str = "\
-Its sender asks for an acknowledgement with every packet that fills its window; ours never asks. With that taken out of \
-its source, its largest completion times under `ops` and `reps` are 274 and 245 us on two tiers, and 288 and 261 us on \
+Its sender requests an acknowledgement with every packet that fills its window; ours does not. With that removed \
+from its source, its largest completion times under `ops` and `reps` are 274 and 245 us on two tiers, and 288 and 261 us on \
 three (four seeds): ours are within 2 % of these";
 
 /// Why an all-to-all differs with credit.
@@ -149,9 +149,9 @@ const SHARED_REQUESTS: &[(BalancerKind, &str)] = &[
 ];
 
 const SHARED: &str = "\
-Its sender divides the credit that a flow asks for by the number of its flows that have something to send. A flow that \
-asked for too little with its last packets waits until its receiver has served all others and grants credit unasked. With \
-the division taken out of its source, the mean is 166 us and the largest 186 to 199 us (three seeds); our mean then lies 3 % \
+Its sender divides the credit that a flow requests by the number of its flows with data to send. A flow whose \
+last request was too small waits until its receiver has served all others and grants unrequested credit. With \
+the division removed from its source, the mean is 166 us and the largest 186 to 199 us (three seeds); our mean then lies 3 % \
 above, our largest within 2 %";
 
 /// What its command lines say or lead to.

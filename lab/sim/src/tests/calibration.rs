@@ -48,7 +48,7 @@ fn mean_of_seeds_us(config: FlowConfig, slow: bool, packets: u64) -> f64 {
 
 #[test]
 fn a_wrong_guess_at_the_path_changes_nothing() {
-    //= docs/specs/calibration.md#CAL-5 guesses
+    //= docs/specs/calibration.md#CAL-5 initial estimates
     let balancers = BalancerKind::ALL.into_iter().map(|balancer| (balancer, dctcp()));
     let rates = |kind: CcKind| kind != CcKind::FixedRate;
     let controls = CcKind::ALL.into_iter().filter(|kind| rates(*kind)).map(|kind| kind.config(&Default::default()));
@@ -64,7 +64,7 @@ fn a_wrong_guess_at_the_path_changes_nothing() {
 
 #[test]
 fn one_slow_cable_does_not_hold_up_a_start() {
-    //= docs/specs/calibration.md#CAL-6 A careful start
+    //= docs/specs/calibration.md#CAL-6 conservative slow start
     let config = guessing(BalancerKind::RepsPlus, dctcp(), Some(1.0));
     for packets in [1024, 4096] {
         let (healthy, slow) = (mean_of_seeds_us(config, false, packets), mean_of_seeds_us(config, true, packets));
@@ -77,7 +77,7 @@ fn one_slow_cable_does_not_hold_up_a_start() {
 
 #[test]
 fn learning_the_path_costs_a_few_round_trips() {
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     for balancer in [BalancerKind::Ops, BalancerKind::Reps, BalancerKind::RepsPlus] {
         let [told, learned] =
             [None, Some(1.0)].map(|factor| mean_us(guessing(balancer, dctcp(), factor), false, 1024, 5));
@@ -109,7 +109,7 @@ fn shared(limit_bytes: u32, marks: bool, seed: u64) -> (f64, f64) {
 #[test]
 fn a_network_that_does_not_mark_serves_as_well() {
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
-    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    //= docs/specs/calibration.md#CAL-8 losses by queue overflow
     for (limit_bytes, most_again) in [(600_000, 0.09), (4_000_000, 0.002)] {
         for seed in 1..3 {
             let ((marked_us, _), (us, again)) = (shared(limit_bytes, true, seed), shared(limit_bytes, false, seed));

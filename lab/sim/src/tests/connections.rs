@@ -131,7 +131,7 @@ fn parts_and_threads_change_nothing_that_arrives() {
     assert_eq!(one, spec(2));
 }
 
-//= docs/specs/triggers.md#TRG-6 state that lasts
+//= docs/specs/triggers.md#TRG-6 persistent state
 #[test]
 fn a_warm_connection_avoids_what_it_learned_of_and_a_cold_one_learns_it_again() {
     let network = leaf_spine(2, 8, 4);

@@ -115,7 +115,7 @@ const RUNS: u64 = 60;
 
 #[test]
 fn without_queues_or_memory_packets_overtake_but_arrive() {
-    //= docs/specs/conweave.md#CWV-13 holding
+    //= docs/specs/conweave.md#CWV-13 reordering queues
     let base = conweave::Settings { reply_extra_ps: US / 10, ..conweave::Settings::default() };
     let scarce = [
         ("no_queue", conweave::Settings { queues: 1, ..base }),

@@ -94,7 +94,7 @@ fn without_trimming_an_incast_takes_a_timeout_longer() {
     assert!(last_ps(&outcome) < paced_ps(16 * 1_000) + 2 * 41_500_000);
 }
 
-//= docs/specs/eqds.md#EQDS-8 asking for more
+//= docs/specs/eqds.md#EQDS-8 size of a request
 #[test]
 fn a_permutation_runs_near_the_rate_of_its_links() {
     let network = leaf_spine(4, 8, 8);

@@ -37,7 +37,7 @@ fn fct_ms(balancer: BalancerKind, path_seed: u64) -> f64 {
 
 #[test]
 fn no_flow_stays_on_a_slow_path() {
-    //= docs/specs/flowcut.md#FLC-17 paths compared
+    //= docs/specs/flowcut.md#FLC-17 comparison of paths
     let ecmp: Vec<_> = (0..256).map(|seed| fct_ms(BalancerKind::Ecmp, seed)).collect();
     let best = ecmp.iter().copied().fold(f64::INFINITY, f64::min);
     let slow = ecmp.iter().filter(|fct| **fct > 5.0 * best).count();

@@ -46,7 +46,7 @@ fn last_ps(outcome: &SimOutcome) -> u64 {
 
 #[test]
 fn only_what_full_queues_dropped_is_sent_again_and_no_timeout_needed() {
-    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
+    //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     for (seed, trim) in [(1, false), (2, false), (3, true)] {
         let incast: Vec<_> = (4..16).map(|src| flow(src, 0, 300 * PAYLOAD)).collect();
         for (flows, queues_overflow) in [(ring(1_000), false), (incast, true)] {
@@ -64,7 +64,7 @@ fn only_what_full_queues_dropped_is_sent_again_and_no_timeout_needed() {
 #[test]
 fn one_per_cent_of_random_loss_costs_no_timeout() {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
-    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
+    //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     let network = leaf_spine(4, 4, 4);
     let links = (0..network.links.len()).filter(|link| !network.links[*link].name.contains('h')).collect();
     let action = LinkAction::Loss { ppm: 10_000 };
@@ -86,7 +86,7 @@ fn one_per_cent_of_random_loss_costs_no_timeout() {
 
 #[test]
 fn a_dead_cable_is_left_before_any_timeout() {
-    //= docs/specs/ordered-chaos.md#ORC-8 silence
+    //= docs/specs/ordered-chaos.md#ORC-8 silent subflows
     let events = on_uplinks(&LinkAction::SilentDrop, &["leaf0->spine0"]);
     let [mut with, mut without] = [(0, 0); 2];
     for seed in 1..=4 {

@@ -154,7 +154,7 @@ proptest! {
     //= docs/specs/pfc.md#PFC-2 memory
     //= docs/specs/pfc.md#PFC-3 pause
     //= docs/specs/pfc.md#PFC-4 resume
-    //= docs/specs/pfc.md#PFC-5 what a pause stops
+    //= docs/specs/pfc.md#PFC-5 effect of a pause
     #[test]
     fn every_frame_comes_when_a_literal_model_says(
         senders in prop::collection::vec((0usize..3, 1u64..400, 0u64..30_000_000), 2..9),

@@ -74,7 +74,7 @@ fn both(row: Row) -> (u64, u64) {
 /// although they may use the gap rule here, and it freezes for the failed cable only.
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
-//= docs/specs/reps-plus.md#RPP-16 asking for a packet
+//= docs/specs/reps-plus.md#RPP-16 requests for a packet
 //= docs/specs/transport.md#TRN-40 quick gap rule
 #[test]
 fn it_is_ahead_under_random_loss_and_freezes_for_failures_only() {
@@ -119,7 +119,7 @@ fn it_sends_nothing_twice_that_was_only_late() {
 
 /// A frozen connection rarely explores the failed cable, and never near its end, where losses are
 /// detected late.
-//= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+//= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
 fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
@@ -144,7 +144,7 @@ fn a_dead_cable_takes_few_frames_and_none_of_the_last() {
     assert!(end_ps < reps_ps, "{end_ps} ps against {reps_ps} ps");
 }
 
-//= docs/specs/reps-plus.md#RPP-3 how many candidates count
+//= docs/specs/reps-plus.md#RPP-3 number of cached candidates
 #[test]
 fn it_is_ahead_under_coarse_acks() {
     for ack_every in [8, 16] {
@@ -153,7 +153,7 @@ fn it_is_ahead_under_coarse_acks() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-8 even exploring
+//= docs/specs/reps-plus.md#RPP-8 even exploration
 #[test]
 fn it_is_ahead_on_few_entropy_values() {
     let (plus, reps) = both(Row { evs: 32, ..HEALTHY });

@@ -41,7 +41,7 @@ fn rings_end_earlier_in_three_tiers() {
 
 #[test]
 fn notifications_are_frames_that_all_arrive() {
-    //= docs/specs/reunion.md#REU-17 a frame of its own
+    //= docs/specs/reunion.md#REU-17 notification frames
     for scheme in [Scheme::Reunion, Scheme::ReunionLetFlow, Scheme::ReunionConga] {
         let (_, outcome) = makespan_us(leaf_spine(4, 4, 4), scheme, 4, 1);
         let [rerouted, notified] = ["rerouted", "notified"].map(|key| outcome.counted.get(key).unwrap());

@@ -31,7 +31,7 @@ impl DilatedClock {
 /// If the machine stalls, the clock stops, so that frames do not become late; it does not catch up.
 /// With steps below the latency between two hosts, a frame is always *sent* before its receiver
 /// handles later events. Whether it has also *arrived* depends on the dilation.
-//= docs/specs/emulation.md#EMU-6 a clock that waits
+//= docs/specs/emulation.md#EMU-6 bounded clock
 #[derive(Debug, Clone)]
 pub struct PatientClock {
     shared: Arc<Shared>,

@@ -204,7 +204,7 @@ impl<D: Device> EmulatedDevice<D> {
     }
 
     /// Sends the frames whose turn it is, and passes the turn on. Returns whether there were any.
-    //= docs/specs/emulation.md#EMU-5 turns
+    //= docs/specs/emulation.md#EMU-5 order of sending
     pub(crate) fn take_turn(&mut self) -> bool {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return false };
         if host.first_ps() == u64::MAX {
@@ -227,8 +227,8 @@ impl<D: Device> EmulatedDevice<D> {
 }
 
 impl HostState {
-    //= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
-    //= docs/specs/emulation.md#EMU-7 frames far ahead
+    //= docs/specs/emulation.md#EMU-3 deterministic results
+    //= docs/specs/emulation.md#EMU-7 implausible times
     fn hold<D: Device>(&mut self, inner: &mut D, now_ps: u64, frame: FrameId, len: u32) {
         let Some(Shim { virtual_time_ps: time_ps, between, .. }) = shim(inner, &frame, len) else {
             return inner.release(frame);

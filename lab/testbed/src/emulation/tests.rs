@@ -198,7 +198,7 @@ fn a_round_trip_adds_up() {
     assert_eq!(delivered_ps(&delivered[0]), (50 * US, 50 * US + data_ps + 8 * US + ack_ps + 8 * US));
 }
 
-//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+//= docs/specs/emulation.md#EMU-3 deterministic results
 #[test]
 fn late_polls_and_slow_frames_change_nothing() {
     // A frame has 4 us of virtual time between hosts: polling and real delays together stay below.
@@ -218,7 +218,7 @@ fn one_seed_is_one_run() {
     assert_eq!(transfer(100_000, 0, 200_000, US, lossy), transfer(100_000, 0, 200_000, US, lossy));
 }
 
-//= docs/specs/emulation.md#EMU-3 repeatable to the picosecond
+//= docs/specs/emulation.md#EMU-3 deterministic results
 #[test]
 fn late_frames_are_handled_at_once_and_counted() {
     let mut rig = Rig::new(2, US, Impairments::delay(20 * US));
@@ -297,7 +297,7 @@ fn of_hosts_in_step_each_comes_first_to_the_port_as_often() {
     assert!(firsts.len() > 30 && (0.25..0.75).contains(&share), "{share} of {}", firsts.len());
 }
 
-//= docs/specs/endpoint.md#END-15 choosing late
+//= docs/specs/endpoint.md#END-15 late path selection
 #[test]
 fn the_link_is_shared_round_robin_and_never_overrun() {
     let mut rig = Rig::new(5, US, Impairments::default());
@@ -316,7 +316,7 @@ fn the_link_is_shared_round_robin_and_never_overrun() {
     rig.audit();
 }
 
-//= docs/specs/emulation.md#EMU-7 frames far ahead
+//= docs/specs/emulation.md#EMU-7 implausible times
 #[test]
 fn a_time_far_ahead_does_not_hold_a_frame() {
     let mut rig = Rig::new(2, US, Impairments::default());
@@ -404,7 +404,7 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
     (completed, late)
 }
 
-//= docs/specs/emulation.md#EMU-6 A clock that waits
+//= docs/specs/emulation.md#EMU-6 bounded clock
 #[test]
 fn threads_and_stalls_do_not_show_in_an_emulation() {
     let (alone, late) = ring(1);
@@ -450,7 +450,7 @@ fn calls(threads: usize) -> Vec<u64> {
     times
 }
 
-//= docs/specs/emulation.md#EMU-5 turns
+//= docs/specs/emulation.md#EMU-5 order of sending
 #[test]
 fn hosts_that_send_in_turns_send_in_the_order_of_virtual_time() {
     let alone = calls(1);

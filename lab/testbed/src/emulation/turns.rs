@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spray_fabric::Ties;
 
 /// The progress of each host, shared by all.
-//= docs/specs/emulation.md#EMU-5 turns
+//= docs/specs/emulation.md#EMU-5 order of sending
 //= docs/specs/emulation.md#EMU-1 order of events
 #[derive(Debug)]
 pub struct Turns {

@@ -93,7 +93,7 @@ impl Dcqcn {
         if state.last_cnp.is_some_and(|last| now.since(last) < settings.cnp_interval_ps) {
             return;
         }
-        //= docs/specs/dcqcn.md#DQN-3 the cut
+        //= docs/specs/dcqcn.md#DQN-3 rate decrease
         state.target_bps = state.rate_bps;
         let cut = ((u128::from(state.rate_bps) * u128::from(state.alpha)) >> (ALPHA_BITS + 1)) as u64;
         state.rate_bps = (state.rate_bps - cut).max(settings.min_bps);
@@ -103,7 +103,7 @@ impl Dcqcn {
     }
 
     /// Applies what timers would have done by now.
-    //= docs/specs/dcqcn.md#DQN-7 no timers
+    //= docs/specs/dcqcn.md#DQN-7 lazy timers
     fn advance(&mut self, now: Now<'_>) {
         self.settings.follow(now.path, |path| Settings::new(&self.own, path));
         let Self { state, settings, .. } = self;
@@ -120,7 +120,7 @@ impl Dcqcn {
         }
     }
 
-    //= docs/specs/dcqcn.md#DQN-4 how alpha falls
+    //= docs/specs/dcqcn.md#DQN-4 decrease of alpha
     #[cold]
     fn decay(&mut self, since_ps: u64) {
         let Self { state, settings, .. } = self;
@@ -130,7 +130,7 @@ impl Dcqcn {
         state.alpha = ((u128::from(state.alpha) * u128::from(power(keep, times))) >> KEEP_BITS) as u32;
     }
 
-    //= docs/specs/dcqcn.md#DQN-5 when the rate rises
+    //= docs/specs/dcqcn.md#DQN-5 triggers of a rate increase
     #[cold]
     fn tick(&mut self, since_ps: u64, link_bps: u64) {
         let times = since_ps / self.settings.rate_timer_ps;
@@ -141,7 +141,7 @@ impl Dcqcn {
         }
     }
 
-    //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
+    //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     fn increase(&mut self, link_bps: u64) {
         let Self { state, settings, .. } = self;
         let (most, least) = (state.by_timer.max(state.by_bytes), state.by_timer.min(state.by_bytes));
@@ -176,7 +176,7 @@ impl Scheme for Dcqcn {
 
     fn make(own: &DcqcnConfig, path: &Path) -> Self {
         let settings = OnPath::new(path, |path| Settings::new(own, path));
-        //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
+        //= docs/specs/dcqcn.md#DQN-1 initial rate
         let state = ReactionPoint {
             rate_bps: path.link_bps,
             target_bps: path.link_bps,
@@ -208,7 +208,7 @@ impl CongestionControl for Dcqcn {
         //= docs/specs/dcqcn.md#DQN-9 pacing
         let gap_ps = serialisation_floor_ps(u64::from(bytes), self.state.rate_bps);
         self.state.next_at = after_gap(self.state.next_at, now.time, gap_ps, now.path.catch_up_packets.into());
-        //= docs/specs/dcqcn.md#DQN-5 when the rate rises
+        //= docs/specs/dcqcn.md#DQN-5 triggers of a rate increase
         self.state.sent_bytes = self.state.sent_bytes.saturating_add(u64::from(bytes));
         if self.state.sent_bytes >= self.settings.byte_counter && self.state.last_cnp.is_some() {
             self.state.sent_bytes = 0;

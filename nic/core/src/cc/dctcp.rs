@@ -57,7 +57,7 @@ impl CongestionControl for Dctcp {
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         let bytes = ack.bytes.min(MAX_ACKED_BYTES);
         let marked = match self.marked_by_trigger {
-            //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
+            //= docs/specs/dctcp.md#DCTCP-8 mark of the triggering packet
             true if ack.marked => bytes,
             true => 0,
             false => marked_bytes(ack, bytes),

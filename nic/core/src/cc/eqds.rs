@@ -92,7 +92,7 @@ impl Amounts {
         let or = |asked: Option<ByteSize>, bytes: u64| asked.map_or(bytes, ByteSize::bytes);
         Self {
             speculative_bytes: or(own.speculative_bytes, bdp.div_ceil(packet).saturating_mul(packet)),
-            //= docs/specs/eqds.md#EQDS-8 asking for more
+            //= docs/specs/eqds.md#EQDS-8 size of a request
             request_bytes: or(own.request_bytes, bdp.saturating_mul(3)).max(4 * packet),
         }
     }
@@ -120,8 +120,8 @@ impl Totals {
 
 impl Eqds {
     /// Returns a due request for credit, for at most `most_bytes` beyond the credit spent.
-    //= docs/specs/eqds.md#EQDS-7 telling the demand
-    //= docs/specs/eqds.md#EQDS-8 asking for more
+    //= docs/specs/eqds.md#EQDS-7 announcing the demand
+    //= docs/specs/eqds.md#EQDS-8 size of a request
     pub(super) fn poll_request_within(&mut self, path: &Path, most_bytes: u64, again: bool) -> Option<PullRequest> {
         if self.state.wanted == 0 {
             return None;
@@ -210,7 +210,7 @@ impl CongestionControl for Eqds {
             return false;
         }
         state.pulled = honest;
-        //= docs/specs/eqds.md#EQDS-9 credit left over
+        //= docs/specs/eqds.md#EQDS-9 excess credit
         let most = state.spent.saturating_add(amounts.request_bytes.saturating_mul(2));
         let over = state.pulled.saturating_sub(most);
         state.spent = state.spent.saturating_add(over);

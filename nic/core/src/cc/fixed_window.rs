@@ -13,7 +13,7 @@ settings! {
 }
 
 /// A constant window.
-//= docs/specs/fixed-window.md#FXW-2 nothing moves it
+//= docs/specs/fixed-window.md#FXW-2 no feedback
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     settings: FixedWindowConfig,

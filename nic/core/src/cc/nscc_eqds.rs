@@ -25,7 +25,7 @@ impl Scheme for NsccEqds {
     }
 }
 
-//= docs/specs/nscc-eqds.md#NSE-1 both must agree
+//= docs/specs/nscc-eqds.md#NSE-1 window and credit
 impl CongestionControl for NsccEqds {
     fn on_ack(&mut self, now: Now<'_>, ack: &AckInfo) {
         self.window.on_ack(now, ack);
@@ -74,7 +74,7 @@ impl CongestionControl for NsccEqds {
         self.credit.on_pull(path, credit_bytes)
     }
 
-    //= docs/specs/nscc-eqds.md#NSE-2 no credit that the window forbids
+    //= docs/specs/nscc-eqds.md#NSE-2 requests limited by the window
     fn poll_request(&mut self, path: &Path, again: bool) -> Option<PullRequest> {
         let most = self.window.window_bytes(path).saturating_add(path.packet_bytes.into());
         self.credit.poll_request_within(path, most, again)

@@ -73,7 +73,7 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 
 #[test]
 fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
-    //= docs/specs/dctcp.md#DCTCP-8 the trigger's mark counts for all
+    //= docs/specs/dctcp.md#DCTCP-8 mark of the triggering packet
     let config = Path { initial_window_bytes: 100 * 4150, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig { marked_by_trigger: true }, &config);
     cc.on_ack(reference().at_ps(0), &acks(8 * 4150, 8, 1));
@@ -178,7 +178,7 @@ fn a_late_sender_does_not_catch_up() {
 #[test]
 fn a_fixed_window_is_what_was_asked_for() {
     //= docs/specs/fixed-window.md#FXW-1 the window
-    //= docs/specs/fixed-window.md#FXW-2 nothing moves it
+    //= docs/specs/fixed-window.md#FXW-2 no feedback
     for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
         let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
         let mut cc = AnyCc::new(&ControlConfig::FixedWindow(own), &reference());

@@ -95,8 +95,8 @@ impl FlowConfig {
     /// and only `window_packets` and the network limit it. An unlimited window, the rate of
     /// `fixed-rate` and the first retransmission timeout are kept; other path properties are
     /// replaced.
-    //= docs/specs/calibration.md#CAL-3 the start
-    //= docs/specs/calibration.md#CAL-5 guesses
+    //= docs/specs/calibration.md#CAL-3 slow start
+    //= docs/specs/calibration.md#CAL-5 initial estimates
     pub fn learning(mut self) -> Self {
         let packet_bytes = u64::from(self.packet_bytes());
         let first_bytes = FIRST_PACKETS * packet_bytes;
@@ -145,8 +145,8 @@ impl FlowConfig {
     }
 
     /// Whether a connection with these settings can use a peer's limits.
-    //= docs/specs/endpoint.md#END-4a senseless limits
-    //= docs/specs/wire.md#WIRE-8b least limits
+    //= docs/specs/endpoint.md#END-4a invalid limits
+    //= docs/specs/wire.md#WIRE-8b minimum limits
     pub fn accepts(&self, terms: &Terms) -> bool {
         (1..=MAX_WINDOW_PACKETS).contains(&terms.window_packets)
             && (1..=MAX_ACK_EVERY).contains(&terms.ack_every)
@@ -155,7 +155,7 @@ impl FlowConfig {
     }
 
     /// Returns the credit for a sender that sends nothing: what packet window and grant admit.
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     pub fn credit_bound(&self) -> CreditBound {
         let packets = self.max_data_bytes.div_ceil(self.payload_bytes.max(1).into()).min(self.window_packets.into());
         CreditBound { bytes: packets.saturating_mul(self.packet_bytes().into()), retry_ps: self.rto.min_ps }

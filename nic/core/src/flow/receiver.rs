@@ -210,7 +210,7 @@ impl Receiver {
         if !self.pending.due {
             return None;
         }
-        //= docs/specs/transport.md#TRN-55 what an ACK says
+        //= docs/specs/transport.md#TRN-55 content of an ACK
         let base = self.sack_base();
         let pending = self.pending;
         self.grant.advertised = self.grant.limit();
@@ -371,7 +371,7 @@ impl Receiver {
         }
     }
 
-    //= docs/specs/ordered-chaos.md#ORC-23 telling again
+    //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     fn on_trailer(&mut self, arrival: &Arrival) {
         self.stats.trailers += 1;
         let ahead = arrival.data.psn.saturating_sub(self.cumulative);
@@ -415,7 +415,7 @@ impl Receiver {
     fn on_trimmed(&mut self, arrival: &Arrival) {
         self.stats.trimmed += 1;
         self.stats.trimmed_last += u64::from(arrival.last_port);
-        //= docs/specs/go-back-n.md#GBN-1 what is kept
+        //= docs/specs/go-back-n.md#GBN-1 accepted packets
         if self.repair == Repair::GoBack {
             return;
         }

@@ -311,7 +311,7 @@ impl Sender {
         Some(Transmit::Data { data, ev })
     }
 
-    //= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
+    //= docs/specs/transport.md#TRN-41 repeated timeouts
     #[inline]
     fn choose_ev(&mut self, now: Time, packet: &SendInfo, rng: &mut Rng, publisher: &mut impl Publisher) -> Ev {
         let is_outdated = self.recovery.backoff >= OUTDATED && self.offers.reuses && !self.offers.scouts;
@@ -429,7 +429,7 @@ impl Sender {
     }
 
     /// Whether this packet closes a window while too few packets are in flight to trigger an ACK.
-    //= docs/specs/transport.md#TRN-8 asking for an ACK
+    //= docs/specs/transport.md#TRN-8 requesting an ACK
     #[inline]
     fn stalls_after(&self, bytes: u32) -> bool {
         let scoreboard = &self.recovery.scoreboard;

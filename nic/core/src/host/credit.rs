@@ -42,7 +42,7 @@ impl Host {
     }
 
     /// Handles a request for credit, regardless of the congestion control of this host's own senders.
-    //= docs/specs/eqds.md#EQDS-15 hosts without credit
+    //= docs/specs/eqds.md#EQDS-15 mixed congestion controls
     pub(super) fn on_pull_request(
         &mut self,
         now: Time,
@@ -62,7 +62,7 @@ impl Host {
     }
 
     /// Accounts for a data frame, which may use credit. A trimmed frame needs credit again.
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     #[inline]
     pub(super) fn return_credit(&mut self, now: Time, half: &ReceiveHalf, arrival: &Arrival, accept: Accept) {
         let Some(pacer) = self.pacer.as_deref_mut() else { return };

@@ -389,8 +389,8 @@ fn pulls(again_ps: u64, send: Option<Data>) -> usize {
     pulls
 }
 
-//= docs/specs/eqds.md#EQDS-16 credit that does not come back
-//= docs/specs/eqds.md#EQDS-17 beyond the room
+//= docs/specs/eqds.md#EQDS-16 limit of unused credit
+//= docs/specs/eqds.md#EQDS-17 requests without room
 #[test]
 fn a_peer_that_asks_and_sends_nothing_costs_bounded_frames() {
     let config = config(CcKind::Dctcp);

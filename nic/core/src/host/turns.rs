@@ -36,7 +36,7 @@ impl Host {
 
     /// Returns the frame that connection `number` sends in its turn, on the port of [`SendHalf::port`]. The connection
     /// then gets another turn, behind the others. `None`: it has nothing to send.
-    //= docs/specs/endpoint.md#END-15 choosing late
+    //= docs/specs/endpoint.md#END-15 late path selection
     #[inline]
     pub fn transmit(
         &mut self,

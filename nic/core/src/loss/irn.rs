@@ -99,7 +99,7 @@ impl Irn {
     }
 
     /// Returns the next packet that the recovery finds lost, each once, for the caller to declare.
-    //= docs/specs/irn.md#IRN-3 what is lost
+    //= docs/specs/irn.md#IRN-3 lost packets
     pub fn take_lost(&mut self, board: &Scoreboard) -> Option<u64> {
         let recovery = self.recovery.as_mut()?;
         let first = recovery.judged.max(board.cumulative());

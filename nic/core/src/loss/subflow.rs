@@ -49,7 +49,7 @@ impl SectionWatch {
     /// Calls `report` for each packet that a frame proves lost, lowest first, until it refuses one.
     /// A step covers 64 numbers: one or two for a usual frame, at most a 64th of the window.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
-    //= docs/specs/ordered-chaos.md#ORC-23 telling again
+    //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     pub(crate) fn check(&mut self, arrived: &Arrived<'_>, evidence: &Evidence, mut report: impl FnMut(u64) -> bool) {
         let Some((subflows, behind)) = evidence.section.get() else { return };
         let stride = u64::from(subflows);

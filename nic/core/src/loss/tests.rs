@@ -203,7 +203,7 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
     assert_eq!(board.oldest().map(|(psn, _)| psn), Some(2));
 }
 
-//= docs/specs/transport.md#TRN-38 patience
+//= docs/specs/transport.md#TRN-38 reordering window
 #[test]
 fn patience_grows_once_a_round_trip_and_wears_off() {
     let mut rtt = RttEstimator::default();

@@ -50,7 +50,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
+    //= docs/specs/bitmap.md#BITMAP-3 increase of a penalty
     fn punish(&mut self, path: &Path, ev: Ev, points: u8) {
         if ev.index() < path.evs {
             self.state.update(ev, |penalty| (penalty + points).min(self.settings.max_penalty));
@@ -59,7 +59,7 @@ impl Bitmap {
 
     /// Skips values that have a penalty, and reduces that of the first or of each.
     //= docs/specs/bitmap.md#BITMAP-4 skipping
-    //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
+    //= docs/specs/bitmap.md#BITMAP-5 maximum skips per packet
     #[cold]
     fn pass_over(&mut self, evs: u16, rng: &mut Rng) {
         for passed in 0..MAX_PASSED.min(evs) {
@@ -81,7 +81,7 @@ impl Scheme for Bitmap {
     /// Half a byte per entropy value, and four bytes of position. With 65,535 values: 32,772 bytes.
     const STATE_BYTES: usize = Self::EVS as usize / 2 + 2 * size_of::<Ev>();
 
-    //= docs/specs/bitmap.md#BITMAP-7 256 of them
+    //= docs/specs/bitmap.md#BITMAP-7 256 EVs
     const EVS: u16 = 256;
 
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
@@ -100,7 +100,7 @@ impl Scheme for Bitmap {
 }
 
 impl Balancer for Bitmap {
-    //= docs/specs/bitmap.md#BITMAP-2 taking turns
+    //= docs/specs/bitmap.md#BITMAP-2 round robin
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let evs = now.path.evs;
         if self.state.penalty(self.state.current(evs)) > 0 {
@@ -141,7 +141,7 @@ impl Penalties {
     }
 
     /// Advances to the next value. A new turn begins at a random one.
-    //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
+    //= docs/specs/bitmap.md#BITMAP-6 start of a round
     fn advance(&mut self, evs: u16, rng: &mut Rng) {
         self.turn += 1;
         if self.turn >= evs {

@@ -65,7 +65,7 @@ enum Phase {
 impl Flowcut {
     /// Returns the wire bytes of new packets that may go now: `u64::MAX`, the rest of a drain's
     /// allowance, or 0. For external pausing by XOFF, XOFF with credit and XON.
-    //= docs/specs/flowcut.md#FLC-30 pausing from outside
+    //= docs/specs/flowcut.md#FLC-30 external pausing
     pub fn allowed_bytes(&self) -> u64 {
         match self.state.phase {
             Phase::Open => u64::MAX,
@@ -107,7 +107,7 @@ impl Flowcut {
         if ack.unsent_bytes < settings.tail_bytes(path, ack) {
             return false;
         }
-        //= docs/specs/flowcut.md#FLC-17 paths compared
+        //= docs/specs/flowcut.md#FLC-17 comparison of paths
         let is_trial = || state.rates.is_alone() && ack.unsent_bytes / TRIAL_SHARE >= ack.in_flight_bytes;
         self.is_congested(path) || (state.delay.is_congested(settings, path) && is_trial())
     }
@@ -122,7 +122,7 @@ impl Flowcut {
     }
 
     /// Continues on the old path, since the expected acknowledgements do not arrive.
-    //= docs/specs/flowcut.md#FLC-24 A silent drain
+    //= docs/specs/flowcut.md#FLC-24 drain timeout
     fn resume(&mut self, path: &Path) {
         self.state.phase = Phase::Open;
         self.state.delay.reset(&self.settings, path);
@@ -180,7 +180,7 @@ impl Flowcut {
         if self.settings.simple || evs == 1 {
             return draw(evs, rng);
         }
-        //= docs/specs/flowcut.md#FLC-4 another path than before
+        //= docs/specs/flowcut.md#FLC-4 choice of another path
         draw_other(self.state.ev, evs, rng)
     }
 }

@@ -56,7 +56,7 @@ impl Scheme for Flowlet {
 
 impl Balancer for Flowlet {
     //= docs/specs/flowlet.md#FLOWLET-2 A gap
-    //= docs/specs/flowlet.md#FLOWLET-3 holding on
+    //= docs/specs/flowlet.md#FLOWLET-3 minimum hold time
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let Self { state, settings } = self;

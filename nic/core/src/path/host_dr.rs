@@ -70,7 +70,7 @@ impl Scheme for HostDr {
 
 //= docs/specs/host-dr.md#HDR-7 no feedback
 impl Balancer for HostDr {
-    //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+    //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
     //= docs/specs/host-dr.md#HDR-2 classes of packets
     fn next_ev(&mut self, _now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let turn = &mut self.turns[usize::from(packet.bytes <= self.small_bytes)];
@@ -81,9 +81,9 @@ impl Balancer for HostDr {
         })
     }
 
-    //= docs/specs/host-dr.md#HDR-3 paths that can be reached
+    //= docs/specs/host-dr.md#HDR-3 reachable paths
     //= docs/specs/host-dr.md#HDR-4 order of the turns
-    //= docs/specs/host-dr.md#HDR-5 what is left out
+    //= docs/specs/host-dr.md#HDR-5 ignored values
     fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]) {
         let order = if self.drawn { Order::Drawn(self.seed) } else { Order::Told };
         self.paths = KnownPaths::new(paths, now.path.evs, order);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn all_paths_take_turns_in_an_order_of_the_connections_own() {
-        //= docs/specs/host-dr.md#HDR-1 turning switches in turn
+        //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
         //= docs/specs/host-dr.md#HDR-4 order of the turns
         let paths: Vec<u16> = (10..26).collect();
         let mut orders = Vec::new();
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn news_replaces_the_paths() {
-        //= docs/specs/host-dr.md#HDR-3 paths that can be reached
-        //= docs/specs/host-dr.md#HDR-5 what is left out
+        //= docs/specs/host-dr.md#HDR-3 reachable paths
+        //= docs/specs/host-dr.md#HDR-5 ignored values
         let mut balancer = balancer(1, HostDrOrder::Told);
         tell(&mut balancer, &[0, 1, 2, 3]);
         sends(&mut balancer, &FULL, 3);

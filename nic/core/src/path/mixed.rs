@@ -18,7 +18,7 @@ impl Scheme for Mixed {
     /// The bitmap's, and 512 bytes of values to reuse.
     const STATE_BYTES: usize = Bitmap::STATE_BYTES + KEPT * size_of::<Ev>();
 
-    //= docs/specs/mixed.md#MIX-4 as many as the bitmap
+    //= docs/specs/mixed.md#MIX-4 size of the bitmap's
     const EVS: u16 = Bitmap::EVS;
 
     fn make(own: &BitmapConfig, path: &Path, rng: &mut Rng) -> Self {
@@ -27,7 +27,7 @@ impl Scheme for Mixed {
 }
 
 impl Balancer for Mixed {
-    //= docs/specs/mixed.md#MIX-2 what came back goes first
+    //= docs/specs/mixed.md#MIX-2 recycled values first
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, rng: &mut Rng) -> Ev {
         self.returned.pop_front().unwrap_or_else(|| self.bitmap.next_ev(now, packet, rng))
     }
@@ -44,7 +44,7 @@ impl Balancer for Mixed {
         self.returned.push_back(ack.ev);
     }
 
-    //= docs/specs/mixed.md#MIX-3 the bitmap learns of everything
+    //= docs/specs/mixed.md#MIX-3 feedback to the bitmap
     fn on_loss(&mut self, now: Now<'_>, loss: &LossInfo, publisher: &mut dyn Publisher) {
         self.bitmap.on_loss(now, loss, publisher);
     }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_comes_back_unmarked_goes_once_and_first() {
         //= docs/specs/mixed.md#MIX-1 unmarked values are kept
-        //= docs/specs/mixed.md#MIX-2 what came back goes first
+        //= docs/specs/mixed.md#MIX-2 recycled values first
         let (mut mixed, mut rng) = mixed(64);
         let first = sends(&mut mixed, 1, &mut rng)[0];
         let marked = (first + 40) % 64;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn exploring_passes_over_what_was_marked_or_lost() {
-        //= docs/specs/mixed.md#MIX-3 the bitmap learns of everything
+        //= docs/specs/mixed.md#MIX-3 feedback to the bitmap
         let (mut mixed, mut rng) = mixed(4);
         let turn = sends(&mut mixed, 4, &mut rng);
         ack(&mut mixed, turn[0], true);

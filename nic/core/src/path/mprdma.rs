@@ -60,7 +60,7 @@ impl Balancer for Mprdma {
         Offers { packet_feedback: self.settings.paper, ..Offers::default() }
     }
 
-    //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
+    //= docs/specs/mprdma.md#MPRDMA-1 initial exploration
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         if self.state.reuses && !(self.settings.paper && self.probes(now, rng)) {
             self.state.ev
@@ -109,7 +109,7 @@ impl Mprdma {
     }
 
     /// Whether this packet, the first of a round trip, explores.
-    //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
+    //= docs/specs/mprdma.md#MPRDMA-7 periodic exploration
     fn probes(&mut self, now: Now<'_>, rng: &mut Rng) -> bool {
         if now.time < self.state.probe_at || self.settings.probe_permille == 0 {
             return false;

@@ -231,7 +231,7 @@ impl Balancer for Mptcp {
         self.paced_until
     }
 
-    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
+    //= docs/specs/subflow.md#MPTCP-3 order of subflows
     fn admit(&mut self, now: Now<'_>, packet: &SendInfo) -> Admission {
         if self.lanes.is_empty() {
             return Admission::Window;

@@ -236,7 +236,7 @@ impl OrderedChaos {
         let Self { state, subflows, settings } = self;
         let count = subflows.len() as u64;
         let subflow = &mut subflows[index];
-        //= docs/specs/ordered-chaos.md#ORC-10 what a packet tells
+        //= docs/specs/ordered-chaos.md#ORC-10 position in the section
         state.section = Section::new(settings.log2_subflows, subflow.sent);
         subflow.sent = (subflow.sent + 1).min(Section::MAX_BEHIND + 1);
         subflow.open = subflow.open.saturating_add(1);
@@ -244,7 +244,7 @@ impl OrderedChaos {
         state.next_psn = packet.psn.wrapping_add(1);
         //= docs/specs/ordered-chaos.md#ORC-12 trailers at the end
         let is_last = packet.unsent_bytes <= count * u64::from(packet.bytes);
-        //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
+        //= docs/specs/ordered-chaos.md#ORC-13 periodic trailers
         let is_counted = settings.probe_packets != 0
             && (state.next_psn.wrapping_sub(1) >> settings.log2_subflows).wrapping_add(1) % settings.probe_packets == 0;
         if is_last || is_counted {
@@ -257,7 +257,7 @@ impl OrderedChaos {
     fn take_path(&mut self, index: usize, evs: u16, rng: &mut Rng) {
         let (state, subflow) = (&mut self.state, &mut self.subflows[index]);
         let old = subflow.ev;
-        //= docs/specs/ordered-chaos.md#ORC-9 A path known to be good
+        //= docs/specs/ordered-chaos.md#ORC-9 move to the best measured path
         let known = state.best.filter(|best| state.fleeing & bit(index) != 0 && *best != old);
         if let Some(best) = known {
             subflow.ev = best;
@@ -302,7 +302,7 @@ impl OrderedChaos {
     }
 
     /// Moves the subflows without feedback for two listening times.
-    //= docs/specs/ordered-chaos.md#ORC-8 silence
+    //= docs/specs/ordered-chaos.md#ORC-8 silent subflows
     fn end_listening(&mut self, now: Now<'_>) {
         let quiet = self.open() & !self.state.answered;
         let silent = quiet & self.state.quiet;
@@ -317,7 +317,7 @@ impl OrderedChaos {
     }
 
     /// Makes trailers due for the subflows that sent something since their last one.
-    //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
+    //= docs/specs/ordered-chaos.md#ORC-13 periodic trailers
     fn end_probe_interval(&mut self, now: Now<'_>) {
         let open = self.open();
         if self.settings.probe_packets == 0 {

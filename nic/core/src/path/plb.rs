@@ -62,7 +62,7 @@ pub struct Plb {
 
 impl Plb {
     /// Counts packets that came back, and evaluates the round when it ends.
-    //= docs/specs/plb.md#PLB-2 what counts
+    //= docs/specs/plb.md#PLB-2 counted packets
     //= docs/specs/plb.md#PLB-3 rounds
     //= docs/specs/plb.md#PLB-4 congested rounds
     fn count(&mut self, now: Now<'_>, packets: u16, congested: u16) {

@@ -96,7 +96,7 @@ impl Reps {
 
     /// Takes a failed path: algorithm 1, lines 21-26.
     //= docs/specs/reps.md#REPS-10 freezing on a failure
-    //= docs/specs/reps.md#REPS-11 failures that change nothing
+    //= docs/specs/reps.md#REPS-11 ignored failures
     fn on_failure(&mut self, now: Now<'_>, ev: Ev, reason: FreezeReason, publisher: &mut dyn Publisher) {
         //= docs/specs/reps.md#REPS-24 without freezing
         if self.state.is_frozen() || !self.settings.freezing {
@@ -142,7 +142,7 @@ impl Scheme for Reps {
     type Config = RepsConfig;
 
     /// At any depth, with a 32-bit exit time; the paper's table 1 has 25 at depth 8.
-    //= docs/specs/reps.md#REPS-1 the variables
+    //= docs/specs/reps.md#REPS-1 variables
     const STATE_BYTES: usize = size_of::<Buffer>() + size_of::<u32>();
 
     fn make(own: &RepsConfig, path: &Path, _rng: &mut Rng) -> Self {
@@ -176,7 +176,7 @@ impl Balancer for Reps {
     }
 
     /// ONSEND of algorithm 2.
-    //= docs/specs/reps.md#REPS-5 when a packet explores
+    //= docs/specs/reps.md#REPS-5 exploration
     //= docs/specs/reps.md#REPS-6 the explore counter
     fn next_ev(&mut self, now: Now<'_>, _packet: &SendInfo, rng: &mut Rng) -> Ev {
         let state = &mut self.state;

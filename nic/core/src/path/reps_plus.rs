@@ -42,7 +42,7 @@ impl RepsPlus {
     }
 
     /// Returns the next known path in turn, or else the next value of an even sequence.
-    //= docs/specs/reps-plus.md#RPP-8 even exploring
+    //= docs/specs/reps-plus.md#RPP-8 even exploration
     fn explore(&mut self, evs: u16) -> Ev {
         // Acknowledgements of a known path may all return over the failed one.
         if !self.state.suspicion.forbids_exploring()
@@ -66,7 +66,7 @@ impl RepsPlus {
         let mut left = if settled.echoed {
             settled.len
         } else {
-            //= docs/specs/reps-plus.md#RPP-3 how many candidates count
+            //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
             match ack.marked_packets > u16::from(ack.marked) {
                 true => 0,
                 false => ack.packets.saturating_sub(1).min(u16::from(u8::MAX)) as u8,
@@ -94,7 +94,7 @@ impl Scheme for RepsPlus {
     const STATE_BYTES: usize = size_of::<RecycledEvs>();
     const WANTS_PATHS: bool = true;
 
-    //= docs/specs/reps-plus.md#RPP-9 where exploring begins
+    //= docs/specs/reps-plus.md#RPP-9 start of exploration
     fn make(own: &RepsPlusConfig, path: &Path, rng: &mut Rng) -> Self {
         Self {
             state: RecycledEvs::new(super::draw_seed(path, rng)),
@@ -132,7 +132,7 @@ impl Balancer for RepsPlus {
     }
 
     //= docs/specs/reps-plus.md#RPP-6 exploring or reusing
-    //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+    //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
     fn next_ev(&mut self, now: Now<'_>, packet: &SendInfo, _rng: &mut Rng) -> Ev {
         let state = &mut self.state;
         if state.check_at == Time::NEVER {
@@ -143,7 +143,7 @@ impl Balancer for RepsPlus {
             return state.oldest(self.settings.buffer);
         }
         if keeps {
-            //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+            //= docs/specs/reps-plus.md#RPP-19 exploration by probes
             if state.valid == 0 {
                 state.suspicion.raise_scouts(state.suspicion.scouts() + 1);
             }
@@ -185,7 +185,7 @@ impl Balancer for RepsPlus {
         (at != Time::NEVER).then_some(at)
     }
 
-    //= docs/specs/reps-plus.md#RPP-16 asking for a packet
+    //= docs/specs/reps-plus.md#RPP-16 requests for a packet
     fn poll_trailer(&mut self, now: Now<'_>, flight: &Flight) -> Option<Trailer> {
         let state = &mut self.state;
         if now.time < state.check_at || state.check_at == Time::NEVER {
@@ -208,7 +208,7 @@ impl Balancer for RepsPlus {
         Some(Trailer { psn, ev: other.unwrap_or(oldest.ev), section, ack_now: true })
     }
 
-    //= docs/specs/reps-plus.md#RPP-8 even exploring
+    //= docs/specs/reps-plus.md#RPP-8 even exploration
     fn on_reachable(&mut self, now: Now<'_>, paths: &[PathEvs]) {
         let paths = if self.settings.known_paths { paths } else { &[] };
         self.paths = KnownPaths::new(paths, now.path.evs, Order::DrawnEachRound(self.state.phase.into()));

@@ -157,9 +157,9 @@ fn ops_draws_evenly() {
 
 #[test]
 fn a_new_connection_explores_until_an_unmarked_ack() {
-    //= docs/specs/reps.md#REPS-1 the variables
+    //= docs/specs/reps.md#REPS-1 variables
     //= docs/specs/reps.md#REPS-2 marked ACKs
-    //= docs/specs/reps.md#REPS-5 when a packet explores
+    //= docs/specs/reps.md#REPS-5 exploration
     let mut rig = Rig::paper();
     assert_eq!(rig.sends(200), [None; 200]);
     rig.ack(0, 5, true);

@@ -27,7 +27,7 @@ impl ConnectTag {
 
     /// Returns the tag of a Connect between these addresses, with these terms and this message of
     /// the key exchange.
-    //= docs/specs/endpoint.md#END-45 silence towards strangers
+    //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
     #[must_use]
     pub fn of(&self, client: IpAddr, server: IpAddr, terms: &Terms, message: &[u8]) -> [u8; Self::BYTES] {
         let mut context = hmac::Context::with_key(&self.0);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::keys::PrivateKey;
 
-    //= docs/specs/endpoint.md#END-45 silence towards strangers
+    //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
     #[test]
     fn a_tag_is_for_one_server_one_client_and_one_connect() {
         let [ours, other] = [0; 2].map(|_| ConnectTag::new(&PrivateKey::generate().unwrap().public()));

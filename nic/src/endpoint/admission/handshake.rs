@@ -65,7 +65,7 @@ impl Machine {
             self.shared.stats.malformed += 1;
             return;
         }
-        //= docs/specs/endpoint.md#END-45 silence towards strangers
+        //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
         let message = match &self.admission {
             Some(admission) => admission.tag.open(self.ends(peer), &connect, frame.payload),
             None => Some(frame.payload),
@@ -82,7 +82,7 @@ impl Machine {
     }
 
     /// Handles a Connect with a valid tag. Answers go to the client's next hop if that is resolved.
-    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-2 address validation
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     fn on_client(&mut self, now: Time, mut client: Client, message: &[u8], port: EvPort) {
         let hop = self.next_hops.as_ref().map(|hops| hops.get(now, client.peer.address));
@@ -107,7 +107,7 @@ impl Machine {
 
     /// Returns the message of the key exchange of a listed client; `Some(None)` without keys on
     /// both sides.
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     fn message_of_peer(&self, client: &Client, payload: &[u8]) -> Option<Option<[u8; CONNECT_BYTES]>> {
         let (Some(admission), Some(keys)) = (&self.admission, &self.config.keys) else {
             return payload.is_empty().then_some(None);
@@ -177,7 +177,7 @@ impl Machine {
 
     /// Exchanges keys with the next client.
     //= docs/specs/endpoint.md#END-33 the key exchange
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     pub(crate) fn exchange_next(&mut self, now: Time) {
         let (Some(admission), Some(keys)) = (&mut self.admission, &self.config.keys) else { return };
         let Some((client, message)) = admission.waiting.next(now, &mut self.shared.host.rng) else { return };
@@ -191,7 +191,7 @@ impl Machine {
 
     /// Handles a Retry: sends the Connect again, with the token and the message of the key
     /// exchange.
-    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-2 address validation
     pub(crate) fn on_retry(&mut self, now: Time, index: u32, retry: Retry, from: u8) {
         let (port, config, own) = (self.any_port(), self.config.handshake, self.config.address);
         let keys = self.config.keys.as_ref().zip(self.admission.as_ref());
@@ -258,7 +258,7 @@ impl Machine {
 
     /// Opens a half-open connection: a frame of the connection has arrived, so that the Connect was
     /// no replay.
-    //= docs/specs/endpoint.md#END-3 open by a frame
+    //= docs/specs/endpoint.md#END-3 half-open connections
     pub(crate) fn on_proof(&mut self, now: Time, index: u32) {
         self.open(now, index);
         if let Some(connection) = self.table.slot(index) {
@@ -337,7 +337,7 @@ impl Machine {
 
     /// Answers a frame of an unknown connection with a Reset that has the frame's cookie, within
     /// the rate limit.
-    //= docs/specs/endpoint.md#END-8 answers to strangers
+    //= docs/specs/endpoint.md#END-8 answers to unknown peers
     pub(crate) fn send_reset(&mut self, now: Time, frame: &Frame<'_>) {
         if matches!(frame.body, Body::Close(Close { acknowledgement: true, .. }) | Body::Retry(_)) {
             return;
@@ -379,7 +379,7 @@ impl Machine {
             Stage::Closing => Some(connection.close_frame(CloseReason::Done, false)),
             // The client repeats its Connect.
             Stage::HalfOpen => None,
-            //= docs/specs/endpoint.md#END-3 open by a frame
+            //= docs/specs/endpoint.md#END-3 half-open connections
             Stage::Open => Some(keep_alive(now)),
         };
         if goes_on && let Some(body) = body {
@@ -466,7 +466,7 @@ impl Machine {
 
     /// Answers a Connect with the same Accept each time, and restarts the time for the client's
     /// answer.
-    //= docs/specs/endpoint.md#END-3 open by a frame
+    //= docs/specs/endpoint.md#END-3 half-open connections
     fn answer(&mut self, now: Time, index: u32) {
         let (port, patience) = (self.any_port(), self.config.handshake.lasts_ps());
         let Some(connection) = self.table.slot(index) else { return };

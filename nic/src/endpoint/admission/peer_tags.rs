@@ -57,7 +57,7 @@ impl PeerTags {
 
     /// Returns the payload of a Connect to the holder of `key`: the message of the key exchange and
     /// the proof, if there is a message, and the tag. `None` if that key is not listed.
-    //= docs/specs/endpoint.md#END-45 silence towards strangers
+    //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
     #[must_use]
     pub fn payload(
         &self,
@@ -76,7 +76,7 @@ impl PeerTags {
     }
 
     /// Returns the proof of a Connect to the holder of `server`.
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     pub(in crate::endpoint) fn proof(
         &self,
         server: &PublicKey,
@@ -94,7 +94,7 @@ impl PeerTags {
 
     /// Returns the key of a Connect's client, and its message; `own` creates the tags of Connects
     /// to this server. Takes the same time with any number of listed keys.
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     pub(in crate::endpoint) fn open<'a>(
         &self,
         own: &ConnectTag,
@@ -153,7 +153,7 @@ mod tests {
         [(); N].map(|()| PrivateKey::generate().unwrap())
     }
 
-    //= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+    //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
     #[test]
     fn a_server_finds_which_of_its_peers_asks_and_no_other_passes() {
         let [client, server, other, secret] = keys();

@@ -35,7 +35,7 @@ impl Tokens {
     }
 
     /// Returns the token of a client's connection, which is sent to the client's Ethernet address.
-    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-2 address validation
     pub(crate) fn make(&self, now: Time, client: Peer, connection: u32, cookie: u64) -> [u8; 16] {
         self.of(now.intervals(PERIOD), client, connection, cookie)
     }
@@ -88,7 +88,7 @@ mod tests {
         Peer { address: IpAddr::from([10, 0, 0, host]), mac: [2, 0, 0, 0, 0, mac] }
     }
 
-    //= docs/specs/endpoint.md#END-2 the address first
+    //= docs/specs/endpoint.md#END-2 address validation
     #[test]
     fn a_token_is_for_one_client_one_connection_and_some_seconds() {
         let at = |ps| Time::ZERO.after(ps);

@@ -62,7 +62,7 @@ impl Waiting {
 
     /// Adds a client, in place of a random one of the largest network if there are too many.
     /// Returns whether one was removed.
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     pub(crate) fn push(&mut self, asking: Asking, rng: &mut Rng) -> bool {
         let key = asking.0.key();
         if let Some((_, known)) = self.clients.iter_mut().find(|(_, known)| known.0.key() == key) {
@@ -81,7 +81,7 @@ impl Waiting {
     }
 
     /// Removes and returns the next client, if the rate limit permits.
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     pub(crate) fn next(&mut self, now: Time, rng: &mut Rng) -> Option<Asking> {
         if self.clients.is_empty() || !self.limit.allow(now) {
             return None;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// Of 20 other networks one client each asks once, while 100,000 a second from one network ask.
-    //= docs/specs/endpoint.md#END-34 exchanges are limited
+    //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     #[test]
     fn a_crowd_from_one_network_keeps_no_other_waiting() {
         let crowds: [fn(u64) -> IpAddr; 2] = [

@@ -236,7 +236,7 @@ impl ReceiveBuffers {
     }
 
     /// Completes a message, unless one of its bytes was not written.
-    //= docs/specs/endpoint.md#END-12 takes it along when it is complete
+    //= docs/specs/endpoint.md#END-12 passed to the user when the message is complete
     fn end(&mut self, piece: &Piece<'_>, buffer: u32) -> bool {
         let Some(incoming) = self.open.get_mut(buffer as usize) else { return false };
         let Incoming { data, written, started_at } = std::mem::replace(incoming, Incoming::NONE);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     /// Even if the receiver were wrong about what has arrived.
-    //= docs/specs/endpoint.md#END-12 no byte that its own packets did not write
+    //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
     fn a_message_that_lacks_bytes_is_not_handed_out() {
         let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());

@@ -13,7 +13,7 @@ pub trait Source: Debug + Send {
     ///
     /// Lost packets are sent again, so that the bytes must be the same each time until the message
     /// is delivered.
-    //= docs/specs/endpoint.md#END-12b Filled frames
+    //= docs/specs/endpoint.md#END-12b zero-copy send
     fn fill(&self, offset: u64, to: &mut [u8]);
 }
 
@@ -21,7 +21,7 @@ pub trait Source: Debug + Send {
 pub trait Sink: Debug + Send {
     /// Takes a piece of a message. Each byte comes once; pieces come in any order, mixed with those
     /// of other messages.
-    //= docs/specs/endpoint.md#END-12a Lent frames
+    //= docs/specs/endpoint.md#END-12a zero-copy receive
     fn take(&mut self, piece: &Lent<'_>);
 }
 

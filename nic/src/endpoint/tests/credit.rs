@@ -31,7 +31,7 @@ fn incast(impairments: Impairments) -> (Rig, u64) {
 }
 
 //= docs/specs/eqds.md#EQDS-11 one queue
-//= docs/specs/eqds.md#EQDS-15 hosts without credit
+//= docs/specs/eqds.md#EQDS-15 mixed congestion controls
 #[test]
 fn a_host_shares_its_link_among_its_senders() {
     let (rig, took_ps) = incast(Impairments::delay(US));

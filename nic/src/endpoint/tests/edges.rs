@@ -283,8 +283,8 @@ impl Sink for Count {
 
 /// Its first frames go and arrive, and say how long it is. All of it would be a million frames: the sender's and the receiver's test in
 /// `spray-core` goes to the end.
-//= docs/specs/endpoint.md#END-12a Lent frames
-//= docs/specs/endpoint.md#END-12b Filled frames
+//= docs/specs/endpoint.md#END-12a zero-copy receive
+//= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]
 fn a_message_of_more_than_4_gib_is_on_its_way() {
     const BYTES: u64 = (4 << 30) + 1_000_000;

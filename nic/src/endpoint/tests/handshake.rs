@@ -8,8 +8,8 @@ fn lossy(loss_ppm: u32) -> Impairments {
 }
 
 //= docs/specs/endpoint.md#END-1 connect is repeated
-//= docs/specs/endpoint.md#END-2 the address first
-//= docs/specs/endpoint.md#END-3 open by a frame
+//= docs/specs/endpoint.md#END-2 address validation
+//= docs/specs/endpoint.md#END-3 half-open connections
 //= docs/specs/endpoint.md#END-10 closing
 #[test]
 fn connect_and_close_under_loss() {
@@ -214,7 +214,7 @@ fn a_dead_sender_ends_the_receiver_in_bounded_time() {
 }
 
 //= docs/specs/endpoint.md#END-7 resets
-//= docs/specs/endpoint.md#END-8 answers to strangers
+//= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
 fn a_restarted_receiver_resets_the_sender() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
@@ -255,7 +255,7 @@ fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-10 a close says which packets arrived
+//= docs/specs/endpoint.md#END-10 a close states which packets arrived
 #[test]
 fn what_arrived_is_delivered_though_its_acks_are_lost() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
@@ -319,7 +319,7 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
 }
 
 /// Otherwise a client whose first Accepts were lost has a connection that the server forgets at once.
-//= docs/specs/endpoint.md#END-3 open by a frame
+//= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
 fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
@@ -340,7 +340,7 @@ fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
 }
 
 /// Otherwise a client with nothing to send has a connection that the server never opens.
-//= docs/specs/endpoint.md#END-3 open by a frame
+//= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
 fn a_server_hears_of_its_connection_even_where_the_first_keep_alives_are_lost() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));

@@ -176,7 +176,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-2 the address first
+//= docs/specs/endpoint.md#END-2 address validation
 #[test]
 fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
@@ -226,7 +226,7 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
     }
 }
 
-//= docs/specs/endpoint.md#END-45 silence towards strangers
+//= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
 fn who_does_not_know_the_servers_key_hears_nothing() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
@@ -260,7 +260,7 @@ fn who_does_not_know_the_servers_key_hears_nothing() {
 }
 
 /// The addresses of a network ask for key exchanges, 20,000 a second. They hold a listed key, and receive what the server sends them.
-//= docs/specs/endpoint.md#END-34 exchanges are limited
+//= docs/specs/endpoint.md#END-34 rate limit of key exchanges
 #[test]
 fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
@@ -296,7 +296,7 @@ fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
 
 /// Attackers in the network of ten clients know the server's key, but hold none, and receive what is sent to any of its addresses. They ask for
 /// 30,000 exchanges a second.
-//= docs/specs/endpoint.md#END-48 a client shows which listed key it holds
+//= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
 #[test]
 fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
@@ -336,7 +336,7 @@ fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
 }
 
 /// Who receives at its address gets no further than a slot that gives way.
-//= docs/specs/endpoint.md#END-3 open by a frame
+//= docs/specs/endpoint.md#END-3 half-open connections
 //= docs/specs/endpoint.md#END-5 a full table
 #[test]
 fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
@@ -376,8 +376,8 @@ pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
     Terms { token, ..connect }
 }
 
-//= docs/specs/endpoint.md#END-4a senseless limits
-//= docs/specs/wire.md#WIRE-8b least limits
+//= docs/specs/endpoint.md#END-4a invalid limits
+//= docs/specs/wire.md#WIRE-8b minimum limits
 //= docs/specs/endpoint.md#END-4 payload of both sides
 #[test]
 fn senseless_limits_make_no_connection() {
@@ -412,8 +412,8 @@ fn senseless_limits_make_no_connection() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-2 the address first
-//= docs/specs/endpoint.md#END-3 open by a frame
+//= docs/specs/endpoint.md#END-2 address validation
+//= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
 fn a_repeated_connect_is_one_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
@@ -443,7 +443,7 @@ fn a_repeated_connect_is_one_connection() {
     rig.audit();
 }
 
-//= docs/specs/endpoint.md#END-8 answers to strangers
+//= docs/specs/endpoint.md#END-8 answers to unknown peers
 //= docs/specs/wire.md#WIRE-17 resets
 #[test]
 fn resets_are_limited_and_carry_the_offenders_own_cookie() {

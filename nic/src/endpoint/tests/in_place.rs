@@ -53,8 +53,8 @@ fn rough() -> Impairments {
     }
 }
 
-//= docs/specs/endpoint.md#END-12a Lent frames
-//= docs/specs/endpoint.md#END-12b Filled frames
+//= docs/specs/endpoint.md#END-12a zero-copy receive
+//= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]
 fn every_byte_comes_once_whatever_the_network_does() {
     for v6 in [false, true] {
@@ -83,7 +83,7 @@ fn every_byte_comes_once_whatever_the_network_does() {
 }
 
 /// What is lent counts as consumed, so more than the receiver's grant gets through without the user's taking an event.
-//= docs/specs/endpoint.md#END-12a Lent frames
+//= docs/specs/endpoint.md#END-12a zero-copy receive
 #[test]
 fn lent_bytes_are_granted_again() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {

@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     /// However late the user takes messages, each is handed out once, with what its packets wrote.
-    //= docs/specs/endpoint.md#END-12 no byte that its own packets did not write
+    //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
     fn what_is_taken_late_is_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {
         let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {

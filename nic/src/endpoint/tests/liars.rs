@@ -119,7 +119,7 @@ pub(super) fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Opt
 
 /// `docs/security.md` promises these bounds.
 //= docs/specs/endpoint.md#END-11 bounded time
-//= docs/specs/endpoint.md#END-8 answers to strangers
+//= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
 fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
     for seed in 0..6 {

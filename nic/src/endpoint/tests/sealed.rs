@@ -64,7 +64,7 @@ fn messages_arrive_whatever_happens_to_their_frames() {
 }
 
 //= docs/specs/endpoint.md#END-33 the key exchange
-//= docs/specs/endpoint.md#END-45 silence towards strangers
+//= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
 fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
     let (a, b, c) = (key(), key(), key());
@@ -226,7 +226,7 @@ impl Tap {
     }
 }
 
-//= docs/specs/wire.md#WIRE-5 what the connection's settings say
+//= docs/specs/wire.md#WIRE-5 the value in the connection's settings
 #[test]
 fn data_frames_have_the_dscp_of_their_connection() {
     // One of its own for each direction; 46 is that of control frames, and not for data.

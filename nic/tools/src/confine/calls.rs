@@ -12,7 +12,7 @@ use seccompiler::{
 };
 
 /// `writes` includes the system calls that change files.
-//= docs/specs/endpoint.md#END-29 none for a new socket, process or program
+//= docs/specs/endpoint.md#END-29 those for new sockets, processes and programs
 pub fn allow_only(writes: bool) -> Result<(), Error> {
     let allowed = allowed(writes)?;
     apply_filter_all_threads(&older_clone()?)?;

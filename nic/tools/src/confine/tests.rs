@@ -83,7 +83,7 @@ fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothi
 
 /// Only root has privileges to give up.
 #[test]
-//= docs/specs/endpoint.md#END-29 A process that cannot give up its capabilities does not start
+//= docs/specs/endpoint.md#END-29 A process that cannot drop its capabilities does not start
 fn what_an_old_kernel_lacks_leaves_no_capabilities() {
     if !spray_test_support::has_root() {
         return;

@@ -77,7 +77,7 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
 }
 
 /// Keeps only the rate of `fixed-rate` and the first timeout: the rest of the path is measured.
-//= docs/specs/calibration.md#CAL-5 guesses
+//= docs/specs/calibration.md#CAL-5 initial estimates
 fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;
     let given = path.transport.flow_config(&ConnectionPath {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
-        //= docs/specs/calibration.md#CAL-5 guesses
+        //= docs/specs/calibration.md#CAL-5 initial estimates
         let none = flow(&path(&[], None, None));
         assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
         for (rtt_us, gbps) in [(84.2, 0.08), (842.0, 0.8), (8_420.0, 8.0)] {

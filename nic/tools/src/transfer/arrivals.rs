@@ -229,7 +229,7 @@ impl Arrivals {
     /// Takes an entry. An early one waits, so that a folder precedes its content.
     //= docs/specs/endpoint.md#END-21 in the order of their numbers
     fn on_entry(&mut self, number: u32, description: Description) -> Result<(), Refusal> {
-        //= docs/specs/endpoint.md#END-21 At most 16 entries
+        //= docs/specs/endpoint.md#END-21 At most 16 described entries
         let is_new = number >= self.next && !self.early.contains_key(&number);
         let described = self.early.len() + self.beginning.len() + self.files.len();
         if !is_new || number - self.next >= WINDOW as u32 || described >= WINDOW {

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 /// Each piece is one message.
 pub const PIECE_BYTES: u64 = 1 << 20;
 /// Limit of entries without a verdict.
-//= docs/specs/endpoint.md#END-21 At most 16 entries
+//= docs/specs/endpoint.md#END-21 At most 16 described entries
 pub const WINDOW: usize = 16;
 pub const HEADER: usize = 16;
 //= docs/specs/endpoint.md#END-21 No message is longer

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 pub const DEFAULT: &str = ".";
 
 /// Refuses the current folder as default if it is `/` or a user's home.
-//= docs/specs/endpoint.md#END-30 unless its user names it
+//= docs/specs/endpoint.md#END-30 only if its user names that folder
 pub fn check_default() -> Outcome {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     if !is_special(Path::new(DEFAULT), &users) {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    //= docs/specs/endpoint.md#END-30 unless its user names it
+    //= docs/specs/endpoint.md#END-30 only if its user names that folder
     fn homes_are_known_by_whatever_path() {
         let dir = Folder::new();
         let home = dir.path().join("home");

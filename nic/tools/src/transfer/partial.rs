@@ -63,7 +63,7 @@ impl Partial {
     /// Restricts the permissions to `mode`, syncs the content, renames the file to `to_name` in
     /// `to`, and syncs that folder. `AlreadyExists` is checked atomically unless `replaces`.
     pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
-        //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
+        //= docs/specs/endpoint.md#END-22 set-user-ID, set-group-ID and sticky bits are not transferred
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
         if has & !mode != 0 {
             self.file.set_permissions(Permissions::from_mode(has & mode))?;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    //= docs/specs/endpoint.md#END-22 set-user-ID and the like do not travel
+    //= docs/specs/endpoint.md#END-22 set-user-ID, set-group-ID and sticky bits are not transferred
     fn no_file_runs_as_another_user_whatever_was_there_before() {
         let dir = Temporary::new();
         let root = Arc::new(Folder::open(dir.path()).unwrap());

@@ -246,7 +246,7 @@ impl Receiving {
     }
 
     /// Removes the oldest finished connections: of this address, refused, and waiting for verdicts.
-    //= docs/specs/endpoint.md#END-27 the oldest gives way
+    //= docs/specs/endpoint.md#END-27 the oldest is evicted
     fn limit_ended<D: Device>(&mut self, peer: IpAddr, endpoint: &mut Endpoint<D>) {
         type Kind<'a> = &'a dyn Fn(&Transfer) -> bool;
         let is_refused = |it: &Transfer| it.arrivals.tally.kept() == 0;

@@ -65,7 +65,7 @@ impl Timeouts {
         self.pace.on_bytes(bytes, now);
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
         if !self.has_sent {
-            //= docs/specs/endpoint.md#END-25 has said nothing
+            //= docs/specs/endpoint.md#END-25 has sent no message
             return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
         //= docs/specs/endpoint.md#END-26 bytes within the timeout
@@ -76,7 +76,7 @@ impl Timeouts {
 
     /// Time since the last bytes, if the sender may be preempted: it has sent nothing yet, or
     /// nothing within the timeout (streams included).
-    //= docs/specs/endpoint.md#END-27 owes something
+    //= docs/specs/endpoint.md#END-27 overdue longest
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);
         (!self.has_sent || quiet_ps > self.limits.bytes_ps).then_some(quiet_ps)
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    //= docs/specs/endpoint.md#END-27 owes something
+    //= docs/specs/endpoint.md#END-27 overdue longest
     fn who_is_silent_gives_way_at_once_and_others_after_the_timeout() {
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         assert_eq!(timeouts.overdue_ps(at(1)), Some(S));

@@ -12,7 +12,7 @@ use super::packet;
 use super::remote::behind;
 
 /// Also limits connections from one machine to another.
-//= docs/specs/endpoint.md#END-43 eight at most
+//= docs/specs/endpoint.md#END-43 at most eight times
 pub const THREADS: usize = 8;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Inbound {
     }
 
     /// From one machine: its own, and as many left behind by its predecessor.
-    //= docs/specs/endpoint.md#END-43 twice its part
+    //= docs/specs/endpoint.md#END-43 twice its share
     pub fn most(threads: usize) -> usize {
         2 * THREADS.div_ceil(threads)
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    //= docs/specs/endpoint.md#END-43 the oldest gives way
+    //= docs/specs/endpoint.md#END-43 the oldest is closed
     fn of_too_many_connections_of_a_machine_its_oldest_gives_way() {
         let config = EndpointConfig::real([10, 0, 0, 1].into(), [2; 6], 1500).unwrap();
         let config = EndpointConfig { max_connections: 1000, ..config };

@@ -48,7 +48,7 @@ impl Lanes {
     }
 
     /// `None` if a number came twice, or too early.
-    //= docs/specs/endpoint.md#END-41 packets leave it in their order
+    //= docs/specs/endpoint.md#END-41 packets leave it in order
     pub fn take(&mut self, place: Place, packet: Bytes, mut out: impl FnMut(Bytes)) -> Option<()> {
         let lane = self.lanes.get_mut(usize::from(place.lane))?;
         if place.number != lane.next {

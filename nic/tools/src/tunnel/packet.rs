@@ -126,7 +126,7 @@ fn next(message: &mut Bytes) -> Option<(Place, Bytes, Flow)> {
 }
 
 /// Whether the kernel makes no unusual segments of it.
-//= docs/specs/endpoint.md#END-42 a segment of TCP has 48 bytes at least
+//= docs/specs/endpoint.md#END-42 a segment of TCP has at least 48 bytes
 fn fits(offload: &[u8; Tun::HEADER], packet: &[u8]) -> bool {
     let word = |at: usize| usize::from(u16::from_le_bytes([offload[at], offload[at + 1]]));
     let [flags, segments, ..] = *offload;

@@ -167,7 +167,7 @@ fn a_close_for_no_known_reason_is_refused() {
     assert_eq!(parse(&forged, Ports::DEFAULT), Err(Error::Value));
 }
 
-//= docs/specs/wire.md#WIRE-2 ours or not
+//= docs/specs/wire.md#WIRE-2 classification
 #[test]
 fn strangers_are_not_ours() {
     let with = |v6: bool, at: usize, value: u8| {

@@ -42,7 +42,7 @@ proptest! {
     }
 
     /// Whatever it writes, hosts take the frame for what it was; only control frames have a sender pause.
-    //= docs/specs/wire.md#WIRE-14 what a switch changes
+    //= docs/specs/wire.md#WIRE-14 changes by a switch
     //= docs/specs/switch.md#SW-14 checksums
     #[test]
     fn what_a_switch_writes_keeps_the_frame_valid(

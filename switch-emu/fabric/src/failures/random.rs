@@ -101,7 +101,7 @@ impl RandomFailure {
         };
         let mut paths = if self.disconnect { None } else { working.clone() };
         let failing: Vec<Candidate> = match self.how_many {
-            //= docs/specs/switching.md#SWC-20 who fails
+            //= docs/specs/switching.md#SWC-20 selection of failures
             HowMany::Probability(probability) => {
                 let threshold = (probability * 2f64.powi(32)) as u64;
                 let lots: Vec<_> = devices.into_iter().map(|device| (u64::from(rng.next_u32()), device)).collect();

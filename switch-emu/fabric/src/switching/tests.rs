@@ -113,7 +113,7 @@ fn base_round_trips_follow_from_cables_and_switches() {
 
 #[test]
 fn orders_and_starts_are_random() {
-    //= docs/specs/switching.md#SWC-7 where pointers begin
+    //= docs/specs/switching.md#SWC-7 initial pointers
     //= docs/specs/switching.md#SWC-8 OFAN's pointers
     let network = fat_tree(Scheme::Ofan);
     let table = table(&network, &[]);
@@ -251,7 +251,7 @@ fn only_switches_that_look_at_queues_have_small_groups() {
 
 #[test]
 fn switches_that_tell_each_other_something_want_one_chassis() {
-    //= docs/specs/switching.md#SWC-2a they want one chassis of all switches
+    //= docs/specs/switching.md#SWC-2a these schemes require one chassis of all switches
     use crate::{ChassisSpec, Tables, Thresholds, compile};
     let mut network = FatTree::uniform([2, 1, 2, 2, 1], 100_000_000_000, 1).network();
     network.switching.schemes = vec![Scheme::FlowcutSwitch];
@@ -370,7 +370,7 @@ fn weights_after_random_failures_count_the_paths_on_both_engines() {
 
 #[test]
 fn detours_need_groups_that_a_frame_can_name() {
-    //= docs/specs/switching.md#SWC-34 where they run
+    //= docs/specs/switching.md#SWC-34 supported fabrics
     let check = |schemes: &[Scheme], count| {
         let switching = Switching { schemes: schemes.to_vec(), ..Switching::default() };
         switching.check(Groups { count, switches: 2, hosts: 1 })
@@ -385,7 +385,7 @@ fn detours_need_groups_that_a_frame_can_name() {
 
 #[test]
 fn ways_know_how_many_links_they_have() {
-    //= docs/specs/switching.md#SWC-31 where a detour is worth it
+    //= docs/specs/switching.md#SWC-31 choice of the detour
     let mut network = crate::tests::DRAGONFLY.network();
     network.switching = Switching::all(Scheme::Ugal);
     let table = table(&network, &[]);

@@ -55,7 +55,7 @@ fn known_check_values() {
 
 #[test]
 fn digests_and_seeds_are_the_hash_of_twelve_bytes() {
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     //= docs/specs/switching.md#SWC-25 seeds
     let key =
         Key { addresses: u64::from_le_bytes([10, 0, 0, 1, 10, 0, 0, 2]), ports: 50_000 << 16 | 4_793, label: 0xabcde };
@@ -96,7 +96,7 @@ fn literal_hashes_of_random_keys() {
 
 #[test]
 fn fields_that_are_not_hashed_do_not_matter() {
-    //= docs/specs/switching.md#SWC-23 what is hashed
+    //= docs/specs/switching.md#SWC-23 hash input
     let key = Key { addresses: 1 << 40 | 3, ports: 5 << 16 | 6, label: 7 };
     let changed = [Key { addresses: 9, ..key }, Key { ports: 9, ..key }, Key { label: 9, ..key }];
     for function in FUNCTIONS {

@@ -82,7 +82,7 @@ fn disorder(arrivals: &[Arrival], disorder_ps: u64, seed: u64) -> Vec<Arrival> {
     keyed.into_iter().map(|(_, arrival)| arrival).collect()
 }
 
-//= docs/specs/virtual-queue.md#VQ-7 capacity that no frame used
+//= docs/specs/virtual-queue.md#VQ-7 unused capacity
 #[test]
 fn in_order_it_is_lindley() {
     //= docs/specs/virtual-queue.md#VQ-4 backlog and departure
@@ -216,7 +216,7 @@ fn a_backlog_longer_than_the_ring_survives() {
     assert!(left.abs_diff(expected) <= 2, "{left} bytes left, {expected} expected");
 }
 
-//= docs/specs/virtual-queue.md#VQ-8 frames that come too late
+//= docs/specs/virtual-queue.md#VQ-8 stale frames
 #[test]
 fn a_late_frame_goes_to_the_oldest_slot() {
     let (queue, drain) = (Queue::<Cell<u64>>::default(), drain());

@@ -8,7 +8,7 @@ use crate::routes::{Choice, Group, SwitchConfig};
 
 /// Chooses the port by which a frame leaves a switch. `None` = no route.
 //= docs/specs/switch.md#SW-4 routes and epochs
-//= docs/specs/switching.md#SWC-1 a choice among equals
+//= docs/specs/switching.md#SWC-1 choice among equal-cost ports
 #[inline(always)]
 pub fn choose<F: Forwarding>(tables: &F, frame: &Arrival) -> Option<Choice> {
     let switch = tables.switch(frame.switch)?;

@@ -108,7 +108,7 @@ pub(super) fn route<F: Forwarding>(
     };
     let load = crosses(tables, port, &arrival, frame.len);
     let note = CongaNote::unpack(trail.note.load());
-    //= docs/specs/switching.md#SWC-52 what a frame tells
+    //= docs/specs/switching.md#SWC-52 metrics in a frame
     let note = if switch.leaf == source {
         let (back, back_load, returns) = next_feedback(tables, switch, target);
         CongaNote { tag: tables.tag(port)?, load, back, back_load, returns, rest: note.rest }
@@ -160,7 +160,7 @@ pub(super) fn load<F: Forwarding>(tables: &F, port: u32, t_ps: u64, row: u32) ->
 }
 
 /// The congestion by feedback, halved for each period without renewal.
-//= docs/specs/switching.md#SWC-54 what was heard fades
+//= docs/specs/switching.md#SWC-54 ageing of metrics
 #[inline(always)]
 fn faded(feedback: Feedback, t_ps: u64) -> u64 {
     let age_us = (t_ps / 1_000_000).saturating_sub(feedback.at_us);
@@ -168,7 +168,7 @@ fn faded(feedback: Feedback, t_ps: u64) -> u64 {
 }
 
 /// Counts a frame at a port; returns the congestion of the port.
-//= docs/specs/switching.md#SWC-50 how congested a port is
+//= docs/specs/switching.md#SWC-50 congestion metric of a port
 #[inline(always)]
 fn crosses<F: Forwarding>(tables: &F, port: u32, frame: &Arrival, len: u32) -> u64 {
     let Some(word) = tables.rate_word(port) else { return 0 };
@@ -210,7 +210,7 @@ fn quantised<F: Forwarding>(tables: &F, port: u32, t_ps: u64, bytes: u64) -> u64
 }
 
 /// Stores a frame's congestion, to be returned, and its feedback.
-//= docs/specs/switching.md#SWC-53 what a leaf keeps
+//= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[inline(always)]
 fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: CongaNote, t_ps: u64) {
     let (tag, load) = (note.tag, note.load & MOST);
@@ -233,7 +233,7 @@ fn learn<F: Forwarding>(tables: &F, switch: &SwitchConfig, source: u32, note: Co
 
 /// The feedback for a leaf: an uplink, its congestion, and whether there is any. Round robin over
 /// the uplinks, new metrics first.
-//= docs/specs/switching.md#SWC-53 what a leaf keeps
+//= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[inline(always)]
 fn next_feedback<F: Forwarding>(tables: &F, switch: &SwitchConfig, leaf: u32) -> (u32, u64, bool) {
     let row = from_leaf(switch, leaf);

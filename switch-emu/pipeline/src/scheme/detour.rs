@@ -69,7 +69,7 @@ pub(super) fn decide<F: Forwarding>(
 
 /// The host toward which a frame with this note is sent next, and its new note. `lot` is the
 /// checksum used in [`decide`]. Without groups: its own host, and the same note.
-//= docs/specs/switching.md#SWC-32 a note that makes no sense
+//= docs/specs/switching.md#SWC-32 invalid notes
 #[inline(always)]
 pub(super) fn aim(switch: &SwitchConfig, note: u8, host: u32, lot: u32) -> (u32, u8) {
     if !switch.groups.exist() {
@@ -109,7 +109,7 @@ fn way<F: Forwarding>(tables: &F, frame: &Arrival, host: u32, rank: impl Fn(&Gro
 }
 
 /// Whether the shortest path's queue, times its links, exceeds that toward the host `third`.
-//= docs/specs/switching.md#SWC-31 where a detour is worth it
+//= docs/specs/switching.md#SWC-31 choice of the detour
 #[inline(always)]
 fn is_worth_it<F: Forwarding>(
     tables: &F,

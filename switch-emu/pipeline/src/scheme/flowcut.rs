@@ -92,7 +92,7 @@ super::counter::scheme_counters! {
 
 /// Routes a frame at a switch. `everywhere`: all switches keep entries, and replies return by the
 /// switches that the data passed.
-//= docs/specs/flowcut-switch.md#FCS-1 where entries are
+//= docs/specs/flowcut-switch.md#FCS-1 switches with entries
 #[inline(always)]
 pub(super) fn route<F: Forwarding>(
     tables: &F,
@@ -286,7 +286,7 @@ impl<F: Forwarding> Here<'_, F> {
             return Ok(if stays { Some(port) } else { None });
         }
         let is_idle = is_new || self.is_idle(entry);
-        //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
+        //= docs/specs/flowcut-switch.md#FCS-7 ports removed by routing
         let is_over = || frame.time_ps.saturating_sub(self.load(entry + PASSED)) > self.switch.gap_ps;
         let (port, note) = if is_idle || is_moved || (!stays && is_over()) {
             self.begin(entry, frame, host, onward, is_new).ok_or(Cause::NoRoute)?
@@ -346,7 +346,7 @@ impl<F: Forwarding> Here<'_, F> {
 
     /// The port back to the flow's data, where all switches keep entries. A reply takes the last
     /// leg of a detour first, if known, then the first leg, and notes so: a switch may be on both.
-    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     #[inline(always)]
     fn way_back(&self, now_ps: u64) -> Option<u32> {
         let last = Here { flow: self.flow ^ LAST_LEG, ..*self };
@@ -370,7 +370,7 @@ impl<F: Forwarding> Here<'_, F> {
     }
 
     /// Processes a reply; returns whether the host must pause. Only the source's switch measures.
-    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     #[inline(always)]
     fn arrived(&self, now_ps: u64, measures: bool) -> bool {

@@ -5,7 +5,7 @@ use crate::packed::packed;
 
 packed! {
     /// The note of a data frame, or of a notification, which refers to its sender's table.
-    //= docs/specs/reunion.md#REU-1 what a frame carries
+    //= docs/specs/reunion.md#REU-1 frame metadata
     pub(super) struct ReunionNote {
         /// Of the base.
         base: u64 in 33,

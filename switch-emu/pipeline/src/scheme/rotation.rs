@@ -22,7 +22,7 @@ pub(super) fn simple<F: Forwarding>(tables: &F, group: &Group, frame: &Arrival) 
 }
 
 /// The next place of the frame's pointer in the order of its round.
-//= docs/specs/switching.md#SWC-6 an order that changes
+//= docs/specs/switching.md#SWC-6 changing permutations
 #[inline(always)]
 pub(super) fn permuted<F: Forwarding>(
     tables: &F,

@@ -126,7 +126,7 @@ fn numbers_and_names_are_one_list() {
     assert_eq!(names.len(), Scheme::ALL.len());
 }
 
-//= docs/specs/switching.md#SWC-34 where they run
+//= docs/specs/switching.md#SWC-34 supported fabrics
 #[test]
 fn all_schemes_but_two_run_in_any_fabric() {
     let anywhere: Vec<Scheme> = Scheme::anywhere().collect();
@@ -167,7 +167,7 @@ fn round_robin_takes_ports_in_turn() {
 #[test]
 fn data_and_acks_in_turn_go_to_all_ports() {
     //= docs/specs/switching.md#SWC-5 pointers
-    //= docs/specs/switching.md#SWC-6 an order that changes
+    //= docs/specs/switching.md#SWC-6 changing permutations
     for scheme in [Scheme::Rr, Scheme::RrPermuted] {
         let switch = OneSwitch::new(scheme, 1, 4);
         for control in [false, true] {
@@ -207,7 +207,7 @@ fn drill_compares_two_random_queues_and_the_last_best() {
 
 #[test]
 fn an_order_lasts_five_rounds() {
-    //= docs/specs/switching.md#SWC-6 an order that changes
+    //= docs/specs/switching.md#SWC-6 changing permutations
     let switch = OneSwitch::new(Scheme::RrPermuted, 1, 6);
     let mut orders = HashSet::new();
     for _ in 0..200 {
@@ -343,7 +343,7 @@ fn the_source_switch_chooses_the_whole_path_and_the_others_follow_it() {
     assert_eq!(paths, [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[first, second]| with_way(first, 1, second)).into());
 }
 
-//= docs/specs/reunion.md#REU-17 a frame of its own
+//= docs/specs/reunion.md#REU-17 notification frames
 #[test]
 fn a_notification_goes_through_all_tiers_over_every_base() {
     for scheme in Scheme::ALL.into_iter().filter(|scheme| scheme.reunion_base().is_some()) {

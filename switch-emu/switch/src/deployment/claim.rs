@@ -38,7 +38,7 @@ pub(super) enum Verdict {
 
 const PROBE_INTERVAL_NS: u64 = 300_000_000;
 /// After the last probe an answer has one more interval to arrive.
-//= docs/specs/switch.md#SW-26 three questions
+//= docs/specs/switch.md#SW-26 three ARP or neighbour discovery requests
 const PROBES: u64 = 3;
 /// How long another machine has to probe its own host; it advertises the address meanwhile.
 const REMOTE_TIMEOUT_NS: u64 = 2_000_000_000;

@@ -13,7 +13,7 @@ const QUOTED_V6: usize = 1_280 - 40 - 8;
 const TTL: u8 = 64;
 
 /// The reply to an expired frame; `None` to ICMP errors, later fragments and malformed packets.
-//= docs/specs/switch.md#SW-30 TTL that runs out
+//= docs/specs/switch.md#SW-30 TTL expiry
 pub(super) fn answer(switch: usize, frame: &[u8]) -> Option<Vec<u8>> {
     let packet = SlicedPacket::from_ethernet(frame).ok()?;
     let (own_v4, own_v6) = switch_addresses(switch);
@@ -66,7 +66,7 @@ mod tests {
         frame
     }
 
-    //= docs/specs/switch.md#SW-30 TTL that runs out
+    //= docs/specs/switch.md#SW-30 TTL expiry
     #[test]
     fn the_sender_is_told_by_whom_and_of_which_packet() {
         for (is_v6, header, most) in [(false, 14 + 20 + 8, 548), (true, 14 + 40 + 8, 1_232)] {

@@ -329,7 +329,7 @@ mod tests {
         [&head[..], &source.octets(), &destination.octets(), &[kind, 0, 0, 0, 0, 0, 0, 0], &target.octets()].concat()
     }
 
-    //= docs/specs/switch.md#SW-26 interfaces that are given
+    //= docs/specs/switch.md#SW-26 user-supplied interfaces
     #[test]
     fn senders_are_learned_and_unknown_destinations_flooded() {
         let mut fdb = all_here(3);
@@ -413,7 +413,7 @@ mod tests {
 
     /// The owner's machine advertises the address until its own probes are unanswered.
     #[test]
-    //= docs/specs/switch.md#SW-26 that box asks
+    //= docs/specs/switch.md#SW-26 that machine sends the requests
     fn a_remote_address_moves_when_it_is_no_longer_advertised() {
         for (told_until, moves) in [(5000, false), (900, true), (0, true)] {
             let mut fdb = Fdb::new([true, false].into_iter());

@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that run one switch each
+    //= docs/specs/switch.md#SW-27 one switch per machine
     #[test]
     fn each_machine_receives_each_message_once_despite_cuts() {
         for cut in [vec![], vec![2], vec![5]] {
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    //= docs/specs/switch.md#SW-27 boxes that run one switch each
+    //= docs/specs/switch.md#SW-27 one switch per machine
     #[test]
     fn links_are_down_while_a_live_machine_advertises_it() {
         let mut ring = Ring::new();

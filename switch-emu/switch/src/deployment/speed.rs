@@ -23,7 +23,7 @@ pub(super) struct Needs {
 impl Needs {
     /// Measures the program by test runs, which send nothing: the cost of redirecting and drivers
     /// comes on top, so that a machine that passes may still drop frames ([`Deployment::lost`]).
-    //= docs/specs/switch.md#SW-28 what a machine can decide
+    //= docs/specs/switch.md#SW-28 forwarding capacity of a machine
     pub fn check(&self, switching: &Switching) -> Result<(), RunError> {
         let bench = HopBench::new(switching.clone(), 1)?;
         let mut best = Duration::MAX;
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    //= docs/specs/switch.md#SW-28 what a machine can decide
+    //= docs/specs/switch.md#SW-28 forwarding capacity of a machine
     #[test]
     fn the_longest_path_counts() {
         let network = LeafSpine::uniform([2, 2, 2], 1_000_000_000, 0).network();

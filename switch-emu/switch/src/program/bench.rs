@@ -21,7 +21,7 @@ const SWITCH: &str = "bench_switch";
 const REDIRECT: &str = "bench_redirect";
 
 /// The loaded programs of the measurement.
-//= docs/specs/switch.md#SW-17 what a switch costs
+//= docs/specs/switch.md#SW-17 CPU cost of a switch
 #[derive(Debug)]
 pub struct HopBench {
     program: SwitchProgram,

@@ -201,7 +201,7 @@ fn fabrics_that_do_not_fit_are_refused() {
     }
 }
 
-//= docs/specs/switch.md#SW-17 what a switch costs
+//= docs/specs/switch.md#SW-17 CPU cost of a switch
 #[test]
 fn cost_per_hop() {
     if loaded().is_none() {

@@ -98,14 +98,14 @@ fn section(lines: &[Line]) -> String {
     }
     format!(
         "Of {runs} runs of `spray demo`, seed 1: 8 hosts at 100 Gb/s, 16 MiB each, on a fabric slowed down {} times. The runs are \
-         the same\nto the picosecond (EMU-3). The testbed lost nothing, and every payload was verified. Goodput is the eight payloads \
-         over the time of the\nslowest flow.\n\n\
+         identical\nto the picosecond (EMU-3). The testbed lost nothing, and every payload was verified. Goodput is the total payload \
+         divided by the time of the\nslowest flow.\n\n\
          | condition | balancer | goodput Gb/s | mean FCT us | largest us | dropped by the link | trimmed | retransmitted | reordered | recovery us |\n\
          |---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n{rows}\n\
-         Drops count data and ACKs alike; recovery ends with the last data frame that the cable drops. ECMP drops less than REPS because its flows\n\
+         Drops include data and ACKs; recovery ends with the last data frame that the cable drops. ECMP drops less than REPS because its flows\n\
          on the dead cable stop.\n\n\
-         The figures are those of [demo.csv](demo.csv). Both are made by three demos into `D1` to `D3` and\n\
-         `SPRAY_DEMOS=\"D1 D2 D3\" UPDATE_DOCS=1 cargo test -p spray-experiments documentation`, with whole paths.\n\n",
+         The figures are from [demo.csv](demo.csv). Both are generated from three demos in `D1` to `D3` by\n\
+         `SPRAY_DEMOS=\"D1 D2 D3\" UPDATE_DOCS=1 cargo test -p spray-experiments documentation`, with absolute paths.\n\n",
         words(range(&all, 0)),
     )
 }

@@ -26,7 +26,7 @@ fn messages_follow_the_seed_and_those_of_a_host_not_how_many_there_are() {
     assert!(all.iter().enumerate().all(|(number, flow)| (flow.flow, flow.src) == (number as u32, number % 12)));
 }
 
-//= docs/specs/closed-loop.md#CL-4 every partner alike
+//= docs/specs/closed-loop.md#CL-4 with equal probability
 #[test]
 fn every_partner_comes_as_often() {
     const MESSAGES: u32 = 6_000;

@@ -113,8 +113,8 @@ impl PullPacer {
 
     /// Takes a request of a sender that had received `pulled_bytes`. If more was granted, the total
     /// is repeated; if not, and the room is used up, there may be room for one more pull.
-    //= docs/specs/eqds.md#EQDS-13 repeating a total
-    //= docs/specs/eqds.md#EQDS-17 beyond the room
+    //= docs/specs/eqds.md#EQDS-13 repeated totals
+    //= docs/specs/eqds.md#EQDS-17 requests without room
     pub fn on_request(&mut self, now: Time, index: u32, pulled_bytes: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if pulled_bytes < entry.granted {
@@ -130,7 +130,7 @@ impl PullPacer {
     }
 
     /// Adds room after an arrival. Returns whether a connection that had none waits now.
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     pub fn on_arrival(&mut self, now: Time, index: u32, bytes: u64) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let had_room = entry.room > 0;

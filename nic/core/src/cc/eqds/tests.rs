@@ -73,7 +73,7 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
 }
 
 //= docs/specs/eqds.md#EQDS-3 end of speculation
-//= docs/specs/eqds.md#EQDS-7 telling the demand
+//= docs/specs/eqds.md#EQDS-7 announcing the demand
 #[test]
 fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
     type Feedback = fn(&mut Eqds);
@@ -135,7 +135,7 @@ fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
     assert_eq!((demand(&mut cc), demand(&mut cc)), (Some(packets(50)), None));
 }
 
-//= docs/specs/eqds.md#EQDS-8 asking for more
+//= docs/specs/eqds.md#EQDS-8 size of a request
 #[test]
 fn a_long_message_is_asked_for_piece_by_piece() {
     let mut cc = sender();
@@ -175,7 +175,7 @@ fn credit_left_over_counts_towards_the_next_speculation() {
 }
 
 //= docs/specs/eqds.md#EQDS-5 totals
-//= docs/specs/eqds.md#EQDS-9 credit left over
+//= docs/specs/eqds.md#EQDS-9 excess credit
 #[test]
 fn more_credit_than_there_can_be_is_not_believed() {
     let mut cc = sender();
@@ -274,9 +274,9 @@ proptest! {
     //= docs/specs/eqds.md#EQDS-10 the target
     //= docs/specs/eqds.md#EQDS-11 one queue
     //= docs/specs/eqds.md#EQDS-12 spacing of pulls
-    //= docs/specs/eqds.md#EQDS-13 repeating a total
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
-    //= docs/specs/eqds.md#EQDS-17 beyond the room
+    //= docs/specs/eqds.md#EQDS-13 repeated totals
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
+    //= docs/specs/eqds.md#EQDS-17 requests without room
     #[test]
     fn the_pacer_is_the_literal_one(
         ops in prop::collection::vec(op(), 1..300),

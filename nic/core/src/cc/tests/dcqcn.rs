@@ -21,7 +21,7 @@ fn rates(cc: &Dcqcn) -> (u64, u64) {
 
 #[test]
 fn it_begins_at_the_links_rate_and_stays_there() {
-    //= docs/specs/dcqcn.md#DQN-1 beginning at the link's rate
+    //= docs/specs/dcqcn.md#DQN-1 initial rate
     //= docs/specs/dcqcn.md#DQN-9 pacing
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     let mut now = Time::ZERO;
@@ -38,7 +38,7 @@ fn it_begins_at_the_links_rate_and_stays_there() {
 #[test]
 fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
     //= docs/specs/dcqcn.md#DQN-2 notifications
-    //= docs/specs/dcqcn.md#DQN-3 the cut
+    //= docs/specs/dcqcn.md#DQN-3 rate decrease
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(path().at_ps(10 * US), &mark(true));
     assert_eq!(rates(&cc), (50_000, 100_000));
@@ -70,8 +70,8 @@ fn a_learned_rate_is_the_links_until_the_first_notification() {
 
 #[test]
 fn time_brings_the_rate_back() {
-    //= docs/specs/dcqcn.md#DQN-5 when the rate rises
-    //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
+    //= docs/specs/dcqcn.md#DQN-5 triggers of a rate increase
+    //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(path().at_ps(0), &mark(true));
     cc.on_ack(path().at_ps(51 * US), &mark(true));
@@ -89,7 +89,7 @@ fn time_brings_the_rate_back() {
 
 #[test]
 fn time_and_bytes_together_rise_faster_and_faster() {
-    //= docs/specs/dcqcn.md#DQN-6 how far the rate rises
+    //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     let own = DcqcnConfig { counter_bytes: ByteSize::new(1_000), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::make(&own, &path());
     cc.on_ack(path().at_ps(0), &mark(true));
@@ -119,7 +119,7 @@ fn a_learned_rate_is_that_of_the_start() {
 
 #[test]
 fn alpha_decays_by_time() {
-    //= docs/specs/dcqcn.md#DQN-4 how alpha falls
+    //= docs/specs/dcqcn.md#DQN-4 decrease of alpha
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
     cc.on_ack(path().at_ps(0), &mark(true));
     cc.on_ack(path().at_ps(55 * US * 256), &mark(false));
@@ -208,7 +208,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     /// DQN-1 to DQN-8: within a millionth of the text in floating point, whose timers fire one by one.
-    //= docs/specs/dcqcn.md#DQN-7 no timers
+    //= docs/specs/dcqcn.md#DQN-7 lazy timers
     #[test]
     fn dcqcn_is_the_text_without_timers(
         counter in 1_000..200_000u64,

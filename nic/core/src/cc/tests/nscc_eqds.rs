@@ -22,7 +22,7 @@ fn packets(count: u64) -> u64 {
 
 #[test]
 fn the_credit_and_the_window_must_both_let_a_packet_go() {
-    //= docs/specs/nscc-eqds.md#NSE-1 both must agree
+    //= docs/specs/nscc-eqds.md#NSE-1 window and credit
     let path = path(10);
     let mut cc = at(10);
     assert!(cc.uses_credit() && !cc.has_credit(), "nothing is queued");
@@ -41,7 +41,7 @@ fn the_credit_and_the_window_must_both_let_a_packet_go() {
 
 #[test]
 fn a_sender_asks_for_its_window_and_a_packet() {
-    //= docs/specs/nscc-eqds.md#NSE-2 no credit that the window forbids
+    //= docs/specs/nscc-eqds.md#NSE-2 requests limited by the window
     let asked = |window: u64, cc: CcKind| {
         let mut cc = AnyCc::new(&cc.into(), &path(window));
         cc.on_queued(&path(window), packets(1_000), true);

@@ -16,7 +16,7 @@ pub(in crate::flow) enum Coded {
 
 impl Reassembly {
     /// Takes an arrival, with a number that may be `filled`, given the receiver's numbers.
-    //= docs/specs/erasure.md#ERA-2 what counts for a message
+    //= docs/specs/erasure.md#ERA-2 packets counted for a message
     pub(in crate::flow) fn place_coded(&mut self, data: &Data, filled: bool, cumulative: u64, highest: u64) -> Coded {
         let end = data.offset.saturating_add(u64::from(data.payload_bytes));
         let Some((_, incoming)) = self.table.find(data.message) else {

@@ -13,7 +13,7 @@ impl Receiver {
     }
 
     /// Takes a data frame, which counts for its message even if its number arrived before.
-    //= docs/specs/erasure.md#ERA-2 what counts for a message
+    //= docs/specs/erasure.md#ERA-2 packets counted for a message
     pub(super) fn on_coded(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let data = &arrival.data;
         let filled = self.has_received(data.psn);

@@ -4,7 +4,7 @@ use super::{Accept, Arrival, Receiver, Time, nack, queue};
 use spray_wire::Nack;
 
 impl Receiver {
-    //= docs/specs/go-back-n.md#GBN-1 what is kept
+    //= docs/specs/go-back-n.md#GBN-1 accepted packets
     pub(super) fn on_in_order(&mut self, now: Time, arrival: &Arrival) -> Accept {
         let psn = arrival.data.psn;
         let is_ahead = psn > self.cumulative && psn - self.cumulative < self.window_packets;

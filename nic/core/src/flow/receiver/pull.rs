@@ -11,7 +11,7 @@ impl Receiver {
     }
 
     /// Wire bytes that this frame makes available again; for [`PullPacer`](crate::cc::PullPacer).
-    //= docs/specs/eqds.md#EQDS-16 credit that does not come back
+    //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     #[inline]
     pub fn credit_back(&self, arrival: &Arrival, accept: Accept) -> u64 {
         let payload_bytes = u64::from(arrival.data.payload_bytes).min(self.grant.payload_bytes);

@@ -22,7 +22,7 @@ impl Sender {
     }
 
     /// Starts to wait for a grant, unless it does or acknowledgements are outstanding.
-    //= docs/specs/transport.md#TRN-6 asking for a grant
+    //= docs/specs/transport.md#TRN-6 requesting a grant
     #[cold]
     pub(super) fn wait_for_grant(&mut self, now: Time) {
         if self.recovery.scoreboard.span() == 0 && !self.retry.awaits(Awaited::Grant) {
@@ -32,7 +32,7 @@ impl Sender {
     }
 
     /// Creates an empty data frame with the last settled number, which the receiver must answer.
-    //= docs/specs/transport.md#TRN-6 asking for a grant
+    //= docs/specs/transport.md#TRN-6 requesting a grant
     pub(super) fn request_grant(&mut self, now: Time, rng: &mut Rng) -> Transmit {
         let (psn, ev) = self.path_of_request(now, rng);
         let backoff = self.retry.on_sent_request();
@@ -66,7 +66,7 @@ impl Sender {
     }
 
     /// Returns a due request for credit: over a random path, then over the balancer's choice.
-    //= docs/specs/eqds.md#EQDS-7 telling the demand
+    //= docs/specs/eqds.md#EQDS-7 announcing the demand
     //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
     pub(super) fn poll_pull_request(&mut self, now: Time, rng: &mut Rng) -> Option<Transmit> {
         let is_due = self.retry.is_due(Awaited::Credit);

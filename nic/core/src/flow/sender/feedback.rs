@@ -25,7 +25,7 @@ struct Repairs {
 }
 
 impl Repairs {
-    //= docs/specs/transport.md#TRN-38 patience
+    //= docs/specs/transport.md#TRN-38 reordering window
     #[cold]
     fn on_repaired(&mut self, now: Time, record: &Record, min_rtt_ps: u64, wire_bytes: u64) {
         self.packets += 1;
@@ -147,7 +147,7 @@ impl Sender {
         wire_bytes
     }
 
-    //= docs/specs/transport.md#TRN-38 patience
+    //= docs/specs/transport.md#TRN-38 reordering window
     #[cold]
     fn on_repairs(&mut self, now: Time, repairs: &Repairs) {
         self.stats.late_acks += repairs.late;
@@ -213,7 +213,7 @@ impl Sender {
     }
 
     //= docs/specs/transport.md#TRN-25 several echoes
-    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     #[inline(never)]
     fn on_echoes(&mut self, now: Time, ack: &Ack, rtt_ps: u64) {
         // With misrouted packets a mark may mean one.
@@ -277,7 +277,7 @@ impl Sender {
             expires_at: self.recovery.expiry(&record),
             is_early: self.recovery.has_gap_rule(),
         };
-        //= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+        //= docs/specs/go-back-n.md#GBN-5 reported losses
         if cause != LossCause::GoneBack || self.offers.packet_feedback {
             self.balancer.on_loss(self.path.at(now), &loss, publisher);
         }

@@ -35,7 +35,7 @@ impl Sender {
 }
 
 /// Converts a NACK to an ACK of every packet before the expected one. It reports the dropped one.
-//= docs/specs/go-back-n.md#GBN-3 what a NACK tells
+//= docs/specs/go-back-n.md#GBN-3 content of a NACK
 fn ack_of(nack: &Nack) -> Ack {
     Ack {
         cumulative: nack.psn,

@@ -95,7 +95,7 @@ impl Recovery {
     }
 
     /// Adapts the gap rule's patience to mistakes, which count once per ACK, and confirmations.
-    //= docs/specs/transport.md#TRN-38 patience
+    //= docs/specs/transport.md#TRN-38 reordering window
     #[cold]
     pub(super) fn learn(&mut self, now: Time, was_spurious: bool, confirmations: u64) {
         if was_spurious {
@@ -144,7 +144,7 @@ impl Recovery {
     }
 
     /// Returns the oldest transmission if its timeout expired. This may raise the backoff.
-    //= docs/specs/transport.md#TRN-34 a timeout of its own
+    //= docs/specs/transport.md#TRN-34 timeout per transmission
     pub(super) fn take_expired(&mut self, now: Time) -> Option<u64> {
         let (psn, oldest) = self.scoreboard.oldest()?;
         if self.expiry(oldest) > now {

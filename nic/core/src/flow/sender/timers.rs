@@ -52,13 +52,13 @@ impl Sender {
         while let Some(psn) = self.recovery.overtaken(now) {
             self.lose(now, psn, LossCause::SackGap, publisher);
         }
-        //= docs/specs/irn.md#IRN-3 what is lost
+        //= docs/specs/irn.md#IRN-3 lost packets
         while let Some(psn) = self.recovery.missing_in_recovery() {
             self.lose(now, psn, LossCause::SackGap, publisher);
         }
     }
 
-    //= docs/specs/transport.md#TRN-34 a timeout of its own
+    //= docs/specs/transport.md#TRN-34 timeout per transmission
     fn expire(&mut self, now: Time, publisher: &mut impl Publisher) {
         while let Some(psn) = self.recovery.take_expired(now) {
             publisher.on_event(now, Event::Timeout { psn });

@@ -35,7 +35,7 @@ fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
 
 #[test]
 fn the_timeout_follows_the_measured_round_trip_time() {
-    //= docs/specs/calibration.md#CAL-4 what follows
+    //= docs/specs/calibration.md#CAL-4 use of the measurements
     let timeout_ps = |typed_ps, min_ps| {
         let mut config = typed(typed_ps);
         config.rto.min_ps = min_ps;
@@ -74,7 +74,7 @@ fn the_best_round_is_forgotten_by_and_by() {
 
 #[test]
 fn no_window_is_larger_than_the_largest() {
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     let mut config = typed(RTT_PS);
     config.path.max_window_bytes = 24 * u64::from(PAYLOAD + HEADER);
     let (mut sender, mut rng) = calibrated(&config);
@@ -85,7 +85,7 @@ fn no_window_is_larger_than_the_largest() {
 
 #[test]
 fn what_was_typed_is_not_kept() {
-    //= docs/specs/calibration.md#CAL-5 guesses
+    //= docs/specs/calibration.md#CAL-5 initial estimates
     let settings = |typed_ps| FlowConfig { rto: config().rto, ack_delay_ps: 0, window_packets: 256, ..typed(typed_ps) };
     let kept = settings(RTT_PS).learning();
     assert_eq!(settings(RTT_PS / 10).learning(), kept);
@@ -121,7 +121,7 @@ impl Publisher for Recycled {
 
 #[test]
 fn of_eight_marks_without_a_queue_the_balancer_sees_one() {
-    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     let mut echoes = Echoes::default();
     (10..17).for_each(|port| echoes.push(EvPort::new(port), true, 7));
     for (astray, recycled) in [(false, 7), (true, 0)] {

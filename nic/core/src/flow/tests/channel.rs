@@ -83,8 +83,8 @@ fn a_clean_channel_needs_no_retransmission() {
 
 #[test]
 fn marks_that_others_cause_do_not_starve() {
-    //= docs/specs/calibration.md#CAL-9 queues that others fill
-    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    //= docs/specs/calibration.md#CAL-9 competing traffic
+    //= docs/specs/calibration.md#CAL-10 loss-based control
     let packets = 4_000;
     let done = |loss, mark| {
         let config =
@@ -252,8 +252,8 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
 
 /// Credit that is lost with its packets, by the thousand: the bound neither stalls a sender nor
 /// slows it down.
-//= docs/specs/eqds.md#EQDS-16 credit that does not come back
-//= docs/specs/eqds.md#EQDS-17 beyond the room
+//= docs/specs/eqds.md#EQDS-16 limit of unused credit
+//= docs/specs/eqds.md#EQDS-17 requests without room
 #[test]
 fn losses_use_no_credit_up() {
     let mut config = config();

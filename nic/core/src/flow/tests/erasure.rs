@@ -79,7 +79,7 @@ fn random_loss_costs_packets_and_no_timeouts() {
 
 #[test]
 fn packets_sent_for_nothing_are_not() {
-    //= docs/specs/erasure.md#ERA-2 what counts for a message
+    //= docs/specs/erasure.md#ERA-2 packets counted for a message
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     // Frames up to 4 round trips late look lost by the plain rule; both copies count, and the last packets need not go.
     let messages = [600_500, 0, 1, 1_999, 350_000, 1_000];

@@ -200,7 +200,7 @@ fn runs(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: b
 }
 
 //= docs/specs/transport.md#TRN-35 gap rule
-//= docs/specs/transport.md#TRN-38 patience
+//= docs/specs/transport.md#TRN-38 reordering window
 #[test]
 fn slow_paths_are_not_mistaken_for_losses() {
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {

@@ -40,7 +40,7 @@ fn an_ack_of_no_packet_counts_by_what_it_settles() {
     assert!(nothing < three && three == again && again < five, "{nothing} {three} {again} {five}");
 }
 
-//= docs/specs/reps-plus.md#RPP-18 begins with what
+//= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
 fn what_the_balancer_has_learned_is_handed_on() {
     for balancer in [BalancerKind::Ecmp, BalancerKind::RepsPlus] {

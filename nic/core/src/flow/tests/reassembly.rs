@@ -164,7 +164,7 @@ fn a_peer_gets_no_more_than_twice_what_it_sends() {
     }
 }
 
-//= docs/specs/erasure.md#ERA-2 what counts for a message
+//= docs/specs/erasure.md#ERA-2 packets counted for a message
 #[test]
 fn coded_messages_that_are_complete_leave_room_for_others() {
     let mut reassembly = Reassembly::new(8, 10, 10_000);

@@ -123,7 +123,7 @@ fn marks_are_counted_per_ack() {
     assert_eq!((rig.receiver.stats().marked, rig.receiver.stats().acks), (3, 2));
 }
 
-//= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+//= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
 #[test]
 fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
     let mut rig = Rig::new(config());
@@ -162,7 +162,7 @@ fn window_duplicates_and_order() {
     assert_eq!(rig.take(0, packet(u64::MAX)), Accept::OutOfWindow);
 }
 
-//= docs/specs/transport.md#TRN-55 what an ACK says
+//= docs/specs/transport.md#TRN-55 content of an ACK
 #[test]
 fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
     //= docs/specs/transport.md#TRN-54 when an ACK is due
@@ -341,7 +341,7 @@ fn open_messages_are_no_longer_than_packets_of_our_own_length_make_them() {
     assert_eq!(begun.count(), 8);
 }
 
-//= docs/specs/eqds.md#EQDS-16 credit that does not come back
+//= docs/specs/eqds.md#EQDS-16 limit of unused credit
 #[test]
 fn credit_comes_back_for_what_may_have_used_it() {
     let receiver = Receiver::new(&config());

@@ -42,7 +42,7 @@ fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
+    //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
     fn nothing_that_was_only_overtaken_is_sent_again(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
@@ -57,7 +57,7 @@ proptest! {
         }
     }
 
-    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
+    //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     #[test]
@@ -141,7 +141,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
 //= docs/specs/ordered-chaos.md#ORC-21 never from trimmed ones
 #[test]
 fn a_trailer_is_no_packet() {
-    //= docs/specs/ordered-chaos.md#ORC-23 telling again
+    //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
     let section = spray_wire::Section::new(2, 2);

@@ -193,7 +193,7 @@ fn numbers_stay_inside_the_lesser_window() {
 }
 
 //= docs/specs/transport.md#TRN-5 the receiver's grant
-//= docs/specs/transport.md#TRN-6 asking for a grant
+//= docs/specs/transport.md#TRN-6 requesting a grant
 #[test]
 fn a_sender_without_grant_waits_and_asks() {
     let config = FlowConfig { give_up_ps: 2_000 * US, ..open_config() };
@@ -217,7 +217,7 @@ fn a_sender_without_grant_waits_and_asks() {
     assert_eq!(rig.sender.stats().grant_requests, 1);
 }
 
-//= docs/specs/transport.md#TRN-6 asking for a grant
+//= docs/specs/transport.md#TRN-6 requesting a grant
 #[test]
 fn the_first_ask_of_all_has_no_settled_number() {
     let mut rig = Rig::with_peer(open_config(), 64, 0);
@@ -266,7 +266,7 @@ fn no_progress_ends_in_failure_at_a_known_time() {
     assert_eq!(rig.sender.stats().acks, 1, "the dead take nothing");
 }
 
-//= docs/specs/transport.md#TRN-8 asking for an ACK
+//= docs/specs/transport.md#TRN-8 requesting an ACK
 #[test]
 fn a_stalling_packet_asks_for_its_ack() {
     let coalesced = FlowConfig { ack_every: 4, ..open_config() };

@@ -91,7 +91,7 @@ fn stuck(dead: Dead) -> Vec<BalancerKind> {
 }
 
 /// Only who keeps to one path is lost with it.
-//= docs/specs/transport.md#TRN-41 Knowledge that silence outdates
+//= docs/specs/transport.md#TRN-41 repeated timeouts
 //= docs/specs/flowcut.md#FLC-41 A dead path
 #[test]
 fn a_message_arrives_though_the_only_path_that_is_known_is_dead() {

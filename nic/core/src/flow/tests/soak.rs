@@ -140,7 +140,7 @@ fn timeouts_in_a_row_may_be_many() {
 }
 
 /// An ACK counts packets in eight bits. More of them wait for one only if no ACKs are taken.
-//= docs/specs/transport.md#TRN-55 What an ACK says
+//= docs/specs/transport.md#TRN-55 content of an ACK
 #[test]
 fn an_ack_counts_no_more_packets_than_it_can_tell() {
     let config = FlowConfig { window_packets: 1 << 10, ack_every: 255, ..config() };

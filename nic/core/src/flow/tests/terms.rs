@@ -4,7 +4,7 @@ use spray_wire::Terms;
 
 use super::*;
 
-//= docs/specs/endpoint.md#END-4a senseless limits
+//= docs/specs/endpoint.md#END-4a invalid limits
 #[test]
 fn senseless_limits_are_not_accepted() {
     let least = LEAST_PAYLOAD_BYTES;

@@ -81,7 +81,7 @@ fn what_the_section_sent_before_is_missing() {
 #[test]
 fn each_is_told_once_by_packets_and_again_by_probes() {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
-    //= docs/specs/ordered-chaos.md#ORC-23 telling again
+    //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     let mut rig = Rig::new();
     assert_eq!(rig.data(8, 1, 4), [0, 2, 4, 6]);
     assert!(rig.data(10, 1, 5).is_empty());
@@ -157,7 +157,7 @@ proptest! {
     /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones
     /// may overtake it.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
-    //= docs/specs/ordered-chaos.md#ORC-24 why a missing packet is lost
+    //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
     fn nothing_reordered_is_missing_and_what_is_lost_is(
         log2 in 0u8..=4,

@@ -40,7 +40,7 @@ fn loss(bitmap: &mut On<Bitmap>, ev: u16, cause: LossCause) {
 #[test]
 fn values_go_in_turn_from_a_lasting_start() {
     //= docs/specs/bitmap.md#BITMAP-1 A penalty for each EV
-    //= docs/specs/bitmap.md#BITMAP-2 taking turns
+    //= docs/specs/bitmap.md#BITMAP-2 round robin
     let config = |seed| Path { evs: 7, seed: Some(seed), ..path_of(1_000, 10) };
     let starts: Vec<u16> = (0..40)
         .map(|seed| Bitmap::make(&BitmapConfig::default(), &config(seed), &mut rng::stream(1, 0)).state.first.index())
@@ -53,7 +53,7 @@ fn values_go_in_turn_from_a_lasting_start() {
 
 #[test]
 fn a_new_turn_begins_anywhere_and_takes_every_value_once() {
-    //= docs/specs/bitmap.md#BITMAP-6 where a turn begins
+    //= docs/specs/bitmap.md#BITMAP-6 start of a round
     let mut bitmap = bitmap(7, |_| ());
     let mut rng = rng::stream(2, 0);
     let mut starts = Vec::new();
@@ -68,7 +68,7 @@ fn a_new_turn_begins_anywhere_and_takes_every_value_once() {
 
 #[test]
 fn penalties_add_up_to_the_largest() {
-    //= docs/specs/bitmap.md#BITMAP-3 what adds to a penalty
+    //= docs/specs/bitmap.md#BITMAP-3 increase of a penalty
     let mut bitmap = bitmap(9, |_| ());
     ack(&mut bitmap, 2, false);
     ack(&mut bitmap, 3, true);
@@ -104,7 +104,7 @@ fn what_has_a_penalty_is_passed_over_and_the_first_pardoned() {
 
 #[test]
 fn a_walk_is_bounded_and_comes_back_where_all_have_a_penalty() {
-    //= docs/specs/bitmap.md#BITMAP-5 skips of one packet
+    //= docs/specs/bitmap.md#BITMAP-5 maximum skips per packet
     let mut small = bitmap(4, |_| ());
     (0..4).for_each(|ev| loss(&mut small, ev, LossCause::Timeout));
     small.state.first = Ev::new(1);

@@ -5,7 +5,7 @@ use crate::now::Now;
 use crate::path::AckInfo;
 
 /// Delivery rates of the present path and of earlier ones, in bytes per 2^30 ps.
-//= docs/specs/flowcut.md#FLC-17 paths compared
+//= docs/specs/flowcut.md#FLC-17 comparison of paths
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     /// When the round began; [`Time::ZERO`] before its first ACK.

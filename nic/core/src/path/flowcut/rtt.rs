@@ -44,7 +44,7 @@ impl Delay {
             let limit = u64::from(settings.rule.ratio) * u64::from(self.simple_base(path));
             return u64::from(self.path.average) << 16 > limit;
         }
-        //= docs/specs/flowcut.md#FLC-16 A base that nobody told
+        //= docs/specs/flowcut.md#FLC-16 unknown base RTT
         self.path.is_slow(&settings.rule) || (!path.learned && self.path.is_growing(&settings.rule))
     }
 
@@ -69,7 +69,7 @@ impl Delay {
         let least = &mut self.least[hops];
         *least = if *least == 0 { queueless } else { (*least).min(queueless) };
         let seen = sample.reference(*least);
-        //= docs/specs/flowcut.md#FLC-16 A base that nobody told
+        //= docs/specs/flowcut.md#FLC-16 unknown base RTT
         sample.over(if path.learned { seen } else { seen.min(self.expected(path, hops)) })
     }
 

@@ -146,7 +146,7 @@ fn a_path_lasts_until_it_drains() {
     assert_eq!(rig.send(), second);
 }
 
-//= docs/specs/flowcut.md#FLC-4 another path than before
+//= docs/specs/flowcut.md#FLC-4 choice of another path
 #[test]
 fn a_change_of_path_is_one() {
     let mut rig = Rig::new(&Given { evs: 2, ..config(|_| ()) });

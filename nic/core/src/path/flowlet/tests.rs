@@ -59,7 +59,7 @@ fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
 
 #[test]
 fn a_path_is_held_after_a_change() {
-    //= docs/specs/flowlet.md#FLOWLET-3 holding on
+    //= docs/specs/flowlet.md#FLOWLET-3 minimum hold time
     let mut rig = flowlet(|_| ());
     assert!(!rig.moves(0));
     assert!(rig.moves(501));

@@ -62,7 +62,7 @@ impl Rig {
 
 #[test]
 fn before_the_first_acknowledgement_packets_go_anywhere() {
-    //= docs/specs/mprdma.md#MPRDMA-1 exploring at first
+    //= docs/specs/mprdma.md#MPRDMA-1 initial exploration
     for mut rig in [mprdma(|_| ()), paper()] {
         assert_eq!([(); 5].map(|()| rig.send()), [None; 5]);
     }
@@ -134,7 +134,7 @@ fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
 
 #[test]
 fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
-    //= docs/specs/mprdma.md#MPRDMA-7 looking for better paths
+    //= docs/specs/mprdma.md#MPRDMA-7 periodic exploration
     let mut rig = mprdma(|mprdma| mprdma.rule = MprdmaRule::Paper);
     rig.ack_of(0, 7);
     let mut probes = 0;

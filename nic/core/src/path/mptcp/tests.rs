@@ -100,7 +100,7 @@ impl Rig {
 fn every_subflow_has_its_share_of_the_window() {
     //= docs/specs/subflow.md#MPTCP-1 subflows
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
-    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
+    //= docs/specs/subflow.md#MPTCP-3 order of subflows
     let mut rig = Rig::dctcp(8, MptcpSplit::Equal);
     let sent = rig.send_all();
     // 626,650 bytes to begin with are 18.9 packets each.
@@ -132,7 +132,7 @@ fn feedback_moves_its_own_subflows_window() {
 
 #[test]
 fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
-    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
+    //= docs/specs/subflow.md#MPTCP-3 order of subflows
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
     rig.lose(0, LossCause::SackGap);
@@ -317,7 +317,7 @@ fn one_subflow_is_a_plain_connection() {
 
 #[test]
 fn what_is_in_flight_adds_up_and_never_sticks() {
-    //= docs/specs/subflow.md#MPTCP-3 whose turn it is
+    //= docs/specs/subflow.md#MPTCP-3 order of subflows
     for split in [MptcpSplit::Equal, MptcpSplit::Free] {
         let mut rig = Rig::dctcp(8, split);
         let mut random = stream(6, 6);

@@ -93,7 +93,7 @@ impl Rig {
 fn packets_take_turns_on_the_subflows_paths() {
     //= docs/specs/ordered-chaos.md#ORC-1 subflows
     //= docs/specs/ordered-chaos.md#ORC-2 packets of a subflow
-    //= docs/specs/ordered-chaos.md#ORC-10 what a packet tells
+    //= docs/specs/ordered-chaos.md#ORC-10 position in the section
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     for psn in 0..12u64 {
@@ -209,7 +209,7 @@ fn a_timeout_moves_its_subflow_unless_that_has_moved() {
 
 #[test]
 fn what_flees_takes_the_best_path_known() {
-    //= docs/specs/ordered-chaos.md#ORC-9 A path known to be good
+    //= docs/specs/ordered-chaos.md#ORC-9 move to the best measured path
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
     rig.send_many(16);
@@ -233,7 +233,7 @@ fn what_flees_takes_the_best_path_known() {
 
 #[test]
 fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
-    //= docs/specs/ordered-chaos.md#ORC-8 silence
+    //= docs/specs/ordered-chaos.md#ORC-8 silent subflows
     for silence in [true, false] {
         let mut rig = Rig::new(|config| config.silence = silence);
         let evs = rig.evs();
@@ -279,7 +279,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
 
 #[test]
 fn probes_follow_for_the_time_or_by_number() {
-    //= docs/specs/ordered-chaos.md#ORC-13 trailers now and then
+    //= docs/specs/ordered-chaos.md#ORC-13 periodic trailers
     let mut rig = Rig::new(|config| config.interval_us = Micros::new(1_000));
     let evs = rig.evs();
     assert_eq!(rig.balancer.poll_timeout(&rig.path), None, "nothing in flight");

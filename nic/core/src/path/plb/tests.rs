@@ -161,7 +161,7 @@ fn a_timeout_suspends_moves_for_congestion_as_in_linux() {
 
 #[test]
 fn trimmed_and_overtaken_packets_count_as_congested() {
-    //= docs/specs/plb.md#PLB-2 what counts
+    //= docs/specs/plb.md#PLB-2 counted packets
     let mut rig = plb(|plb| plb.rounds = Some(1));
     rig.acks(0, 1, 0);
     rig.acks(1, 9, 0);

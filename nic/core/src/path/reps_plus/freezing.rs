@@ -29,19 +29,19 @@ impl RepsPlus {
         if state.suspicion.suspect().is_none() {
             state.suspicion = Suspicion::of(now.time, loss.ev, wait_ticks(now.path, loss), false);
         }
-        //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+        //= docs/specs/reps-plus.md#RPP-19 exploration by probes
         state.suspicion.raise_scouts(if loss.cause == LossCause::Timeout { TIMER_SCOUTS } else { 1 });
     }
 
     /// Returns the value for a probe that explores, if one is due.
-    //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+    //= docs/specs/reps-plus.md#RPP-19 exploration by probes
     pub(super) fn scout(&mut self, now: Now<'_>) -> Option<Ev> {
         self.state.suspicion.take_scout().then(|| self.state.next_of_set(now.path.evs))
     }
 
     pub(super) fn on_answer(&mut self, now: Now<'_>, answer: &ProbeInfo, publisher: &mut dyn Publisher) {
         let state = &mut self.state;
-        //= docs/specs/reps-plus.md#RPP-19 exploring by probes
+        //= docs/specs/reps-plus.md#RPP-19 exploration by probes
         if state.suspicion.suspect() != Some(answer.ev) {
             let is_bad = answer.marked || !state.is_reused(now.path, answer.rtt_ps);
             return self.cache_if_good(now.path, answer.ev, is_bad);
@@ -69,7 +69,7 @@ impl RecycledEvs {
     }
 
     /// Whether packets without a valid value reuse buffered ones in place of exploring.
-    //= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+    //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
     //= docs/specs/reps-plus.md#RPP-20 many losses
     pub(super) fn keeps_to_buffer(&self) -> bool {
         (self.suspicion.forbids_exploring() || self.losses >= MANY_LOSSES) && self.filled > 0

@@ -5,7 +5,7 @@ use crate::now::Now;
 use crate::path::{Ev, MAX_GOOD, Remembered, Suspect};
 
 impl RepsPlus {
-    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    //= docs/specs/reps-plus.md#RPP-18 memory across connections
     pub(super) fn learned(&self) -> Option<Remembered> {
         if !self.settings.remember {
             return None;
@@ -21,11 +21,11 @@ impl RepsPlus {
                 learned.count += 1;
             }
         }
-        //= docs/specs/reps-plus.md#RPP-18 that ends without having learned anything
+        //= docs/specs/reps-plus.md#RPP-18 that ends without cached EVs and without a suspect
         (learned.count > 0 || learned.suspect.is_some()).then_some(learned)
     }
 
-    //= docs/specs/reps-plus.md#RPP-18 begins with what
+    //= docs/specs/reps-plus.md#RPP-18 memory across connections
     pub(super) fn begin_with(&mut self, now: Now<'_>, learned: &Remembered) {
         if !self.settings.remember {
             return;

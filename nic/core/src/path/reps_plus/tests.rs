@@ -148,7 +148,7 @@ type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 
 //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
 //= docs/specs/reps-plus.md#RPP-2 candidates
-//= docs/specs/reps-plus.md#RPP-3 how many candidates count
+//= docs/specs/reps-plus.md#RPP-3 number of cached candidates
 #[test]
 fn an_ack_vouches_for_the_packets_it_stands_for() {
     let table: [Vouched; 10] = [
@@ -206,7 +206,7 @@ fn the_buffer_keeps_the_latest() {
     assert_eq!(rig.plus.valid_evs() as usize, MAX_BUFFER);
 }
 
-//= docs/specs/reps-plus.md#RPP-8 even exploring
+//= docs/specs/reps-plus.md#RPP-8 even exploration
 #[test]
 fn exploring_is_even() {
     for evs in [8u16, 32, 100, 256, 4096] {
@@ -222,7 +222,7 @@ fn exploring_is_even() {
     }
 }
 
-//= docs/specs/reps-plus.md#RPP-9 where exploring begins
+//= docs/specs/reps-plus.md#RPP-9 start of exploration
 #[test]
 fn connections_begin_exploring_at_places_of_their_own() {
     let first = |seed| {
@@ -299,7 +299,7 @@ fn what_an_ack_without_a_report_settles_is_no_candidate() {
     assert_eq!(rig.cached(), [10]);
 }
 
-//= docs/specs/reps-plus.md#RPP-8 even exploring
+//= docs/specs/reps-plus.md#RPP-8 even exploration
 #[test]
 fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     let mut rig = Rig::new(|_| ());
@@ -326,7 +326,7 @@ fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     assert!((0..8).any(|_| !told.contains(&rig.send())));
 }
 
-//= docs/specs/reps-plus.md#RPP-16 asking for a packet
+//= docs/specs/reps-plus.md#RPP-16 requests for a packet
 #[test]
 fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     let mut rig = Rig::new(|_| ());

@@ -38,7 +38,7 @@ fn the_frozen_walk_skips_slots_never_written() {
 
 #[test]
 fn freezing_with_nothing_cached_explores() {
-    //= docs/specs/reps.md#REPS-5 when a packet explores
+    //= docs/specs/reps.md#REPS-5 exploration
     let mut rig = Rig::paper();
     rig.timeout(0);
     assert!(rig.reps.is_frozen());
@@ -48,7 +48,7 @@ fn freezing_with_nothing_cached_explores() {
 #[test]
 fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
     //= docs/specs/reps.md#REPS-6 the explore counter
-    //= docs/specs/reps.md#REPS-11 failures that change nothing
+    //= docs/specs/reps.md#REPS-11 ignored failures
     //= docs/specs/reps.md#REPS-12 thawing
     let mut rig = Rig::paper().acks(&[1, 2]);
     rig.timeout(0);

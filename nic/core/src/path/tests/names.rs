@@ -84,8 +84,8 @@ fn defaults_are_the_published_settings() {
     assert_eq!(toml::from_str::<Schemes>("").unwrap(), Schemes::default());
 }
 
-//= docs/specs/bitmap.md#BITMAP-7 256 of them
-//= docs/specs/mixed.md#MIX-4 as many as the bitmap
+//= docs/specs/bitmap.md#BITMAP-7 256 EVs
+//= docs/specs/mixed.md#MIX-4 size of the bitmap's
 #[test]
 fn two_schemes_have_a_set_of_256_entropy_values() {
     let evs = |kind: BalancerKind| BalancerConfig::from(kind).evs();

@@ -183,7 +183,7 @@ fn who_has_all_of_a_generation_has_nothing_of_the_next() {
     assert_eq!(pair.client.bond.number(), pair.server.bond.number());
 }
 
-//= docs/specs/endpoint.md#END-46 good for one exchange of one connection
+//= docs/specs/endpoint.md#END-46 valid for one exchange of one connection
 #[test]
 fn messages_of_other_exchanges_and_other_keys_change_nothing() {
     let (mut pair, other_key) = Pair::new(7);

@@ -104,7 +104,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
 
 /// The opener begins an entry, and its result is answered later.
 #[test]
-//= docs/specs/endpoint.md#END-28 begins files and makes folders
+//= docs/specs/endpoint.md#END-28 creates files and folders
 fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
     let dir = Folder::new();
     let (jobs, todo) = channel();
@@ -194,7 +194,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
 }
 
 #[test]
-//= docs/specs/endpoint.md#END-21 At most 16 entries
+//= docs/specs/endpoint.md#END-21 At most 16 described entries
 fn who_describes_too_much_at_once_is_refused() {
     let dir = Folder::new();
     let opener = opener(&dir, true);

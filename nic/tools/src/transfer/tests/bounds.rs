@@ -43,7 +43,7 @@ fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
 }
 
 #[test]
-//= docs/specs/endpoint.md#END-25 goes on listening
+//= docs/specs/endpoint.md#END-25 continues to listen
 fn who_never_says_anything_is_told_and_another_is_served() {
     let (folder, content) = (Folder::new(), content(PIECE_BYTES));
     let outcomes = meet(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
@@ -166,7 +166,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
 
 /// It is alive and consumes nothing, so the sender may send no more.
 #[test]
-//= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that it may
+//= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that the grant permits
 fn a_receiver_that_takes_nothing_is_left() {
     let network = MemoryNetwork::new(MemoryConfig::default());
     let limited = |host| {

@@ -46,7 +46,7 @@ fn lengths(network: &Network, dead: &[LinkEvent]) -> Vec<Option<u32>> {
 
 #[test]
 fn a_share_of_a_tier_fails_in_both_directions() {
-    //= docs/specs/switching.md#SWC-20 who fails
+    //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     // 64 cables between ToRs and aggregation switches, 64 above; 16 aggregation switches, 16 cores.
     for (level, share, expected, part) in [
@@ -86,7 +86,7 @@ fn a_share_of_a_tier_fails_in_both_directions() {
 
 #[test]
 fn a_probability_strikes_each_by_itself() {
-    //= docs/specs/switching.md#SWC-20 who fails
+    //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     let struck = |seed, probability| {
         names(&draw(&tree, seed, &[down(Level::Links, HowMany::Probability(probability))]).unwrap())
@@ -177,7 +177,7 @@ fn what_cannot_fail_is_said() {
 
 #[test]
 fn devices_of_a_name_fail() {
-    //= docs/specs/switching.md#SWC-20 who fails
+    //= docs/specs/switching.md#SWC-20 selection of failures
     let network = LeafSpine::uniform([4, 4, 2], 1_000_000_000, 0).network();
     let all = |name: &str, disconnect| {
         let what = Which::Named(name.into());
@@ -201,7 +201,7 @@ fn devices_of_a_name_fail() {
 
 #[test]
 fn a_seed_of_its_own_draws_the_same_in_all_runs() {
-    //= docs/specs/switching.md#SWC-20 who fails
+    //= docs/specs/switching.md#SWC-20 selection of failures
     let tree = tree();
     let drawn = |seed, run| {
         names(&draw(&tree, run, &[RandomFailure { seed, ..down(Level::Links, HowMany::Share(0.05)) }]).unwrap())

@@ -26,7 +26,7 @@ fn send(net: &Chassis, t_ps: u64, from: u32, flow: u64, len: u32) -> (u32, u64) 
 
 #[test]
 fn a_port_at_its_rate_is_as_congested_as_can_be_told() {
-    //= docs/specs/switching.md#SWC-50 how congested a port is
+    //= docs/specs/switching.md#SWC-50 congestion metric of a port
     let net = net();
     let mut notes = Vec::new();
     // One flow at half the rate of a link, then at all of it: 4,000 bytes take 0.32 us.
@@ -47,7 +47,7 @@ proptest! {
     /// The estimate is that of the paper's register, which is multiplied by 7/8 at every tick.
     #[test]
     fn estimates_decay_as_the_paper_says(frames in prop::collection::vec((0..100u64, 64..9_000u32), 1..200)) {
-        //= docs/specs/switching.md#SWC-50 how congested a port is
+        //= docs/specs/switching.md#SWC-50 congestion metric of a port
         let net = net();
         let (mut register, mut tick, mut t_ps) = (0.0f64, 0, 0);
         for (gap_us, len) in frames {
@@ -67,8 +67,8 @@ proptest! {
     /// Leaf 0's feedback of its uplinks toward leaf 1 is the congestion that frames met, once all of it was returned.
     #[test]
     fn leaves_learn_what_frames_have_met(sent in prop::collection::vec((0..16u64, 1_000..9_000u32), 1..300)) {
-        //= docs/specs/switching.md#SWC-52 what a frame tells
-        //= docs/specs/switching.md#SWC-53 what a leaf keeps
+        //= docs/specs/switching.md#SWC-52 metrics in a frame
+        //= docs/specs/switching.md#SWC-53 metrics kept by a leaf
         let net = net();
         let mut met: HashMap<u32, u64> = HashMap::new();
         for (n, (flow, len)) in sent.iter().enumerate() {
@@ -121,7 +121,7 @@ fn new_flowlets_take_the_least_congested_path_and_stay_where_none_is_better() {
 /// Numbers of periods wrap after 2^32 of them, a day: an estimate decays over that all the same, and a late frame leaves it as it is.
 #[test]
 fn estimates_decay_on_any_day() {
-    //= docs/specs/switching.md#SWC-50 how congested a port is
+    //= docs/specs/switching.md#SWC-50 congestion metric of a port
     const DAY: u64 = DECAY_PS << 32;
     let word = |t_ps| Estimate { bytes: 8_000, period: (t_ps / DECAY_PS) & 0xffff_ffff }.pack();
     for t_ps in [DECAY_PS, DAY - DECAY_PS, DAY, 3 * DAY - DECAY_PS, 100 * DAY] {
@@ -133,7 +133,7 @@ fn estimates_decay_on_any_day() {
 
 #[test]
 fn what_was_heard_long_ago_fades() {
-    //= docs/specs/switching.md#SWC-54 what was heard fades
+    //= docs/specs/switching.md#SWC-54 ageing of metrics
     let heard = Feedback { load: 7, at_us: 1_000 };
     let after = |ms: u64| faded(heard, (1_000 + 1_000 * ms) * US);
     assert_eq!([0, 9, 10, 20, 30, 1_000].map(after), [7, 7, 3, 1, 0, 0]);
@@ -146,7 +146,7 @@ fn without_a_trail_there_is_no_route() {
     assert!(rank < SPINES, "the search for paths sees a group like any other");
 }
 
-//= docs/specs/switching.md#SWC-53 what a leaf keeps
+//= docs/specs/switching.md#SWC-53 metrics kept by a leaf
 #[test]
 fn without_news_the_uplinks_take_turns_at_being_returned() {
     let net = net();

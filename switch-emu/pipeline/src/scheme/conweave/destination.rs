@@ -15,7 +15,7 @@ const MARKED: u8 = 3;
 
 pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame, host: u32, tag: Tag) {
     let Some(trail) = tables.trail() else { return };
-    //= docs/specs/conweave.md#CWV-3 what takes part
+    //= docs/specs/conweave.md#CWV-3 trimmed packets
     if frame.control {
         return;
     }
@@ -49,7 +49,7 @@ pub(super) fn arrive<F: Forwarding>(tables: &F, state: &mut State, frame: &Frame
     if frame.ecn == MARKED {
         notify(Tag { kind: Kind::Notify, ..Tag::default() }, ReunionNote::unpack(trail.note.load()).path);
     }
-    //= docs/specs/conweave.md#CWV-12 frames of their own
+    //= docs/specs/conweave.md#CWV-12 control frames between switches
     let kind = match tag.kind {
         Kind::Request => Kind::Reply,
         Kind::Tail => Kind::Clear,
@@ -70,7 +70,7 @@ impl Arrival<'_> {
             self.entry.tail_ps = tag.tail_ps;
         }
         if tag.rerouted {
-            //= docs/specs/conweave.md#CWV-13 holding
+            //= docs/specs/conweave.md#CWV-13 reordering queues
             if !self.entry.open {
                 let due_ps = self.due_ps();
                 if let (Some(queue), true) = (self.entry.queue, new) {
@@ -87,7 +87,7 @@ impl Arrival<'_> {
                 self.release_with(queue);
                 self.entry.open = is_tail;
             }
-            //= docs/specs/conweave.md#CWV-14 the TAIL lets go
+            //= docs/specs/conweave.md#CWV-14 release by the TAIL
             Some(queue) if is_tail => self.release(queue),
             Some(queue) => self.postpone(queue, self.due_ps()),
             None => self.entry.open |= is_tail,

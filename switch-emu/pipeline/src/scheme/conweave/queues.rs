@@ -60,7 +60,7 @@ pub(super) struct Arrival<'a> {
 
 impl Arrival<'_> {
     /// Holds the packet in the queue of its flow, or a new one; without one it passes.
-    //= docs/specs/conweave.md#CWV-13 holding
+    //= docs/specs/conweave.md#CWV-13 reordering queues
     pub(super) fn hold(&mut self, due_ps: u64) {
         let Some(number) = self.entry.queue.or_else(|| self.open(due_ps)) else {
             self.counts.no_queue += 1;

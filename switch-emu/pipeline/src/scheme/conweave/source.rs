@@ -106,7 +106,7 @@ pub(super) fn on_control<F: Forwarding>(tables: &F, state: &mut State, now_ps: u
 }
 
 /// The first of two random paths that is not busy.
-//= docs/specs/conweave.md#CWV-9 the choice of a path
+//= docs/specs/conweave.md#CWV-9 choice of a path
 fn choose<F: Forwarding>(tables: &F, busy: &Busy, switch: &SwitchConfig, course: &Course, lot: u64) -> Option<u32> {
     let random = u64::from(path::lot(switch, lot, course.t_ps)) << 32;
     let mut paths = (0..LOOKS).filter_map(|look| random_path(tables, course, mix(random | look)));

@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Takes the next control frame.
-    //= docs/specs/conweave.md#CWV-12 frames of their own
+    //= docs/specs/conweave.md#CWV-12 control frames between switches
     pub(in crate::scheme) fn poll(&mut self) -> Option<Notice> {
         self.outbox.pop()
     }

@@ -28,7 +28,7 @@ const TAIL_SHIFT: u32 = 20;
 /// Times of TAILs are in units of 2^10 ps.
 const TAIL_UNIT: u32 = 10;
 
-//= docs/specs/conweave.md#CWV-1 what a packet carries
+//= docs/specs/conweave.md#CWV-1 packet metadata
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) kind: Kind,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use std::assert_eq;
 
-    //= docs/specs/conweave.md#CWV-1 what a packet carries
+    //= docs/specs/conweave.md#CWV-1 packet metadata
     #[test]
     fn a_tag_fits_a_word() {
         for (number, kind) in KINDS.into_iter().enumerate().take(7) {

@@ -156,7 +156,7 @@ fn a_late_reply_reroutes_once_until_the_tail_is_cleared() {
 
 #[test]
 fn busy_paths_are_not_chosen() {
-    //= docs/specs/conweave.md#CWV-9 the choice of a path
+    //= docs/specs/conweave.md#CWV-9 choice of a path
     //= docs/specs/conweave.md#CWV-10 busy paths
     let net = Net::new();
     let path = |spine| u64::from(spine + 1);
@@ -204,8 +204,8 @@ fn a_pause_ends_an_epoch() {
 
 #[test]
 fn packets_of_the_new_path_wait_for_the_tail() {
-    //= docs/specs/conweave.md#CWV-13 holding
-    //= docs/specs/conweave.md#CWV-14 the TAIL lets go
+    //= docs/specs/conweave.md#CWV-13 reordering queues
+    //= docs/specs/conweave.md#CWV-14 release by the TAIL
     let net = Net::new();
     let [old, tail, moved] = net.rerouted(1, DST);
     let more = net.send(moved.sent_ps + US);
@@ -261,7 +261,7 @@ fn a_new_epoch_lets_go_what_waits_before_it() {
 
 #[test]
 fn queues_and_memory_have_bounds() {
-    //= docs/specs/conweave.md#CWV-13 holding
+    //= docs/specs/conweave.md#CWV-13 reordering queues
     let net = Net::new();
     net.state(FAR).settings.queues = 2;
     let flows: Vec<[Packet; 3]> = (1..=3).map(|flow| net.rerouted(flow, DST)).collect();
@@ -282,7 +282,7 @@ fn queues_and_memory_have_bounds() {
 
 #[test]
 fn trimmed_packets_count_as_lost() {
-    //= docs/specs/conweave.md#CWV-3 what takes part
+    //= docs/specs/conweave.md#CWV-3 trimmed packets
     let net = Net::new();
     let [_, tail, moved] = net.rerouted(1, DST);
     assert!(net.deliver(20 * US, &moved).0.unwrap().holds);

@@ -20,7 +20,7 @@ fn a_frame_goes_toward_one_host_of_its_group_and_all_hosts_have_a_share() {
     }
 }
 
-//= docs/specs/switching.md#SWC-32 a note that makes no sense
+//= docs/specs/switching.md#SWC-32 invalid notes
 #[test]
 fn a_note_tells_the_group_if_it_makes_sense() {
     let (here, none) = (switch(2, GROUPS), switch(0, Groups::default()));

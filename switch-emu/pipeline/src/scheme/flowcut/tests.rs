@@ -49,10 +49,10 @@ fn prefer(net: &Chassis, spine: u32) {
 
 #[test]
 fn a_flow_moves_when_nothing_is_on_its_way() {
-    //= docs/specs/flowcut-switch.md#FCS-1 where entries are
+    //= docs/specs/flowcut-switch.md#FCS-1 switches with entries
     //= docs/specs/flowcut-switch.md#FCS-2 one port for a flowcut
     //= docs/specs/flowcut-switch.md#FCS-3 the least loaded port
-    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     for net in BOTH.map(two_leaves) {
         prefer(&net, 2);
         assert_eq!(send(&net, 10 * US, 7, 0).unwrap().spine.unwrap(), 2);
@@ -73,7 +73,7 @@ fn a_flow_moves_when_nothing_is_on_its_way() {
 
 #[test]
 fn time_begins_at_0_and_lies_tell_nothing() {
-    //= docs/specs/flowcut-switch.md#FCS-4 what has arrived
+    //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
     for net in BOTH.map(two_leaves) {
         prefer(&net, 2);
         send(&net, 0, 7, 0).unwrap();
@@ -89,7 +89,7 @@ fn time_begins_at_0_and_lies_tell_nothing() {
 
 #[test]
 fn acknowledgements_go_back_by_the_spine_of_the_data() {
-    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     let ways = |scheme| {
         let net = two_leaves(scheme);
         let way = |flow: u64| {
@@ -240,7 +240,7 @@ fn flows_without_an_entry_go_by_their_hash_and_are_never_overtaken() {
 
 #[test]
 fn a_flow_whose_port_is_gone_waits() {
-    //= docs/specs/flowcut-switch.md#FCS-7 a port that routing takes away
+    //= docs/specs/flowcut-switch.md#FCS-7 ports removed by routing
     for net in BOTH.map(two_leaves) {
         prefer(&net, 3);
         send(&net, 10 * US, 7, 0).unwrap();

@@ -152,7 +152,7 @@ pub(super) fn read<F: Forwarding>(memory: &Memory<'_, F>, place: u32, low: u64) 
 }
 
 /// A notification to piggyback on a frame to a leaf: each call tries the next place of the table.
-//= docs/specs/reunion.md#REU-18 riding back
+//= docs/specs/reunion.md#REU-18 piggybacked notifications
 #[inline(always)]
 pub(super) fn ride<F: Forwarding>(
     tables: &F,
@@ -187,7 +187,7 @@ fn take<F: Forwarding>(
 }
 
 /// The next notification of the last interval, to be sent as a control frame; `None`: all are sent.
-//= docs/specs/reunion.md#REU-17 a frame of its own
+//= docs/specs/reunion.md#REU-17 notification frames
 #[cfg(not(target_arch = "bpf"))]
 pub(super) fn poll<F: Forwarding>(memory: &Memory<'_, F>) -> Option<Notice> {
     let over = before(memory.load(single::INTERVAL)?);

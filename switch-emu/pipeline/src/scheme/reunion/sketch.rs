@@ -60,14 +60,14 @@ fn class(count: u64) -> u32 {
 }
 
 /// Whether a flow with this many frames may be an elephant.
-//= docs/specs/reunion.md#REU-6 among the largest
+//= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn is_large<F: Forwarding>(memory: &Memory<'_, F>, count: u64) -> bool {
     memory.load(single::THRESHOLD).is_some_and(|threshold| u64::from(class(count)) >= threshold)
 }
 
 /// Admits another elephant, if the interval has room.
-//= docs/specs/reunion.md#REU-6 among the largest
+//= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<bool> {
     let word = memory.word(single::ELEPHANTS)?;
@@ -81,7 +81,7 @@ pub(super) fn admit<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Opt
 
 /// Sets the lowest class of elephants from the last interval: the lowest that at most `hot` flows
 /// have reached, or the highest. Unchanged without any flow.
-//= docs/specs/reunion.md#REU-6 among the largest
+//= docs/specs/reunion.md#REU-6 elephants
 #[inline(always)]
 pub(super) fn begin<F: Forwarding>(memory: &Memory<'_, F>, interval: u64) -> Option<()> {
     let (over, hot) = (before(interval), memory.load(single::HOT)?);

@@ -120,7 +120,7 @@ fn collides<F: Forwarding>(
 }
 
 /// Processes a notification: excludes its links now, and moves its flow after the interval.
-//= docs/specs/reunion.md#REU-14 what a notification does
+//= docs/specs/reunion.md#REU-14 notifications
 #[inline(always)]
 pub(super) fn notified<F: Forwarding>(here: &Here<'_, F>, note: ReunionNote) -> Option<()> {
     let Here { tables, source, ref memory, course: Course { t_ps, .. }, .. } = *here;

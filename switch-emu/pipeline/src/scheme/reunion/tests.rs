@@ -50,12 +50,12 @@ impl Collision {
 }
 
 //= docs/specs/reunion.md#REU-9 links of the source
-//= docs/specs/reunion.md#REU-14 what a notification does
+//= docs/specs/reunion.md#REU-14 notifications
 #[test]
 fn elephants_that_collide_are_parted() {
     //= docs/specs/reunion.md#REU-10 a collision
     //= docs/specs/reunion.md#REU-15 rerouting
-    //= docs/specs/reunion.md#REU-17 a frame of its own
+    //= docs/specs/reunion.md#REU-17 notification frames
     let mut collision = Collision::new(Scheme::Reunion, SETTINGS);
     // In the first interval they collide, in the second the source is told.
     assert_eq!(collision.run(2 * INTERVAL_PS, false), [[1], [1]]);
@@ -72,7 +72,7 @@ fn elephants_that_collide_are_parted() {
 
 #[test]
 fn notifications_ride_on_replies() {
-    //= docs/specs/reunion.md#REU-18 riding back
+    //= docs/specs/reunion.md#REU-18 piggybacked notifications
     let mut collision = Collision::new(Scheme::Reunion, Settings { ride: true, ..SETTINGS });
     let [first, second] = collision.run(8 * INTERVAL_PS, true);
     assert_eq!(first.len() + second.len(), 3, "{first:?}, {second:?}");
@@ -146,7 +146,7 @@ fn replies_and_neighbours_are_not_counted() {
     assert!((0..32).all(|class| fabric.memory(0).load(regions::CLASSES.place(class)) == Some(0)));
 }
 
-//= docs/specs/reunion.md#REU-1 what a frame carries
+//= docs/specs/reunion.md#REU-1 frame metadata
 #[test]
 fn the_first_bottleneck_is_the_one_that_is_told() {
     //= docs/specs/reunion.md#REU-11 the first bottleneck
@@ -195,7 +195,7 @@ fn a_link_is_highly_utilised_from_the_tolerance_on() {
 fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     //= docs/specs/reunion.md#REU-13 the flow to move
     assert_eq!(told_after_collisions(false), [1, 0]);
-    //= docs/specs/reunion.md#REU-18 riding back
+    //= docs/specs/reunion.md#REU-18 piggybacked notifications
     assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
 }
 
@@ -228,7 +228,7 @@ fn a_full_table_keeps_the_keys_that_it_has() {
 }
 
 //= docs/specs/reunion.md#REU-10 a collision
-//= docs/specs/reunion.md#REU-14 what a notification does
+//= docs/specs/reunion.md#REU-14 notifications
 #[test]
 fn a_mark_hides_no_collision() {
     let fabric = fabric();
@@ -303,7 +303,7 @@ proptest! {
     }
 
     /// Elephants are those flows that sorting finds to be the largest, as far as powers of two tell flows apart.
-    //= docs/specs/reunion.md#REU-6 among the largest
+    //= docs/specs/reunion.md#REU-6 elephants
     #[test]
     fn elephants_are_the_largest_flows(sizes in prop::collection::vec(1u64..3_000, 1..40)) {
         let fabric = fabric();

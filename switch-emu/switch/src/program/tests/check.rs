@@ -6,7 +6,7 @@ use super::super::{VERIFIER_LIMIT, check_programs};
 use super::loaded;
 use libbpf_rs::ObjectBuilder;
 
-//= docs/specs/switch.md#SW-15 what the verifier sees
+//= docs/specs/switch.md#SW-15 verifier limits
 /// Verifiers differ in what they follow: `cargo xtask kernels` tells for others, and here nothing may come near.
 #[test]
 fn every_program_loads_with_room_to_spare() {

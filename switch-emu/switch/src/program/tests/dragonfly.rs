@@ -154,7 +154,7 @@ fn valiant_goes_over_every_third_group_alike() {
 
 #[test]
 fn ugal_takes_the_shortest_way_where_nothing_waits() {
-    //= docs/specs/switching.md#SWC-31 where a detour is worth it
+    //= docs/specs/switching.md#SWC-31 choice of the detour
     let fabric = fabric(Scheme::Ugal);
     let both = Both::new(&fabric);
     for (number, to) in (0..2_000).zip((1..(GROUPS * HOSTS) as u16).cycle()) {
@@ -172,7 +172,7 @@ fn ugal_takes_the_shortest_way_where_nothing_waits() {
 //= docs/specs/switching.md#SWC-33 the one whose queue was compared
 #[test]
 fn ugal_compares_queues_times_links() {
-    //= docs/specs/switching.md#SWC-31 where a detour is worth it
+    //= docs/specs/switching.md#SWC-31 choice of the detour
     let fabric = fabric(Scheme::Ugal);
     let both = Both::new(&fabric);
     let mut detours = 0;
@@ -200,7 +200,7 @@ fn ugal_compares_queues_times_links() {
 
 #[test]
 fn no_note_leads_astray() {
-    //= docs/specs/switching.md#SWC-32 a note that makes no sense
+    //= docs/specs/switching.md#SWC-32 invalid notes
     for scheme in [Scheme::Valiant, Scheme::Ugal] {
         let fabric = fabric(scheme);
         let both = Both::new(&fabric);
@@ -223,7 +223,7 @@ fn no_note_leads_astray() {
 
 #[test]
 fn kernel_and_memory_agree_on_detours() {
-    //= docs/specs/switching.md#SWC-2 one source
+    //= docs/specs/switching.md#SWC-2 one implementation
     let (valiant, ugal) = (fabric(Scheme::Valiant), fabric(Scheme::Ugal));
     let Some(mut kernel) = loaded_for(&valiant) else { return };
     let verdicts = [&valiant, &ugal].map(|fabric| agree(&mut kernel, fabric));
@@ -259,8 +259,8 @@ fn agree(kernel: &mut SwitchProgram, fabric: &Fabric) -> Vec<Vec<u8>> {
 /// group 2 cross some switches twice.
 #[test]
 fn flowcuts_keep_their_way_over_a_third_group() {
-    //= docs/specs/switching.md#SWC-2 one source
-    //= docs/specs/flowcut-switch.md#FCS-8 the way back
+    //= docs/specs/switching.md#SWC-2 one implementation
+    //= docs/specs/flowcut-switch.md#FCS-8 reverse path
     //= docs/specs/flowcut-switch.md#FCS-11 detours
     let mut kernel = loaded_for(&fabric(Scheme::FlowcutSwitch));
     for scheme in [Scheme::FlowcutIngress, Scheme::FlowcutSwitch] {

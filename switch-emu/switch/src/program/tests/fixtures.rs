@@ -125,7 +125,7 @@ fn edited(spec: Spec, edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     [shim, frame].concat()
 }
 
-//= docs/specs/switch.md#SW-1 frames that are ours
+//= docs/specs/switch.md#SW-1 accepted frames
 fn foreign() -> Vec<Case> {
     let pass = |description, frame| Case::new(description, frame, Pass);
     vec![
@@ -146,7 +146,7 @@ fn foreign() -> Vec<Case> {
     ]
 }
 
-//= docs/specs/switch.md#SW-1 frames that are ours
+//= docs/specs/switch.md#SW-1 accepted frames
 fn malformed() -> Vec<Case> {
     let drop = |description, frame| Case::new(description, frame, Drop(Malformed));
     vec![

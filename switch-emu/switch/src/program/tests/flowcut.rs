@@ -12,7 +12,7 @@ const US: u64 = 1_000_000;
 /// Packets of some flows from leaf 0, and acknowledgements from leaf 1 that come later and later: some flows drain. Both engines agree frame by frame.
 #[test]
 fn kernel_and_memory_agree_on_flowcuts() {
-    //= docs/specs/switching.md#SWC-2 one source
+    //= docs/specs/switching.md#SWC-2 one implementation
     //= docs/specs/flowcut-switch.md#FCS-5 draining
     let Some(mut kernel) = super::loaded() else { return };
     for scheme in [Scheme::FlowcutIngress, Scheme::FlowcutSwitch] {

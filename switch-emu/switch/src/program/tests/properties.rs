@@ -117,7 +117,7 @@ proptest! {
 /// have.
 #[test]
 fn kernel_and_memory_agree() {
-    //= docs/specs/switching.md#SWC-2 one source
+    //= docs/specs/switching.md#SWC-2 one implementation
     let Some(mut kernel) = super::loaded() else { return };
     let mut taken = HashMap::new();
     for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel()) {
@@ -139,7 +139,7 @@ fn kernel_and_memory_agree() {
 
 #[test]
 fn kernel_and_memory_hash_alike() {
-    //= docs/specs/switching.md#SWC-2 one source
+    //= docs/specs/switching.md#SWC-2 one implementation
     //= docs/specs/switching.md#SWC-24 functions
     let Some(mut kernel) = super::loaded() else { return };
     let mut taken = HashSet::new();

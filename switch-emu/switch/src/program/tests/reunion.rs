@@ -10,11 +10,11 @@ const US: u64 = 1_000_000;
 const MICE: u16 = 50_000;
 
 /// Two elephants collide; acknowledgements carry the notification back, and one of them moves. Both engines agree frame by frame.
-//= docs/specs/reunion.md#REU-19 where it runs
+//= docs/specs/reunion.md#REU-19 supported engines
 #[test]
 fn kernel_and_memory_agree_on_reroutes() {
-    //= docs/specs/switching.md#SWC-2 one source
-    //= docs/specs/reunion.md#REU-18 riding back
+    //= docs/specs/switching.md#SWC-2 one implementation
+    //= docs/specs/reunion.md#REU-18 piggybacked notifications
     let Some(mut kernel) = super::loaded() else { return };
     for scheme in Scheme::anywhere().filter(|scheme| scheme.is_in_kernel() && scheme.reunion_base().is_some()) {
         let settings = reunion::Settings { interval_ps: 100 * US, ..reunion::Settings::default() };

@@ -116,7 +116,7 @@ impl Calibration {
     }
 
     /// Takes a loss. Returns whether congestion control takes it. `trimmed`: by a switch's report.
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     #[inline]
     pub fn on_loss(&mut self, now: Time, smoothed_ps: u64, trimmed: bool) -> bool {
         //= docs/specs/calibration.md#CAL-16 timeouts before the first acknowledgement
@@ -124,7 +124,7 @@ impl Calibration {
             return true;
         }
         self.round.lost_packets = self.round.lost_packets.saturating_add(1);
-        //= docs/specs/calibration.md#CAL-14 losses by chance
+        //= docs/specs/calibration.md#CAL-14 random losses
         let by_chance = !trimmed && self.queues.is_by_chance(self.round.lost_packets);
         if !by_chance {
             self.phase = Phase::Steady;
@@ -147,7 +147,7 @@ impl Calibration {
     }
 
     /// Whether the balancer sees the mark of a packet with this round-trip time.
-    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     #[inline]
     pub fn shows_mark(&mut self, rtt_ps: u64) -> bool {
         if !self.reuses {
@@ -228,7 +228,7 @@ impl Calibration {
         }
         let elapsed_ps = u128::from(now.since(start).max(1));
         let bytes_per_rtt = (u128::from(bytes) * u128::from(base_rtt_ps) / elapsed_ps).min(u128::from(u64::MAX)) as u64;
-        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        //= docs/specs/calibration.md#CAL-9 competing traffic
         let (delay_ps, late) = (self.average_ps.saturating_sub(self.least_ps()), self.lateness.marks());
         let counts = RoundPackets { acked: packets, marked: marked_packets, lost: lost_packets };
         self.queues.on_round(counts, [delay_ps, self.least_ps()], bytes_per_rtt);
@@ -250,8 +250,8 @@ impl Calibration {
     }
 
     /// Continues the start if this round delivered more than the best. `careful`: grows little.
-    //= docs/specs/calibration.md#CAL-3 the start
-    //= docs/specs/calibration.md#CAL-6 A careful start
+    //= docs/specs/calibration.md#CAL-3 slow start
+    //= docs/specs/calibration.md#CAL-6 conservative slow start
     fn grow(&mut self, path: &mut Path, idle: u8, bytes: u64, bytes_per_rtt: u64, careful: bool) {
         let best_bytes = self.best_bytes;
         let (more_bytes, least_gain) = if careful { (bytes / 4, best_bytes / 8) } else { (bytes, best_bytes / 4) };
@@ -266,7 +266,7 @@ impl Calibration {
     }
 
     /// Changes the path if the measurement differs by an eighth.
-    //= docs/specs/calibration.md#CAL-4 what follows
+    //= docs/specs/calibration.md#CAL-4 use of the measurements
     fn judge(&mut self, path: &mut Path, base_rtt_ps: u64, bdp_packets: u32) {
         let differs = |known: u64, new: u64| known.abs_diff(new) > known / 8;
         if differs(path.base_rtt_ps, base_rtt_ps) || differs(path.bdp_packets.into(), bdp_packets.into()) {

@@ -74,7 +74,7 @@ impl CrossTraffic {
     }
 
     /// Determines from a full observation whether cross traffic fills the queue.
-    //= docs/specs/calibration.md#CAL-9 queues that others fill
+    //= docs/specs/calibration.md#CAL-9 competing traffic
     fn judge(&mut self, round: &Outcome) -> Option<Begins> {
         let observed = core::mem::take(&mut self.observed);
         let (bad, part) = if round.late {
@@ -98,7 +98,7 @@ impl CrossTraffic {
     }
 
     /// Tries marks again, for long if too many packets were lost.
-    //= docs/specs/calibration.md#CAL-11 marks are tried again
+    //= docs/specs/calibration.md#CAL-11 return to marks
     fn try_marks(&mut self, round: &Outcome) {
         let many = !round.late && self.observed.lost > self.observed.packets / MANY_PART;
         let rounds = if many { PATIENCE } else { 0 };
@@ -106,7 +106,7 @@ impl CrossTraffic {
     }
 
     /// Takes a loss. `rtt_ps` is the smoothed round-trip time.
-    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    //= docs/specs/calibration.md#CAL-10 loss-based control
     pub fn on_loss(&mut self, now: Time, rtt_ps: u64) {
         self.observed.lost = self.observed.lost.saturating_add(1);
         if now >= self.same_until {
@@ -115,7 +115,7 @@ impl CrossTraffic {
     }
 
     /// Whether an ACK counts as marked for the congestion control.
-    //= docs/specs/calibration.md#CAL-10 losses in place of marks
+    //= docs/specs/calibration.md#CAL-10 loss-based control
     #[inline]
     pub fn marks(&self, now: Time) -> bool {
         now < self.marked_until
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn losses_govern_while_all_is_marked_whatever_is_sent() {
-        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        //= docs/specs/calibration.md#CAL-9 competing traffic
         let begins = Begins { window_bytes: 8_000, is_first: true };
         for round in [MARKED, LATE] {
             let mut cross_traffic = CrossTraffic::default();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn marks_govern_where_they_tell_something() {
-        //= docs/specs/calibration.md#CAL-9 queues that others fill
+        //= docs/specs/calibration.md#CAL-9 competing traffic
         let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
         for round in unmarked {
             assert_eq!(rounds(&mut CrossTraffic::default(), 100, &round), None, "{round:?}");
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_loss_marks_a_quarter_of_a_round_trip() {
-        //= docs/specs/calibration.md#CAL-10 losses in place of marks
+        //= docs/specs/calibration.md#CAL-10 loss-based control
         let mut cross_traffic = CrossTraffic::default();
         assert!(!cross_traffic.marks(at(1_000 * US)));
         cross_traffic.on_loss(at(1_000 * US), 400 * US);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn marks_are_tried_every_64_rounds() {
-        //= docs/specs/calibration.md#CAL-11 marks are tried again
+        //= docs/specs/calibration.md#CAL-11 return to marks
         let mut cross_traffic = CrossTraffic::default();
         let _ = rounds(&mut cross_traffic, 8, &MARKED);
         let grown = Outcome { packets: 50, marked: 50, bytes: 50_000, ..MARKED };
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn losses_that_are_too_many_do_not_govern() {
-        //= docs/specs/calibration.md#CAL-11 marks are tried again
+        //= docs/specs/calibration.md#CAL-11 return to marks
         for (round, others) in [(MARKED, 1024), (LATE, 8)] {
             let mut cross_traffic = CrossTraffic::default();
             let _ = rounds(&mut cross_traffic, 8, &round);

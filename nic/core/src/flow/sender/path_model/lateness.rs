@@ -95,7 +95,7 @@ impl Lateness {
     }
 
     /// Adapts the limit, at least `floor_ps`, to the losses and smoothed delay of the span.
-    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    //= docs/specs/calibration.md#CAL-8 losses by queue overflow
     #[cold]
     fn end_span(&mut self, now: Time, delay_ps: u64, floor_ps: u64) {
         let Span { begun, delivered, lost } =
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_lower_limit_that_starves_is_given_up() {
-        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         let mut lateness = Lateness::new();
         let mut now_us = 0;
         // Others keep the queue at 3 ms: who takes that for late gets a tenth, and loses less.
@@ -265,7 +265,7 @@ mod tests {
     }
 
     /// A trial of five spans, in the first of which nothing counts, ends well with half the losses.
-    //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+    //= docs/specs/calibration.md#CAL-8 losses by queue overflow
     #[test]
     fn a_trial_that_prevents_half_the_losses_is_kept() {
         for (lost, limit_us) in [([8, 16, 0, 0, 0], 2_500), ([90, 4, 4, 4, 4], 2_500), ([0, 4, 5, 4, 4], 5_000)] {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_overflows_is_kept_shorter() {
-        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         for depth_us in [200, 1_000, 2_000, 4_000] {
             let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
             assert!(lateness.limit_ps < depth_us * US * 11 / 10, "{depth_us} us: {lateness:?}");
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn losses_by_chance_keep_no_queue_short() {
-        //= docs/specs/calibration.md#CAL-8 losses that a shorter queue prevents
+        //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         let (lateness, lost, _) = sender(40_000 * US, 100, 1_000_000);
         assert!((0.009..0.011).contains(&lost));
         assert!(lateness.limit_ps > LONGEST_PS / 4, "{lateness:?}");

@@ -152,7 +152,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        //= docs/specs/transport.md#TRN-65 as many values as there are
+        //= docs/specs/transport.md#TRN-65 the remaining ports of the space are found
         fn whatever_the_key_packets_come_to_the_right_queue_of_two_to_sixty_four(
             key: u64, bits in 1..=6_u32, queue: u32, rest: u32,
         ) {

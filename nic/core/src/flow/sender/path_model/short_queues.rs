@@ -32,13 +32,13 @@ impl ShortQueues {
     }
 
     /// Whether a loss, the `lost`-th of this round, is by chance.
-    //= docs/specs/calibration.md#CAL-14 losses by chance
+    //= docs/specs/calibration.md#CAL-14 random losses
     pub fn is_by_chance(&self, lost: u32) -> bool {
         self.rounds >= CHANCE_ROUNDS && lost <= self.packets / CHANCE_PART + 1
     }
 
     /// Whether this number of marked packets in a round means several slow paths.
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     #[inline]
     pub fn are_many(&self, marked: u32) -> bool {
         let packets = if self.packets == 0 { FIRST_PACKETS as u32 } else { self.packets };
@@ -50,7 +50,7 @@ impl ShortQueues {
     #[inline]
     pub fn least_window(&self, [before, after]: [u64; 2], acked_bytes: u64, is_used: bool) -> u64 {
         if after < before {
-            //= docs/specs/calibration.md#CAL-15 least window after marks
+            //= docs/specs/calibration.md#CAL-15 minimum window after marks
             self.least_window_bytes.min(before)
         } else if is_used && self.rounds >= GROWTH_ROUNDS {
             before.saturating_add(acked_bytes / GROWTH_PART)
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn few_losses_while_queues_are_short_are_by_chance() {
-        //= docs/specs/calibration.md#CAL-14 losses by chance
+        //= docs/specs/calibration.md#CAL-14 random losses
         assert_eq!([1, 2].map(|rounds| after(rounds, QUIET, RTT).is_by_chance(1)), [false, true]);
         assert_eq!([3, 4].map(|lost| after(2, QUIET, RTT).is_by_chance(lost)), [true, false]);
         assert!(!after(2, QUIET, [300 * US, 1_000 * US]).is_by_chance(1));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn marks_leave_seven_eighths_of_what_was_delivered() {
-        //= docs/specs/calibration.md#CAL-15 least window after marks
+        //= docs/specs/calibration.md#CAL-15 minimum window after marks
         let queues = after(1, RoundPackets { marked: 64, ..QUIET }, RTT);
         assert_eq!(queues.least_window([90_000, 60_000], 1_600, true), 70_000);
         assert_eq!(queues.least_window([65_000, 60_000], 1_600, true), 65_000, "it does not grow by a mark");

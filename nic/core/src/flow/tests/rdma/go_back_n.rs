@@ -177,7 +177,7 @@ impl Ends {
 
 proptest! {
     /// For any arrivals: what is stored, and what is answered.
-    //= docs/specs/go-back-n.md#GBN-1 what is kept
+    //= docs/specs/go-back-n.md#GBN-1 accepted packets
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
     #[test]
     fn the_receiver_answers_as_the_published_one(arrivals in prop::collection::vec((0..12u64, 0..30u64), 1..200)) {
@@ -211,7 +211,7 @@ proptest! {
     }
 }
 
-//= docs/specs/go-back-n.md#GBN-3 what a NACK tells
+//= docs/specs/go-back-n.md#GBN-3 content of a NACK
 #[test]
 fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     let mut receiver = Receiver::new(&config());
@@ -240,7 +240,7 @@ fn a_nack_acknowledges_and_reports_the_packet_that_was_dropped() {
     assert_eq!(ends.sender.stats().invalid_acks, 1);
 }
 
-//= docs/specs/go-back-n.md#GBN-5 no sign of congestion
+//= docs/specs/go-back-n.md#GBN-5 reported losses
 #[test]
 fn only_the_missing_packet_shrinks_the_window() {
     let mut ends = Ends::new();
@@ -252,7 +252,7 @@ fn only_the_missing_packet_shrinks_the_window() {
     assert_eq!(ends.sender.stats().gone_back, 99);
 }
 
-//= docs/specs/go-back-n.md#GBN-1 what is kept
+//= docs/specs/go-back-n.md#GBN-1 accepted packets
 #[test]
 fn trimmed_frames_are_dropped_without_an_answer() {
     let mut receiver = Receiver::new(&config());

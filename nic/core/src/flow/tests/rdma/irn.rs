@@ -96,7 +96,7 @@ impl Rig {
 proptest! {
     /// For any acknowledgements: which packets go next.
     //= docs/specs/irn.md#IRN-2 recoveries
-    //= docs/specs/irn.md#IRN-3 what is lost
+    //= docs/specs/irn.md#IRN-3 lost packets
     //= docs/specs/irn.md#IRN-5 BDP-FC
     //= docs/specs/irn.md#IRN-4 new packets
     #[test]
@@ -114,7 +114,7 @@ proptest! {
     }
 }
 
-//= docs/specs/irn.md#IRN-3 what is lost
+//= docs/specs/irn.md#IRN-3 lost packets
 #[test]
 fn each_packet_goes_again_once_in_a_recovery() {
     let mut rig = Rig::new(plain());
@@ -132,7 +132,7 @@ fn each_packet_goes_again_once_in_a_recovery() {
     assert_eq!(rig.drain(), [CAP], "the next one has begun");
 }
 
-//= docs/specs/irn.md#IRN-7 NACKs of trimmed frames stay what they are
+//= docs/specs/irn.md#IRN-7 NACKs of trimmed frames are unchanged
 #[test]
 fn a_trimmed_packet_goes_again_at_its_nack() {
     let mut rig = Rig::new(plain());

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-//= docs/specs/transport.md#TRN-34 A timeout of its own
+//= docs/specs/transport.md#TRN-34 timeout per transmission
 #[test]
 fn only_what_timed_out_goes_again() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
@@ -237,7 +237,7 @@ fn an_ack_in_time_saves_a_packet_declared_lost() {
     assert!(rig.drain(6 * US).iter().all(|data| !data.retransmit));
 }
 
-//= docs/specs/transport.md#TRN-38 patience
+//= docs/specs/transport.md#TRN-38 reordering window
 #[test]
 fn a_packet_mistaken_for_lost_teaches_patience() {
     let config = FlowConfig { sack_gap_packets: Some(2), ..open_config() };

@@ -3,7 +3,7 @@
 use super::*;
 
 //= docs/specs/flowcut.md#FLC-22 XOFF with credit
-//= docs/specs/flowcut.md#FLC-30 pausing from outside
+//= docs/specs/flowcut.md#FLC-30 external pausing
 #[test]
 fn a_drain_s_credit_is_spent_and_told() {
     let mut rig = Rig::new(&config(|own| own.credit_bytes = ByteSize::new(2 * u64::from(BYTES) + 1)));
@@ -21,7 +21,7 @@ fn a_drain_s_credit_is_spent_and_told() {
     assert_eq!((plain.flowcut.allowed_bytes(), plain.send()), (0, None));
 }
 
-//= docs/specs/flowcut.md#FLC-24 A silent drain
+//= docs/specs/flowcut.md#FLC-24 drain timeout
 #[test]
 fn a_drain_without_acks_ends_on_the_old_path() {
     let mut rig = Rig::new(&config(|own| own.drain_timeout_us = Some(Micros::new(100))));

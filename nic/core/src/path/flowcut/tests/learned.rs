@@ -40,8 +40,8 @@ fn three_known(rates: [u64; 3]) -> Rig {
     rig
 }
 
-//= docs/specs/flowcut.md#FLC-16 a base that nobody told
-//= docs/specs/flowcut.md#FLC-17 paths compared
+//= docs/specs/flowcut.md#FLC-16 unknown base RTT
+//= docs/specs/flowcut.md#FLC-17 comparison of paths
 #[test]
 fn a_learned_path_is_left_for_better_ones_only() {
     let mut alike = three_known([8, 9, 8]);
@@ -59,7 +59,7 @@ fn a_learned_path_is_left_for_better_ones_only() {
     }
 }
 
-//= docs/specs/flowcut.md#FLC-17 paths compared
+//= docs/specs/flowcut.md#FLC-17 comparison of paths
 #[test]
 fn a_path_is_tried_again_less_and_less_often() {
     let mut rig = three_known([8, 8, 8]);
@@ -70,7 +70,7 @@ fn a_path_is_tried_again_less_and_less_often() {
     }
 }
 
-//= docs/specs/flowcut.md#FLC-17 paths compared
+//= docs/specs/flowcut.md#FLC-17 comparison of paths
 #[test]
 fn a_path_left_before_its_first_round_takes_no_ones_place() {
     let mut rates = rates::Rates::default();

@@ -90,7 +90,7 @@ fn answers_that_come_late_count() {
     assert_eq!(rig.plus.suspect(), None);
 }
 
-//= docs/specs/reps-plus.md#RPP-7 reuse beside a suspect
+//= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 #[test]
 fn beside_a_suspect_it_reuses_the_buffer() {
     let mut rig = Rig::new(|_| ());
@@ -167,7 +167,7 @@ fn freezing_ends_with_eight_answers_in_a_row() {
     assert_eq!(rig.cached(), [4, 5]);
 }
 
-//= docs/specs/reps-plus.md#RPP-19 exploring by probes
+//= docs/specs/reps-plus.md#RPP-19 exploration by probes
 #[test]
 fn beside_a_suspect_probes_explore() {
     let mut rig = Rig::new(|_| ());
@@ -198,7 +198,7 @@ fn beside_a_suspect_probes_explore() {
     assert_eq!(probe(&mut rig), None, "without a suspect packets explore");
 }
 
-//= docs/specs/reps-plus.md#RPP-19 exploring by probes
+//= docs/specs/reps-plus.md#RPP-19 exploration by probes
 #[test]
 fn after_a_timeout_four_probes_explore() {
     let mut rig = Rig::new(|_| ());

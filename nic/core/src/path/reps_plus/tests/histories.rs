@@ -328,7 +328,7 @@ proptest! {
     }
 
     /// With an ACK per packet it is REPS until something fails, but for what it explores.
-    //= docs/specs/reps-plus.md#RPP-3 how many candidates count
+    //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
     #[test]
     fn with_an_ack_per_packet_it_is_reps(
         steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),

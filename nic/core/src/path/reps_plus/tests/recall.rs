@@ -27,7 +27,7 @@ fn with_values(count: u16) -> Rig {
     rig
 }
 
-//= docs/specs/reps-plus.md#RPP-18 begins with what
+//= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
 fn the_next_connection_begins_with_the_values_of_the_last() {
     let mut first = with_values(3);
@@ -40,7 +40,7 @@ fn the_next_connection_begins_with_the_values_of_the_last() {
     assert_eq!(second.plus.valid_evs(), 0);
 }
 
-//= docs/specs/reps-plus.md#RPP-18 that ends without having learned anything
+//= docs/specs/reps-plus.md#RPP-18 that ends without cached EVs and without a suspect
 #[test]
 fn what_has_learned_nothing_hands_on_nothing() {
     assert_eq!(Rig::new(|_| {}).ends(), None);
@@ -101,7 +101,7 @@ fn few_values_go_without_the_suspect() {
     assert_eq!([begins(3, 8), begins(4, 8), begins(7, 64), begins(8, 64)], [false, true, false, true]);
 }
 
-//= docs/specs/reps-plus.md#RPP-18 begins with what
+//= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
 fn values_beyond_the_set_are_left_out() {
     let learned = with_values(3).ends().unwrap();

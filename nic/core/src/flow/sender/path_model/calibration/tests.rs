@@ -28,7 +28,7 @@ fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
 
 #[test]
 fn the_window_doubles_until_rounds_bring_no_more() {
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     assert_eq!(calibration.path.initial_window_bytes, 32 * PACKET);
     rounds(&mut calibration, 1, &[1, 32, 64, 128]);
@@ -37,13 +37,13 @@ fn the_window_doubles_until_rounds_bring_no_more() {
     assert!(matches!(calibration.phase, Phase::Starting(3)));
     rounds(&mut calibration, 8, &[130]);
     assert_eq!(calibration.phase, Phase::Steady);
-    //= docs/specs/calibration.md#CAL-4 what follows
+    //= docs/specs/calibration.md#CAL-4 use of the measurements
     assert_eq!((calibration.path.base_rtt_ps, calibration.path.bdp_packets), (50 * US, 128));
 }
 
 #[test]
 fn the_start_ends_at_the_largest_window() {
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     calibration.path.max_window_bytes = 50 * PACKET;
     rounds(&mut calibration, 1, &[1, 32, 50]);
@@ -52,7 +52,7 @@ fn the_start_ends_at_the_largest_window() {
 
 #[test]
 fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
-    //= docs/specs/calibration.md#CAL-6 A careful start
+    //= docs/specs/calibration.md#CAL-6 conservative slow start
     for (reuses, grown) in [(true, 50), (false, 80)] {
         let mut calibration = calibration();
         calibration.reuses = reuses;
@@ -69,7 +69,7 @@ fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
 
 #[test]
 fn careful_rounds_need_less_growth_to_go_on() {
-    //= docs/specs/calibration.md#CAL-6 A careful start
+    //= docs/specs/calibration.md#CAL-6 conservative slow start
     for (late, phase) in [(true, Phase::Starting(0)), (false, Phase::Starting(1))] {
         let mut calibration = calibration();
         rounds(&mut calibration, 1, &[1, 40]);
@@ -82,7 +82,7 @@ fn careful_rounds_need_less_growth_to_go_on() {
 
 #[test]
 fn the_links_rate_is_twice_what_arrives() {
-    //= docs/specs/calibration.md#CAL-4 what follows
+    //= docs/specs/calibration.md#CAL-4 use of the measurements
     let mut calibration = calibration();
     rounds(&mut calibration, 1, &[1, 100]);
     // 100 packets of 1,000 bytes in 50 us are 16 Gb/s.
@@ -91,7 +91,7 @@ fn the_links_rate_is_twice_what_arrives() {
 
 #[test]
 fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
-    //= docs/specs/calibration.md#CAL-3 the start
+    //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     let mark = |calibration: &mut On<Calibration>, count: u64| {
         (0..count).for_each(|number| {
@@ -116,7 +116,7 @@ fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
 
 #[test]
 fn the_balancer_sees_as_many_marks_as_queues_are_long() {
-    //= docs/specs/calibration.md#CAL-17 marks that the balancer sees
+    //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     for (rtt_us, seen) in [(100, 10), (125, 10), (200, 20), (500, 32), (u64::MAX / US, 40)] {
         let mut calibration = calibration();
         learn(&mut calibration, at(US), 100 * US, false);
