@@ -1,22 +1,18 @@
-//! Big-endian fields of a header of known size.
-//!
-//! The array's type holds the length, which is checked once. After that the compiler checks every access: no getter can panic.
+//! Big-endian fields of a header of known size. The length is checked once, when the array is
+//! taken; offsets are checked at compile time, so that no getter can panic.
 
 use crate::Error;
 
-/// The first `N` bytes, to be read.
 #[inline(always)]
 pub(crate) fn chunk<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Error> {
     bytes.first_chunk().ok_or(Error::Truncated)
 }
 
-/// The first `N` bytes, to be written.
 #[inline(always)]
 pub(crate) fn chunk_mut<const N: usize>(bytes: &mut [u8]) -> Result<&mut [u8; N], Error> {
     bytes.first_chunk_mut().ok_or(Error::BufferTooSmall)
 }
 
-/// A header of `N` bytes, read by field.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a, const N: usize>(pub &'a [u8; N]);
 
@@ -50,7 +46,6 @@ impl<const N: usize> View<'_, N> {
     }
 }
 
-/// A header of `N` bytes, written by field.
 pub(crate) struct Writer<'a, const N: usize>(pub &'a mut [u8; N]);
 
 impl<const N: usize> Writer<'_, N> {

@@ -1,20 +1,18 @@
-//! Any IP packet as a switch reads it: for fabrics that carry every program's traffic, ours among it.
+//! Any IP packet as a switch reads it: for fabrics that carry other traffic too.
 
 use super::words::{u16_at, u32_at};
 use super::{Changes, Headers, Ip, Packet, put_life_v4, put_life_v6};
 use crate::offsets::{self as at, v4, v6};
 
-/// Up to the end of the IP header, without options or extensions, and four bytes more: the ports of TCP and UDP.
+/// The IP header without options or extensions; then the ports of TCP and UDP.
 const V4_IP: usize = v4::UDP;
 const V6_IP: usize = v6::UDP;
 const V4_PORTS: usize = V4_IP + 4;
 const V6_PORTS: usize = V6_IP + 4;
 const PROTOCOL_TCP: u8 = 6;
 
-/// Read the IP packet of a frame that [`parse`](super::parse) calls foreign: `None` if there is none, or not all of it.
-///
-/// Ports are those of TCP and UDP, and 0 of other protocols, of fragments, and behind options and extension headers. No part of
-/// such a packet is ours, so that there is nothing to trim.
+/// Reads the IP packet of a frame that [`parse`](super::parse) calls foreign; `None` if it is not
+/// IP or truncated. Ports are 0 unless TCP or UDP, unfragmented, without options or extensions.
 #[inline(always)]
 pub fn parse_foreign(packet: &(impl Packet + ?Sized)) -> Option<Headers> {
     let head = packet.head::<V4_IP>()?;
@@ -37,9 +35,9 @@ fn foreign_v4(packet: &(impl Packet + ?Sized), head: &[u8; V4_IP]) -> Option<Hea
         Some(longer) if whole && has_ports(head[v4::PROTOCOL]) => u32_at(longer, V4_IP),
         _ => 0,
     };
-    // The identification and the checksum: no two packets of a flow in a row have the same.
+    // Identification and checksum: they differ between successive packets of a flow.
     let own = u32::from(u16_at(head, v4::TOTAL_LENGTH + 2)) << 16 | u32::from(u16_at(head, v4::CHECKSUM));
-    Some(foreign(false, bytes, ports, own, &Ip::v4(head)))
+    Some(Ip::v4(head).headers(false, bytes, ports, own, 0))
 }
 
 #[inline(always)]
@@ -53,7 +51,7 @@ fn foreign_v6(packet: &(impl Packet + ?Sized), head: &[u8; V6_IP]) -> Option<Hea
         Some(longer) if has_ports(head[v6::NEXT_HEADER]) => u32_at(longer, V6_IP),
         _ => 0,
     };
-    Some(foreign(true, bytes, ports, ports ^ end, &Ip::v6(head)))
+    Some(Ip::v6(head).headers(true, bytes, ports, ports ^ end, 0))
 }
 
 #[inline(always)]
@@ -61,25 +59,8 @@ fn has_ports(protocol: u8) -> bool {
     protocol == PROTOCOL_TCP || protocol == at::PROTOCOL_UDP
 }
 
-#[inline(always)]
-fn foreign(v6: bool, bytes: u32, ports: u32, checksum: u32, ip: &Ip) -> Headers {
-    Headers {
-        v6,
-        destination: ip.destination,
-        addresses: ip.addresses,
-        ports,
-        label: ip.label,
-        checksum,
-        bytes,
-        ttl: ip.ttl,
-        ecn: ip.class & 3,
-        dscp: ip.class >> 2,
-        trimmed_len: 0,
-    }
-}
-
-/// Write what a switch changed into a frame that [`parse_foreign`] took, of IPv6 or not: TTL and ECN. Returns `None` if the frame is too
-/// short, which such a frame is not.
+/// Writes TTL and ECN into a frame that [`parse_foreign`] accepted. Returns `None` only if it is
+/// too short, which [`parse_foreign`] excludes.
 #[inline(always)]
 pub fn write_foreign(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
