@@ -126,8 +126,8 @@ impl Endpoint {
         Self::start_all(Host::open_shards(config, |device| device)?, DriverOptions::real())
     }
 
-    /// Opens UDP sockets of a local address with [`Host::open_udp`], as any user, and starts the host
-    /// on a thread that sleeps when idle.
+    /// Opens UDP sockets of a local address with [`Host::open_udp`], as any user, and starts the
+    /// host on a thread that sleeps when idle.
     ///
     /// # Errors
     /// The cause, and how to resolve it.

@@ -23,8 +23,8 @@ pub enum Idle {
 /// How a driver thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriverOptions {
-    /// Run the thread in SCHED_IDLE, so that it does not starve ksoftirqd on a shared CPU: at normal
-    /// priority, spinning raises latencies from microseconds to milliseconds.
+    /// Run the thread in SCHED_IDLE, so that it does not starve ksoftirqd on a shared CPU: at
+    /// normal priority, spinning raises latencies from microseconds to milliseconds.
     pub idle_priority: bool,
     /// Bind the thread to this CPU.
     pub cpu: Option<usize>,

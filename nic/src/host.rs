@@ -22,8 +22,8 @@ use crate::{
 /// Longest sleep of a host that waits for its connections to end.
 const NAP: Duration = Duration::from_millis(10);
 
-/// An endpoint with all that it takes to run. `Host::open` creates one on a real interface, which is
-/// released on drop; `docs/library.md` has an example.
+/// An endpoint with all that it takes to run. `Host::open` creates one on a real interface, which
+/// is released on drop; `docs/library.md` has an example.
 #[derive(Debug)]
 pub struct Host<D> {
     /// The endpoint.
@@ -34,7 +34,7 @@ pub struct Host<D> {
 }
 
 impl<D: Device> Host<D> {
-    /// Creates a host on a custom device, without routes: frames go to the peers' Ethernet addresses.
+    /// Creates a host on a custom device, without routes: peers have Ethernet addresses.
     ///
     /// # Errors
     /// The configuration is out of range, or its frames do not fit the device.

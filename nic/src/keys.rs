@@ -43,6 +43,7 @@ pub struct KeyError;
 pub enum KeyFileError {
     /// The file cannot be read.
     #[error("cannot read the key {}: {source}", path.display())]
+    Read {
         /// Path of the file.
         path: PathBuf,
         /// The cause.
@@ -72,8 +73,8 @@ pub enum KeyFileError {
 }
 
 impl PrivateKey {
-    /// Reads a key file of `spray keygen`. It must be readable by its owner only: this user, root, or
-    /// the user behind `sudo`.
+    /// Reads a key file of `spray keygen`. It must be readable by its owner only: this user, root,
+    /// or the user behind `sudo`.
     ///
     /// # Errors
     /// The cause, and how to resolve it.
@@ -136,8 +137,8 @@ impl PrivateKey {
     }
 }
 
-/// Returns whether a file is in this service's credentials folder: systemd grants the user access by
-/// an ACL, for which the group's mode bits are the mask.
+/// Returns whether a file is in this service's credentials folder: systemd grants the user access
+/// by an ACL, for which the group's mode bits are the mask.
 fn is_credential(path: &Path, folder: Option<OsString>) -> bool {
     folder.is_some_and(|folder| path.parent() == Some(Path::new(&folder)))
 }
@@ -228,7 +229,7 @@ impl Keys {
         Self { own, anywhere: peers, at: Vec::new(), pre_shared: None, secrets: Arc::default() }
     }
 
-    /// Binds a key to `address`: no other key is valid there, nor this one elsewhere unless bound too.
+    /// Binds a key to `address`: no other key is valid there, nor this one elsewhere.
     //= docs/specs/endpoint.md#END-33 a key for an address
     #[must_use]
     pub fn with_peer_at(mut self, address: IpAddr, key: PublicKey) -> Self {

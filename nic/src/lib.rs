@@ -1,10 +1,9 @@
 //! Messages and byte streams between hosts over all paths of a network at once, on AF_XDP.
 //!
 //! A connection chooses the source port of each packet; switches hash it, so that packets take all
-//! paths. Feedback shows which paths are congested or down, and later packets avoid them. The example
-//! runs over a network in memory; on a real one, as root, `Endpoint::open("eth0")` and the peer's IP
-//! address are enough.
-//!
+//! paths. Feedback shows which paths are congested or down, and later packets avoid them. The
+//! example runs over a network in memory; on a real one, as root, `Endpoint::open("eth0")` and the
+//! peer's IP address are enough.
 //!
 //! ```
 //! use spray_nic::{EndpointConfig, aio::Endpoint, device::MemoryNetwork};
@@ -49,18 +48,18 @@
 //! | what | where |
 //! |---|---|
 //! | a real interface | `Host::open`: sockets on all queues, the XDP program, the kernel's routes |
-//! | a network in memory with loss, delay, duplication, reordering, corruption | [`device::MemoryNetwork`] |
+//! | a network in memory with loss, delay, reordering and corruption | [`device::MemoryNetwork`] |
 //! | settings | `HostConfig` from the interface, and the methods `with_...` of [`EndpointConfig`] |
 //! | path selection | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
 //! | congestion control | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
-//! | custom balancers and congestion controls | `OwnBalancer` and `OwnCc` of `spray-core`, in place of a kind |
+//! | custom balancers and congestion controls | `OwnBalancer`, `OwnCc` of `spray-core` in place of a kind |
 //! | access control, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
 //! | waiting for connections to end | [`Host::close`], [`aio::Endpoint::close`] |
 //! | zero-copy payload | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
 //!
 //! `nic/examples` has an echo server, a file transfer and a measurement of goodput; see also
-//! `docs/library.md`. Two features are on by default: without `xdp` the crate needs no libbpf, and has
-//! no AF_XDP devices; without `tokio` there is no [`aio`].
+//! `docs/library.md`. All features but `lab` are on by default: without `xdp` the crate needs no
+//! libbpf, and has no AF_XDP devices; without `tokio` there is no [`aio`].
 //!
 //! Points in time are [`Time`]; durations are `u64` picoseconds in names that end with `_ps`.
 

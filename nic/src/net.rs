@@ -1,18 +1,17 @@
 //! The kernel's side of the network: interfaces, drivers, next hops and TUN devices.
 
+mod attach_monitor;
 pub mod declared;
 pub mod drivers;
 pub mod ethtool;
 mod fitness;
 mod interface;
 mod link;
+mod neighbour_probe;
 mod neighbours;
 mod next_hop;
-mod prod;
 mod refusals;
-mod revival;
 mod tun;
-mod verdict;
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +21,7 @@ use thiserror::Error;
 
 use crate::xdp::Occupant;
 
-pub use fitness::Fitness;
+pub use fitness::{Fitness, Verdict};
 pub use interface::Interface;
 pub use link::Mtu;
 pub use neighbours::PermanentNeighbours;
@@ -30,7 +29,6 @@ pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use refusals::{Refusal, Refusals};
 pub use tun::Tun;
-pub use verdict::Verdict;
 
 /// Why an interface, route or neighbour cannot be used.
 #[derive(Debug, Error)]

@@ -1,5 +1,5 @@
-//! Defaults for real networks of unknown properties: connections measure their path, and timers allow
-//! for a general-purpose kernel.
+//! Defaults for real networks of unknown properties: connections measure their path, and timers
+//! allow for a general-purpose kernel.
 
 use std::time::Duration;
 

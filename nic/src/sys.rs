@@ -30,7 +30,7 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 /// Returns free heap memory to the system; glibc itself returns the end of its heap only.
 pub(crate) fn trim_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the call does not access memory of its caller, and is allowed at any time on any thread.
+    // SAFETY: the call accesses no memory of its caller, and is allowed at any time on any thread.
     unsafe {
         libc::malloc_trim(0)
     };
@@ -91,7 +91,8 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: all zeros is an empty cpu_set_t, whose bit `cpu` exists as checked above; the size passed is its own.
+    // SAFETY: all zeros is an empty cpu_set_t, whose bit `cpu` exists (see above); the size is its
+    // own.
     check(unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

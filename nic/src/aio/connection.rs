@@ -47,7 +47,7 @@ impl Connection {
         (self.sending, self.receiving)
     }
 
-    /// Closes the connection. Resolves after delivery of everything sent and the peer's confirmation.
+    /// Closes the connection. Resolves after delivery and the peer's confirmation.
     ///
     /// # Errors
     /// The connection fails first.
@@ -83,8 +83,8 @@ pub struct SendHalf {
 }
 
 impl SendHalf {
-    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be in
-    /// flight. Dropping the future early does not cancel the message.
+    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be
+    /// in flight. Dropping the future early does not cancel the message.
     ///
     /// # Errors
     /// The message is too long, or the connection fails or is closed first.
@@ -93,7 +93,7 @@ impl SendHalf {
         self.shared.handle.request(|reply| Command::Send { connection, data, reply }).await?
     }
 
-    /// Closes both directions. Resolves after delivery of everything sent and the peer's confirmation.
+    /// Closes both directions. Resolves after delivery and the peer's confirmation.
     ///
     /// # Errors
     /// The connection fails first.
@@ -135,8 +135,8 @@ pub struct RecvHalf {
 }
 
 impl RecvHalf {
-    /// Waits for a message, in any order. Returns `None` when the connection is closed. Dropping the
-    /// future loses no message.
+    /// Waits for a message, in any order. Returns `None` when the connection is closed. Dropping
+    /// the future loses no message.
     ///
     /// # Errors
     /// The connection failed.

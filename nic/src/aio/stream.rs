@@ -18,15 +18,15 @@ use crate::endpoint::{ConnectionError, Peer};
 /// Longest message of a stream.
 const CHUNK_BYTES: usize = 64 << 10;
 //= docs/specs/endpoint.md#END-39 at most 8 MiB or 256 messages
-/// Limits in flight, from the oldest undelivered message on, and thus of a reader's reordering buffer.
+/// Limits in flight from the oldest undelivered message on: those of a reader's reorder buffer.
 const WINDOW_BYTES: usize = 8 << 20;
 const WINDOW_MESSAGES: usize = 256;
 
 /// An ordered byte stream in each direction over one connection.
 ///
-/// Each write becomes a message, so that small writes belong into a `tokio::io::BufWriter`; no flush
-/// is needed. Shutdown ends this direction only; it succeeds when the peer has all bytes, even if the
-/// peer has closed by then. Dropping the stream closes the connection after delivery.
+/// Each write becomes a message, so that small writes belong into a `tokio::io::BufWriter`; no
+/// flush is needed. Shutdown ends this direction only; it succeeds when the peer has all bytes,
+/// even if the peer has closed by then. Dropping the stream closes the connection after delivery.
 #[derive(Debug)]
 pub struct Stream {
     sending: SendHalf,
@@ -43,8 +43,8 @@ pub struct Stream {
 }
 
 impl Connection {
-    /// Converts the connection to byte streams, for `tokio::io`. Both sides must do so after the same
-    /// messages: all that were sent before must have been received.
+    /// Converts the connection to byte streams, for `tokio::io`. Both sides must do so after the
+    /// same messages: all that were sent before must have been received.
     #[must_use]
     pub fn into_stream(self) -> Stream {
         let (sending, receiving) = self.split();
@@ -108,7 +108,8 @@ impl Stream {
             match ready!(self.receiving.poll_recv(context)).map_err(broken)? {
                 Some(message) if message.number == self.next => self.take(message.data),
                 Some(message) if is_before(message.number, self.next) => {
-                    let what = "received a message from before the stream: both sides must begin it after the same messages";
+                    let what =
+                        "received a message from before the stream: both sides must begin it after the same messages";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
                 }
                 Some(message) => {
@@ -140,7 +141,7 @@ struct Early {
 }
 
 impl Early {
-    /// Stores a message. A peer that exceeds a stream's limits would exhaust memory: that is an error.
+    /// Stores a message. Fails if the peer exceeds a stream's limits, which bound memory.
     //= docs/specs/endpoint.md#END-39 a reader ends
     fn put(&mut self, number: u32, data: Bytes) -> Result<(), &'static str> {
         self.bytes += data.len();

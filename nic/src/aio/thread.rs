@@ -168,7 +168,7 @@ impl Server {
             EndpointEvent::Connected { connection, .. } => self.on_connected(endpoint, connection),
             EndpointEvent::Accepted { connection, peer, .. } => {
                 match self.open(connection, peer) {
-                    // Dropping the handle, if there is no room or no receiver, closes the connection.
+                    // Without room or receiver the handle is dropped, which closes the connection.
                     Some(handle) => drop(self.inputs.accepted.try_send(handle)),
                     None => endpoint.abort(connection),
                 }
@@ -238,7 +238,7 @@ impl Entry {
         self.submit(endpoint, connection);
     }
 
-    /// Passes waiting messages to the endpoint until it is full, then closes the connection if wanted.
+    /// Passes waiting messages to the endpoint until it is full, then closes if wanted.
     fn submit<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
         while let Some((data, reply)) = self.waiting.pop_front() {
             match endpoint.send(connection, data.clone()) {

@@ -25,9 +25,9 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Returns the defaults for an interface of this thread's network namespace at its first address:
-    /// [`EndpointConfig::real`], the link's rate, all queues, zero-copy if supported, and the
-    /// kernel's routes.
+    /// Returns the defaults for an interface of this thread's network namespace at its first
+    /// address: [`EndpointConfig::real`], the link's rate, all queues, zero-copy if supported, and
+    /// the kernel's routes.
     ///
     /// # Errors
     /// There is no such interface, it has no address, or its MTU is too small.
@@ -72,8 +72,8 @@ impl Host<XskInterface> {
         Self::open_as(config, |device| device)
     }
 
-    /// Returns the peer at an address, with the next hop's Ethernet address according to the kernel's
-    /// routes, resolved if necessary.
+    /// Returns the peer at an address, with the next hop's Ethernet address according to the
+    /// kernel's routes, resolved if necessary.
     ///
     /// # Errors
     /// There is no route or no link, or the next hop does not answer within
@@ -93,9 +93,9 @@ impl<D: Device> Host<D> {
         Ok(shards.remove(0))
     }
 
-    /// The same as [`open_as`](Self::open_as), with one host per shard, each for one thread, with its
-    /// own connections and the same address. Incoming connections are distributed in turn. The first
-    /// host has to run.
+    /// The same as [`open_as`](Self::open_as), with one host per shard, each for one thread, with
+    /// its own connections and the same address. Incoming connections are distributed in turn. The
+    /// first host has to run.
     ///
     /// # Errors
     /// The same as [`Host::open_with`].
@@ -123,6 +123,7 @@ impl<D: Device> Host<D> {
 fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
     let timeout = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
     Source::of(interface, endpoint.address, timeout)
+}
 
 impl<D> Host<D> {
     /// Returns the interface's MTU, which may change at runtime; `None` on a custom device.
@@ -131,7 +132,7 @@ impl<D> Host<D> {
         self.routes.as_ref().map(NextHops::mtu)
     }
 
-    /// Returns the permanent neighbour entries of the kernel that are in use; `None` on a custom device.
+    /// Returns the permanent neighbour entries in use; `None` on a custom device.
     #[must_use]
     pub fn permanent_neighbours(&self) -> Option<PermanentNeighbours> {
         self.routes.as_ref().map(NextHops::permanent)

@@ -7,8 +7,8 @@ use crate::device::{Device, UdpConfig, UdpDevice, UdpError};
 use crate::endpoint::{EndpointConfig, Peer};
 
 impl Host<UdpDevice> {
-    /// Opens UDP sockets of a local address, as any user, with the defaults of [`UdpConfig::at`] and
-    /// [`EndpointConfig::real`].
+    /// Opens UDP sockets of a local address, as any user, with the defaults of [`UdpConfig::at`]
+    /// and [`EndpointConfig::real`].
     ///
     /// # Errors
     /// The cause, and how to resolve it.
@@ -17,8 +17,8 @@ impl Host<UdpDevice> {
         Self::open_udp_with(config, config.endpoint()?)
     }
 
-    /// The same as [`open_udp`](Self::open_udp), with these settings. Address and ports are those of
-    /// the sockets.
+    /// The same as [`open_udp`](Self::open_udp), with these settings. Address and ports are those
+    /// of the sockets.
     ///
     /// # Errors
     /// The same as [`open_udp`](Self::open_udp).

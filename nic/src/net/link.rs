@@ -1,4 +1,4 @@
-//! What the kernel's news say of an interface's link.
+//! Link state from the kernel's notifications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,31 +7,30 @@ use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 
-/// A message of the kernel's about links, routes or neighbours.
-pub(super) type Told = NetlinkMessage<RouteNetlinkMessage>;
+/// A notification about links, routes or neighbours.
+pub(super) type Notification = NetlinkMessage<RouteNetlinkMessage>;
 
-/// What is known of the interface's link.
+/// State of the interface's link.
 pub(super) struct LinkStatus {
     index: u32,
     is_up: bool,
-    /// Somebody has set it down since it was up last.
+    /// Set down by an operator since the link was up.
     was_set_down: bool,
     mtu: Mtu,
-    /// The number of the interface that frames come from by their Ethernet address: the same, or the bridge that it is a part of.
+    /// Index of the interface that has the Ethernet address: this one or its bridge.
     station: u32,
-    /// Its Ethernet address.
     pub(super) mac: [u8; 6],
 }
 
-/// The longest IP packet of an interface, kept up to date from when its host runs.
+/// The MTU of an interface, updated while its host runs.
 #[derive(Clone, Debug)]
 pub struct Mtu(Arc<AtomicU32>);
 
-/// How a link has changed.
+/// A change of link state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Down,
-    /// After somebody had set it down, which no driver does by itself, or not.
+    /// With whether an operator had set it down, which drivers do not do themselves.
     Up {
         was_set_down: bool,
     },
@@ -42,9 +41,11 @@ impl LinkStatus {
         Self { index, is_up: true, was_set_down: false, mtu, station, mac }
     }
 
-    /// Takes news; how they say that the link has changed.
-    pub(super) fn hear(&mut self, told: &Told) -> Option<Change> {
-        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
+    /// Handles a notification; returns a change of link state.
+    pub(super) fn on_notification(&mut self, notification: &Notification) -> Option<Change> {
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &notification.payload else {
+            return None;
+        };
         if link.header.index == self.station {
             let mac = link.attributes.iter().find_map(|attribute| match attribute {
                 LinkAttribute::Address(bytes) => bytes.as_slice().try_into().ok(),
@@ -76,7 +77,7 @@ impl Mtu {
         Self(Arc::new(bytes.into()))
     }
 
-    /// What it is now.
+    /// Returns the current value.
     #[must_use]
     pub fn bytes(&self) -> u32 {
         self.0.load(Ordering::Relaxed)

@@ -1,33 +1,33 @@
-//! What breaks with which driver, as a table: when, what, what mends it, and who says so.
+//! Known defects by driver: condition, symptom, remedy and source.
 
 use super::Kernel;
 use crate::net::ethtool::Channels;
 
-/// What is known of an interface and its machine, by which quirks are chosen.
+/// Properties of an interface and its machine, by which quirks are selected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setting<'a> {
     /// The driver.
     pub driver: &'a str,
     /// The kernel.
     pub kernel: Kernel,
-    /// The version of a driver that was built outside of the kernel.
+    /// Version of a driver built out of tree.
     pub foreign: Option<&'a str>,
     /// Whether it is a virtual function of a NIC (SR-IOV).
     pub is_virtual_function: bool,
-    /// Whether it is part of a bond.
+    /// Whether it is a member of a bond.
     pub in_bond: bool,
     /// Whether the module `irdma` is loaded.
     pub has_irdma: bool,
-    /// Whether the driver's flag `xdp_tx_mpwqe` is on.
+    /// Whether the private flag `xdp_tx_mpwqe` is on.
     pub has_mpwqe: bool,
-    /// CPUs of the machine.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// Its queues.
+    /// Queues.
     pub channels: Channels,
 }
 
 impl Setting<'_> {
-    /// Queues of the kind that it has: how many, and the most.
+    /// Returns the number of receive queues and its maximum.
     fn queues(&self) -> (u32, u32) {
         let Channels { rx, combined, most: [most_rx, _, _, most_combined], .. } = self.channels;
         if combined > 0 { (combined, most_combined) } else { (rx, most_rx) }
@@ -38,7 +38,7 @@ impl Setting<'_> {
         2 * queues > most
     }
 
-    /// Whether the driver has no queues left to send by from each CPU.
+    /// Returns whether there are too few queues for one transmit queue per CPU.
     fn too_few_left(&self) -> bool {
         let (queues, most) = self.queues();
         queues + self.cpus > most
@@ -48,44 +48,44 @@ impl Setting<'_> {
         (from..until).contains(&self.kernel)
     }
 
-    /// Whether the driver is a foreign one whose version begins so.
+    /// Returns whether an out-of-tree driver's version begins with `begin`.
     fn has_version(&self, begin: &str) -> bool {
         self.foreign.is_some_and(|version| version.starts_with(begin))
     }
 }
 
-/// How much a quirk weighs.
+/// Severity of a quirk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Good to know.
+    /// Information.
     Note,
-    /// It may cost speed, or break.
+    /// May be slow or fail.
     Warning,
-    /// Native XDP does not work so.
+    /// Native XDP does not work.
     Failure,
 }
 
-/// What breaks with a driver.
+/// A known defect of a driver.
 pub struct Quirk {
     /// The driver.
     pub driver: &'static str,
     when: fn(&Setting<'_>) -> bool,
-    /// How much it weighs.
+    /// Severity.
     pub weight: Weight,
-    /// What happens.
+    /// Symptom.
     pub what: &'static str,
-    /// What mends it; `IF` stands for the interface.
+    /// Remedy; `IF` is a placeholder for the interface.
     pub remedy: &'static str,
-    /// Where that is documented.
+    /// Reference.
     pub source: &'static str,
 }
 
-/// The quirks that hold in this setting.
+/// Returns the quirks that apply to a setting.
 pub fn quirks(setting: &Setting<'_>) -> impl Iterator<Item = &'static Quirk> {
     QUIRKS.iter().filter(move |quirk| quirk.driver == setting.driver && (quirk.when)(setting))
 }
 
-/// Columns: driver, when, weight, what, remedy, source. What a probe finds by itself is not here, nor what [`Trust`](super::Trust) tells.
+/// Without what a probe detects, or [`Trust`](super::Trust) covers.
 const QUIRKS: &[Quirk] = &[
     quirk(
         "mlx5_core",
@@ -99,7 +99,7 @@ const QUIRKS: &[Quirk] = &[
         "mlx5_core",
         |set| set.has_mpwqe,
         Weight::Note,
-        "small frames are sent more slowly without copies while `xdp_tx_mpwqe` is on",
+        "zero-copy sends small frames more slowly while `xdp_tx_mpwqe` is on",
         "`ethtool --set-priv-flags IF xdp_tx_mpwqe off`, if frames are small",
         "bpf-examples#61",
     ),
@@ -123,32 +123,32 @@ const QUIRKS: &[Quirk] = &[
         "ice",
         |set| set.foreign.is_some(),
         Weight::Warning,
-        "drivers outside of the kernel up to 2.5.4 lose the NIC when sockets open while frames are sent",
-        "the kernel's own driver, from 6.11 on, or --copy",
+        "out-of-tree drivers up to 2.5.4 lose the NIC when sockets open under traffic",
+        "the in-tree driver, from 6.11 on, or --copy",
         "ethernet-linux-ice#58, #61, #62",
     ),
     quirk(
         "ice",
         |set| set.in_bond && set.kernel >= (7, 0),
         Weight::Warning,
-        "sockets without copies under a bond made the kernel panic at 80 Mpps",
-        "take the NIC out of the bond, or --copy",
+        "zero-copy sockets under a bond caused a kernel panic at 80 Mpps",
+        "remove the NIC from the bond, or --copy",
         "ethernet-linux-ice#59",
     ),
     quirk(
         "i40e",
         |set| set.foreign.is_some(),
         Weight::Warning,
-        "builds outside of the kernel may lack XDP",
-        "the kernel's own driver",
+        "out-of-tree builds may lack XDP",
+        "the in-tree driver",
         "xdp-tutorial#465",
     ),
     quirk(
         "i40e",
         |set| set.queues().0 < set.cpus,
         Weight::Warning,
-        "with fewer queues than CPUs, frames redirected to it are refused (ENXIO)",
-        "only programs that redirect to this interface need more queues: spray does not",
+        "with fewer queues than CPUs, redirects to it fail (ENXIO)",
+        "needed only by programs that redirect to this interface: spray does not",
         "ethernet-linux-i40e#19",
     ),
     quirk(
@@ -163,23 +163,23 @@ const QUIRKS: &[Quirk] = &[
         "ixgbe",
         |set| set.too_few_left(),
         Weight::Warning,
-        "queues and CPUs together are more than the NIC's queues: sending hangs",
-        "`ethtool -L IF combined N`, with N at most the maximum without the CPUs",
+        "queues and CPUs together exceed the NIC's queues: sending hangs",
+        "`ethtool -L IF combined N`, with N at most the maximum minus the CPUs",
         "katran#20",
     ),
     quirk(
         "ixgbe",
         |set| set.foreign.is_some(),
         Weight::Warning,
-        "Intel's driver 5.x refuses sockets without copies",
-        "the kernel's own driver",
+        "Intel's driver 5.x refuses zero-copy sockets",
+        "the in-tree driver",
         "xdp-tutorial#127, onload#18",
     ),
     quirk(
         "ixgbe",
         |_| true,
         Weight::Note,
-        "`ethtool -K IF ntuple on` resets how packets are spread over queues",
+        "`ethtool -K IF ntuple on` resets the indirection table",
         "run the doctor again after it",
         "firedancer, ethtool-channels.c",
     ),
@@ -195,7 +195,7 @@ const QUIRKS: &[Quirk] = &[
         "igb",
         |_| true,
         Weight::Note,
-        "how packets are spread over queues is wrong after their number has changed",
+        "the indirection table is wrong after the number of queues has changed",
         "run the doctor again after `ethtool -L`",
         "firedancer, ethtool-channels.c",
     ),
@@ -203,15 +203,15 @@ const QUIRKS: &[Quirk] = &[
         "bnxt_en",
         |_| true,
         Weight::Note,
-        "most kernels have no sockets without copies for it, and in copy mode a flood of arrivals may stop sending",
-        "the probe tells",
+        "most kernels do not support zero-copy for it, and in copy mode a flood of arrivals may stop sending",
+        "see the probe",
         "firedancer#10371, #4081, solanahcl#39",
     ),
     quirk(
         "ena",
         |set| set.more_than_half(),
         Weight::Failure,
-        "native XDP takes at most half of the queues that there may be",
+        "native XDP supports at most half of the maximum number of queues",
         "`ethtool -L IF combined N`, with N half of the maximum or less",
         "cilium#12138, #19593, amzn-drivers#164",
     ),
@@ -227,7 +227,7 @@ const QUIRKS: &[Quirk] = &[
         "ena",
         |set| set.has_version("2.13.1"),
         Weight::Failure,
-        "2.13.1 corrupts memory with sockets without copies",
+        "2.13.1 corrupts memory with zero-copy sockets",
         "another version, or --copy",
         "amzn-drivers#330",
     ),
@@ -235,7 +235,7 @@ const QUIRKS: &[Quirk] = &[
         "gve",
         |set| set.more_than_half() || (set.channels.combined == 0 && set.channels.rx != set.channels.tx),
         Weight::Failure,
-        "native XDP takes as many queues to receive as to send, and at most half of those that there may be",
+        "native XDP needs as many receive as transmit queues, and at most half of the maximum",
         "`ethtool -L IF rx N tx N`, with N half of the maximum or less",
         "firezone#8538",
     ),
@@ -251,23 +251,23 @@ const QUIRKS: &[Quirk] = &[
         "virtio_net",
         |set| set.too_few_left(),
         Weight::Warning,
-        "fewer queues are free than there are CPUs: native XDP is refused, or every frame takes a lock",
-        "`ethtool -L IF combined N`, with N at most the maximum without the CPUs, or more queues in the hypervisor",
+        "fewer free queues than CPUs: native XDP is refused, or every frame takes a lock",
+        "`ethtool -L IF combined N`, with N at most the maximum minus the CPUs, or more queues in the hypervisor",
         "xdp-tutorial#277, katran#18",
     ),
     quirk(
         "virtio_net",
         |set| set.kernel >= (6, 11),
         Weight::Note,
-        "Linux 6.18 has crashed after `ethtool -L` took queues away that had had sockets without copies (in virtnet_poll_tx and in xp_alloc_batch)",
-        "the number of queues before the first command, or --copy",
+        "Linux 6.18 crashed after `ethtool -L` removed queues with zero-copy sockets (in virtnet_poll_tx and xp_alloc_batch)",
+        "set the number of queues before the first command, or --copy",
         "tried in a virtual machine, docs/results/nics.md",
     ),
     quirk(
         "hv_netvsc",
         |_| true,
         Weight::Warning,
-        "frames come by the virtual function below it, on which the program must be as well",
+        "frames arrive on the virtual function below it, which needs the program as well",
         "use the interface of the same Ethernet address below it, which `ip link` shows with `master IF`",
         "cilium#12150, onload#39",
     ),
@@ -275,15 +275,15 @@ const QUIRKS: &[Quirk] = &[
         "mana",
         |set| set.in_bond || set.is_virtual_function,
         Weight::Warning,
-        "some frames come by the synthetic device above it, which its program does not see",
-        "the probe tells",
+        "some frames arrive on the synthetic device above it, which its program does not see",
+        "see the probe",
         "cilium#12150, onload#39",
     ),
     quirk(
         "sfc",
         |_| true,
         Weight::Note,
-        "opening sockets without copies while the interface is down made the kernel fail",
+        "opening zero-copy sockets while the interface is down crashed the kernel",
         "`ip link set IF up` first",
         "onload#177, #261",
     ),
