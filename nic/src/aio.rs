@@ -36,7 +36,7 @@ mod thread;
 mod tests;
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::IpAddr,
     sync::Arc,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -71,20 +71,8 @@ pub enum Destination {
     Peer(Peer),
 }
 
-impl From<IpAddr> for Destination {
-    fn from(address: IpAddr) -> Self {
-        Self::Address(address)
-    }
-}
-
-impl From<Ipv4Addr> for Destination {
-    fn from(address: Ipv4Addr) -> Self {
-        Self::Address(address.into())
-    }
-}
-
-impl From<Ipv6Addr> for Destination {
-    fn from(address: Ipv6Addr) -> Self {
+impl<A: Into<IpAddr>> From<A> for Destination {
+    fn from(address: A) -> Self {
         Self::Address(address.into())
     }
 }
@@ -96,7 +84,8 @@ impl From<Peer> for Destination {
 }
 
 /// A [`Host`] with one thread per shard. The threads run until this handle and all its connections
-/// are dropped, and up to two seconds longer, until everything sent is delivered.
+/// are dropped, and up to two seconds longer, until everything sent is delivered. Methods fail with
+/// [`Error::Stopped`] after a thread has ended.
 #[derive(Debug)]
 pub struct Endpoint {
     shards: Box<[Handle]>,
@@ -221,23 +210,16 @@ impl Endpoint {
     }
 
     /// Returns the endpoint's addresses, to which a host on the same link connects.
-    #[must_use]
     pub fn local(&self) -> Peer {
         self.local
     }
 
     /// Waits for a peer to connect.
-    ///
-    /// # Errors
-    /// The driver thread has ended.
     pub async fn accept(&self) -> Result<Connection, Error> {
         self.accepted.lock().await.recv().await.map(Connection::new).ok_or(Error::Stopped)
     }
 
     /// Returns the endpoint's counters, summed over all shards.
-    ///
-    /// # Errors
-    /// A driver thread has ended.
     pub async fn stats(&self) -> Result<EndpointStats, Error> {
         let mut all = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {

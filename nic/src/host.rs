@@ -69,9 +69,6 @@ impl<D: Device> Host<D> {
 
     /// Polls the endpoint until `between` breaks, which is called after each round with the time.
     /// While nothing is due it sleeps according to `idle`, or until one of `also` is readable.
-    ///
-    /// # Errors
-    /// The same as [`start`](Self::start).
     pub fn run(
         &mut self,
         idle: Idle,

@@ -115,7 +115,6 @@ impl PrivateKey {
     }
 
     /// Returns the public key.
-    #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(Curve::new(&self.0).public())
     }
@@ -127,7 +126,6 @@ impl PrivateKey {
     }
 
     /// Returns the key as 64 hexadecimal digits.
-    #[must_use]
     pub fn reveal(&self) -> Zeroizing<String> {
         Zeroizing::new(hex(self.bytes()))
     }
@@ -380,16 +378,16 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_keys_are_refused() {
+    fn files_without_a_key_are_refused() {
         let folder = Folder::new();
         let hex = "5".repeat(64);
         for (text, mode, says) in [
             (hex.clone(), 0o640, "chmod 600"),
             (hex.clone(), 0o604, "others can read"),
-            (String::new(), 0o600, "holds no key"),
-            (format!("{hex}\n{hex}"), 0o600, "holds no key"),
-            (format!("{hex}5"), 0o600, "holds no key"),
-            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "holds no key"),
+            (String::new(), 0o600, "is not a key file"),
+            (format!("{hex}\n{hex}"), 0o600, "is not a key file"),
+            (format!("{hex}5"), 0o600, "is not a key file"),
+            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "is not a key file"),
         ] {
             let file = folder.file("key", &text);
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();

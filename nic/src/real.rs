@@ -33,14 +33,12 @@ pub const fn ps(time: Duration) -> u64 {
 
 /// Returns the bounds of the retransmission timeout for an assumed round-trip time. Measurements
 /// extend them.
-#[must_use]
 pub fn rto(first_rtt_ps: u64) -> RtoConfig {
     let min_ps = ps(MIN_RTO);
     RtoConfig { initial_ps: RtoConfig::for_path(first_rtt_ps).initial_ps.max(2 * min_ps), min_ps, max_ps: 16 * min_ps }
 }
 
 /// Returns the bytes of a data frame without payload.
-#[must_use]
 pub fn header_bytes(v6: bool, sealed: bool) -> u32 {
     let seal_bytes = if sealed { spray_wire::seal_bytes(Kind::Data) } else { 0 };
     (spray_wire::header_bytes(v6, Kind::Data) + seal_bytes) as u32
@@ -56,7 +54,6 @@ pub fn payload_bytes(mtu: u32, header_bytes: u32) -> Result<u32, u32> {
 }
 
 /// Returns the configuration of a connection over an unknown path.
-#[must_use]
 pub fn flow(payload_bytes: u32, header_bytes: u32) -> FlowConfig {
     let first_rtt_ps = ps(FIRST_RTT);
     let path = Path::new(first_rtt_ps, FIRST_BPS, payload_bytes + header_bytes);

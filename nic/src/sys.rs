@@ -1,21 +1,17 @@
 //! System calls of a driver thread.
 
 #[cfg(any(feature = "udp", feature = "xdp"))]
-use std::ffi::c_int;
-#[cfg(any(feature = "udp", feature = "xdp"))]
 use std::os::fd::AsRawFd;
 #[cfg(feature = "xdp")]
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::{io, os::fd::RawFd, time::Duration};
 
 /// Returns the kernel's monotonic clock in nanoseconds, which XDP programs read as well.
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// Returns the CPU time of all threads of this process, in nanoseconds.
-#[must_use]
 pub fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
@@ -108,14 +104,18 @@ pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Duration) {
 }
 
 /// Returns a descriptor for [`wait_readable`].
-#[must_use]
 pub fn readable(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
 /// Sets an option of a socket; `value` is a C structure or a number.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_int, value: T) -> io::Result<()> {
+pub(crate) fn set_option<T: Copy>(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: T,
+) -> io::Result<()> {
     let (socket, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
     // SAFETY: the pointer and length describe a live value, which the call only reads.
     check(unsafe { libc::setsockopt(socket, level, name, (&raw const value).cast(), length) })
@@ -126,7 +126,7 @@ pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_i
 /// # Safety
 /// Any bytes must be a valid `T`.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_int) -> io::Result<T> {
+pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointers refer to the value's space and its length, both writable.

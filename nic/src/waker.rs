@@ -16,7 +16,6 @@ pub struct Waker {
 impl Waker {
     /// Returns a descriptor that is readable while a wake-up is pending.
     #[cfg(any(feature = "tokio", feature = "xdp"))]
-    #[must_use]
     pub fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }

@@ -94,10 +94,7 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    /// Flushes the file, and returns the counts.
-    ///
-    /// # Errors
-    /// The first error of the output.
+    /// Flushes the file, and returns the counts or the first error of the output.
     pub fn finish(mut self) -> io::Result<Written> {
         match self.failed.take() {
             Some(error) => Err(error),

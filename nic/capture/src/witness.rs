@@ -73,10 +73,7 @@ impl Witness {
         }
     }
 
-    /// Ends the observation. Returns the counts of the capture, if there is one, and the rows.
-    ///
-    /// # Errors
-    /// The first error of the capture file.
+    /// Ends the observation. Returns the capture's counts or first error, and the rows.
     pub fn finish(&mut self) -> io::Result<(Option<Written>, Rows)> {
         self.settle(i64::MAX);
         let written = self.capture.take().map(Capture::finish).transpose();

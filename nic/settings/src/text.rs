@@ -22,9 +22,6 @@ pub fn read_text(reader: impl Read, most: u64) -> io::Result<String> {
 }
 
 /// Reads a file as text of at most `most` bytes.
-///
-/// # Errors
-/// The same as [`read_text`].
 pub fn read_file(file: &Path, most: u64) -> io::Result<String> {
     read_text(File::open(file)?, most)
 }

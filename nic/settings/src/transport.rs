@@ -149,9 +149,6 @@ pub struct Connections {
 
 impl Transport {
     /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let Connections { transport } = document.read()?;
         transport.check(document)?;
@@ -164,9 +161,6 @@ impl Transport {
     }
 
     /// Checks for contradictory settings.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub fn check(&self, document: &Document) -> Result<(), Mistake> {
         let mistake = |field: &str, message: &str| Err(document.mistake(&format!("transport.{field}"), message));
         if !self.window_packets.is_power_of_two() {
@@ -203,9 +197,6 @@ impl Transport {
     }
 
     /// Checks amounts in bytes against full packets of `packet_bytes`, headers included.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub fn check_bytes(&self, document: &Document, packet_bytes: u32) -> Result<(), Mistake> {
         if packet_bytes > MAX_PACKET_BYTES {
             let (headers, most) = (packet_bytes - self.payload_bytes, MAX_PACKET_BYTES);
@@ -232,9 +223,7 @@ impl Transport {
     }
 
     /// Checks that no balancer of `balancers` has more subflows or labels than entropy values.
-    ///
-    /// # Errors
-    /// The first mistake. A default is capped at the number of entropy values instead.
+    /// A default is capped at their number instead.
     pub fn check_parts(
         &self,
         document: &Document,

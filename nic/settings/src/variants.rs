@@ -60,10 +60,7 @@ impl Document {
     }
 
     /// Returns the settings as JSON in the form of their declaration `T`, without defaults and with
-    /// absolute paths of files.
-    ///
-    /// # Errors
-    /// The same as [`Document::read`].
+    /// absolute paths of files. Errors are those of [`Document::read`].
     pub fn resolved<T: JsonSchema + 'static>(&self) -> Result<Value, Mistake> {
         let shape = Shape::of::<T>();
         let mut files = Vec::new();

@@ -26,17 +26,11 @@ impl Connection {
     }
 
     /// Sends a message; see [`SendHalf::send`].
-    ///
-    /// # Errors
-    /// The message is too long, or the connection fails or is closed first.
     pub async fn send(&self, data: Bytes) -> Result<(), Error> {
         self.sending.send(data).await
     }
 
     /// Waits for a message; see [`RecvHalf::recv`].
-    ///
-    /// # Errors
-    /// The connection failed.
     pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
         self.receiving.recv().await
     }
@@ -47,30 +41,22 @@ impl Connection {
         (self.sending, self.receiving)
     }
 
-    /// Closes the connection. Resolves after delivery and the peer's confirmation.
-    ///
-    /// # Errors
-    /// The connection fails first.
+    /// Closes the connection; see [`SendHalf::close`].
     pub async fn close(self) -> Result<(), Error> {
         self.sending.close().await
     }
 
     /// Returns the counters of this connection.
-    ///
-    /// # Errors
-    /// The driver thread has ended.
     pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
         self.sending.stats().await
     }
 
     /// Returns the peer's addresses.
-    #[must_use]
     pub fn peer(&self) -> Peer {
         self.sending.peer()
     }
 
     /// Returns the number in the endpoint.
-    #[must_use]
     pub fn id(&self) -> ConnectionId {
         self.sending.shared.id
     }
@@ -103,16 +89,12 @@ impl SendHalf {
     }
 
     /// Returns the counters of this connection.
-    ///
-    /// # Errors
-    /// The driver thread has ended.
     pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
         let connection = self.shared.id;
         self.shared.handle.request(|reply| Command::ConnectionStats { connection, reply }).await
     }
 
     /// Returns the peer's addresses.
-    #[must_use]
     pub fn peer(&self) -> Peer {
         self.shared.peer
     }
@@ -160,7 +142,6 @@ impl RecvHalf {
     }
 
     /// Returns the peer's addresses.
-    #[must_use]
     pub fn peer(&self) -> Peer {
         self.shared.peer
     }

@@ -69,7 +69,6 @@ impl Stream {
     }
 
     /// Returns the peer's addresses.
-    #[must_use]
     pub fn peer(&self) -> Peer {
         self.sending.peer()
     }

@@ -65,9 +65,6 @@ impl Host<XskInterface> {
     }
 
     /// The same as [`open`](Self::open), with these settings. It starts no thread.
-    ///
-    /// # Errors
-    /// The same as [`open`](Self::open).
     pub fn open_with(config: HostConfig) -> Result<Self, TakeOverError> {
         Self::open_as(config, |device| device)
     }
@@ -85,9 +82,6 @@ impl Host<XskInterface> {
 
 impl<D: Device> Host<D> {
     /// The same as [`Host::open_with`], with a device wrapped by `wrap`.
-    ///
-    /// # Errors
-    /// The same as [`Host::open_with`].
     pub fn open_as(config: HostConfig, wrap: impl FnMut(XskInterface) -> D) -> Result<Self, TakeOverError> {
         let mut shards = Self::open_shards(HostConfig { shards: 1, ..config }, wrap)?;
         Ok(shards.remove(0))
@@ -96,9 +90,6 @@ impl<D: Device> Host<D> {
     /// The same as [`open_as`](Self::open_as), with one host per shard, each for one thread, with
     /// its own connections and the same address. Incoming connections are distributed in turn. The
     /// first host has to run.
-    ///
-    /// # Errors
-    /// The same as [`Host::open_with`].
     pub fn open_shards(
         config: HostConfig,
         mut wrap: impl FnMut(XskInterface) -> D,
@@ -127,19 +118,16 @@ fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
 
 impl<D> Host<D> {
     /// Returns the interface's MTU, which may change at runtime; `None` on a custom device.
-    #[must_use]
     pub fn mtu(&self) -> Option<Mtu> {
         self.routes.as_ref().map(NextHops::mtu)
     }
 
     /// Returns the permanent neighbour entries in use; `None` on a custom device.
-    #[must_use]
     pub fn permanent_neighbours(&self) -> Option<PermanentNeighbours> {
         self.routes.as_ref().map(NextHops::permanent)
     }
 
     /// Returns the resolver of next hops, for any thread; `None` before start or without routes.
-    #[must_use]
     pub fn resolver(&self) -> Option<Resolver> {
         self.routes.as_ref()?.resolver()
     }
@@ -148,9 +136,6 @@ impl<D> Host<D> {
 #[cfg(feature = "udp")]
 impl Host<crate::device::Nic> {
     /// Returns the peer at an address: resolved on an interface, or as given on UDP sockets.
-    ///
-    /// # Errors
-    /// The same as on an interface.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         let interface = self.endpoint.device().xdp();
         interface.map_or(Ok(Peer::at(address)), |device| peer(device, self, address))

@@ -19,9 +19,6 @@ impl Host<UdpDevice> {
 
     /// The same as [`open_udp`](Self::open_udp), with these settings. Address and ports are those
     /// of the sockets.
-    ///
-    /// # Errors
-    /// The same as [`open_udp`](Self::open_udp).
     pub fn open_udp_with(config: UdpConfig, endpoint: EndpointConfig) -> Result<Self, UdpError> {
         Self::open_udp_as(config, endpoint, |device| device)
     }
@@ -29,9 +26,6 @@ impl Host<UdpDevice> {
 
 impl<D: Device> Host<D> {
     /// The same as [`Host::open_udp_with`], with a device wrapped by `wrap`.
-    ///
-    /// # Errors
-    /// The same as [`Host::open_udp_with`].
     pub fn open_udp_as(
         config: UdpConfig,
         endpoint: EndpointConfig,

@@ -45,37 +45,31 @@ impl Declared {
     }
 
     /// Returns whether programs run in the driver.
-    #[must_use]
     pub const fn native(&self) -> bool {
         self.xdp & 1 != 0
     }
 
     /// Returns whether programs may redirect frames to sockets.
-    #[must_use]
     pub const fn redirect(&self) -> bool {
         self.xdp & 2 != 0
     }
 
     /// Returns whether the driver sends frames that programs on other interfaces redirect to it.
-    #[must_use]
     pub const fn sends(&self) -> bool {
         self.xdp & 4 != 0
     }
 
     /// Returns whether sockets share memory with the driver.
-    #[must_use]
     pub const fn zero_copy(&self) -> bool {
         self.xdp & 8 != 0
     }
 
     /// Returns whether programs support frames of several buffers.
-    #[must_use]
     pub const fn fragments(&self) -> bool {
         self.xdp & 32 != 0
     }
 
     /// Returns the names of the bits of `xdp`, as in the kernel's documentation.
-    #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         Self::NAMES.into_iter().enumerate().filter(|(bit, _)| self.xdp >> bit & 1 == 1).map(|(_, name)| name).collect()
     }

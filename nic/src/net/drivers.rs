@@ -12,14 +12,12 @@ use super::ethtool::Ethtool;
 pub type Kernel = (u32, u32);
 
 /// Parses a version from the output of `uname -r`.
-#[must_use]
 pub fn kernel(release: &str) -> Option<Kernel> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
     Some((numbers.next()?, numbers.next()?))
 }
 
 /// Returns the version of the running kernel.
-#[must_use]
 pub fn running() -> Option<Kernel> {
     kernel(&std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
 }
@@ -41,7 +39,6 @@ pub enum Trust {
 }
 
 /// Returns the largest MTU for native XDP with frames of one buffer, or `None` if unknown.
-#[must_use]
 pub fn mtu_limit(driver: &str) -> Option<u32> {
     MTU_LIMITS.iter().find(|(names, _)| names.contains(&driver)).map(|(_, limit)| *limit)
 }
@@ -49,26 +46,22 @@ pub fn mtu_limit(driver: &str) -> Option<u32> {
 /// Returns the longest packet that a driver receives in XDP of either mode, if below the largest
 /// MTU: vmxnet3 passes the first buffer only, of 3,072 bytes (tested in a virtual machine, Linux
 /// 6.18).
-#[must_use]
 pub fn receives_up_to(driver: &str) -> Option<u32> {
     (driver == "vmxnet3").then_some(3050)
 }
 
 /// Returns whether a driver resets its link to enable flow steering rules (`set_features` in Linux
 /// 6.18). `ixgbe` supports no rules for IPv6 either.
-#[must_use]
 pub fn resets_for_rules(driver: &str) -> bool {
     ["ixgbe", "i40e", "bnxt_en"].contains(&driver)
 }
 
 /// Returns the experience with native XDP of a driver on a kernel.
-#[must_use]
 pub fn native(driver: &str, kernel: Kernel) -> Trust {
     first(NATIVE, driver, kernel)
 }
 
 /// Returns the experience with zero-copy AF_XDP sockets of a driver on a kernel.
-#[must_use]
 pub fn zero_copy(driver: &str, kernel: Kernel) -> Trust {
     match native(driver, kernel) {
         // Zero-copy requires the program in the driver.
@@ -79,7 +72,6 @@ pub fn zero_copy(driver: &str, kernel: Kernel) -> Trust {
 
 /// Returns why zero-copy on an interface of this thread's network namespace must not be tried: its
 /// driver is known to fail on the running kernel.
-#[must_use]
 pub fn distrust(interface: &str) -> Option<String> {
     let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
     match zero_copy(&driver, running()?) {
@@ -94,7 +86,6 @@ pub fn distrust(interface: &str) -> Option<String> {
 /// `book/guide/internals/net_tile.md`). The gains of firedancer#10371, 2.4 times with mlx5_core and
 /// 1.5 times with i40e, are of copy mode; there bnxt_en stops sending, and ixgbe stalls on 6.14
 /// (bpf-examples#138).
-#[must_use]
 pub fn busy_polling_wins(driver: &str, kernel: Kernel) -> bool {
     driver == "i40e" && zero_copy(driver, kernel) == Trust::Known
 }

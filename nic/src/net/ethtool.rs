@@ -44,6 +44,9 @@ impl Request {
 }
 
 /// Queries the driver of an interface in the network namespace of its creation.
+///
+/// Queries fail with `ENODEV` if there is no such interface, and with `EOPNOTSUPP` if its driver does
+/// not support them. Settings fail if the driver refuses, or permissions are missing.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: Socket,
@@ -81,7 +84,6 @@ pub struct Channels {
 
 impl Channels {
     /// Returns the number of receive queues.
-    #[must_use]
     pub const fn receiving(&self) -> u32 {
         self.rx + self.combined
     }
@@ -126,9 +128,6 @@ impl Ethtool {
     }
 
     /// Returns the driver.
-    ///
-    /// # Errors
-    /// `ENODEV` if there is no such interface, `EOPNOTSUPP` without driver information.
     pub fn driver(&self) -> io::Result<DriverInfo> {
         const COMMAND: u32 = 3;
         let words = self.get(COMMAND)?;
@@ -137,9 +136,6 @@ impl Ethtool {
     }
 
     /// Returns the current queues.
-    ///
-    /// # Errors
-    /// The same as [`driver`](Self::driver).
     pub fn channels(&self) -> io::Result<Channels> {
         const COMMAND: u32 = 0x3c;
         let [_, most_rx, most_tx, most_other, most_combined, rx, tx, other, combined, ..] = self.get(COMMAND)?;
@@ -147,18 +143,12 @@ impl Ethtool {
     }
 
     /// Returns the ring sizes.
-    ///
-    /// # Errors
-    /// The same as [`driver`](Self::driver).
     pub fn rings(&self) -> io::Result<RingSizes> {
         let [_, most_rx, _, _, most_tx, rx, _, _, tx, ..] = self.get(GET_RINGS)?;
         Ok(RingSizes { rx, tx, most_rx, most_tx })
     }
 
     /// Sets the ring sizes. Most drivers reset the link.
-    ///
-    /// # Errors
-    /// The driver refuses, or permissions are missing.
     pub fn set_rings(&self, rx: u32, tx: u32) -> io::Result<()> {
         const COMMAND: u32 = 0x11;
         let mut words = self.get(GET_RINGS)?;
@@ -167,9 +157,6 @@ impl Ethtool {
     }
 
     /// Returns the flow control settings.
-    ///
-    /// # Errors
-    /// The same as [`driver`](Self::driver).
     pub fn pause(&self) -> io::Result<Pause> {
         const COMMAND: u32 = 0x12;
         let [_, negotiated, rx, tx, ..] = self.get(COMMAND)?;
@@ -192,9 +179,6 @@ impl Ethtool {
     }
 
     /// Returns the MTU in bytes.
-    ///
-    /// # Errors
-    /// `ENODEV` if there is no such interface.
     pub fn mtu(&self) -> io::Result<u32> {
         let mut request = self.request();
         // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL in its array, and writes the
@@ -206,9 +190,6 @@ impl Ethtool {
     }
 
     /// Sets the MTU. Some drivers reset the link.
-    ///
-    /// # Errors
-    /// The driver refuses, or permissions are missing.
     pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_mtu = i32::try_from(mtu).map_err(io::Error::other)?;
@@ -224,9 +205,6 @@ impl Ethtool {
     }
 
     /// Sets whether transmit checksums are offloaded, which veth only pretends to do.
-    ///
-    /// # Errors
-    /// The driver refuses, or permissions are missing.
     pub fn set_tx_checksums(&self, on: bool) -> io::Result<()> {
         const COMMAND: u32 = 0x17;
         self.set(COMMAND, &[on.into()])

@@ -34,7 +34,6 @@ const ON_ANOTHER: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap",
 impl Interface {
     /// Returns whether it can be taken over. `all` are the interfaces of its network namespace, or
     /// empty if their names are irrelevant.
-    #[must_use]
     pub fn fitness(&self, all: &[Self]) -> Fitness {
         let unfit =
             |is: &str, why, instead: &str| Fitness::Unfit(Verdict { is: is.into(), why, instead: instead.into() });
@@ -62,13 +61,11 @@ impl Interface {
     }
 
     /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver.
-    #[must_use]
     pub fn longest_packet(&self) -> u32 {
         self.driver().and_then(|driver| receives_up_to(&driver)).map_or(self.mtu, |most| most.min(self.mtu))
     }
 
     /// Returns driver and MTU limit of native XDP, if known and below the interface's MTU.
-    #[must_use]
     pub fn mtu_too_long_for(&self) -> Option<(String, u32)> {
         let driver = self.driver()?;
         mtu_limit(&driver).filter(|limit| *limit < self.mtu).map(|limit| (driver, limit))
@@ -139,7 +136,7 @@ mod tests {
         Interface { index, name: name.into(), kind, is_ethernet: true, ..Interface::default() }
     }
 
-    /// No kernel at hand may have bonds.
+    /// Without the kernel, which may not support bonds.
     #[test]
     fn every_kind_works_or_says_what_to_use_instead() {
         let nic = Interface { master: Some(9), ..of_kind(2, "eth0", "") };
@@ -154,17 +151,18 @@ mod tests {
         for kind in ["bond", "team"] {
             let all = [nic.clone(), of_kind(9, "up0", kind)];
             assert!(
-                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: take a member")),
+                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: remove a member")),
                 "{}",
                 said(&all[1], &all)
             );
             assert!(said(&all[1], &all).contains("`ip link set eth0 nomaster`"));
-            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): take it out")));
+            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): remove it")));
         }
         let all = [nic.clone(), of_kind(9, "br0", "bridge")];
         assert_eq!(said(&all[0], &all), "good");
         assert!(
-            said(&all[1], &all).starts_with("slow: a bridge: use a member") && said(&all[1], &all).contains("(eth0)")
+            said(&all[1], &all).starts_with("slow: a bridge: use the member port")
+                && said(&all[1], &all).contains("(eth0)")
         );
         for kind in ON_ANOTHER {
             let above = Interface { lower: Some(2), ..of_kind(5, "x", kind) };

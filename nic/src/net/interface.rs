@@ -95,7 +95,6 @@ impl Interface {
     }
 
     /// Returns the interface with its addresses and routes: itself or its bridge.
-    #[must_use]
     pub fn station(&self) -> &Self {
         self.bridge.as_deref().unwrap_or(self)
     }
@@ -193,7 +192,6 @@ impl Interface {
     }
 
     /// Returns its folder in /sys, or `None` if /sys belongs to another network namespace.
-    #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
         let folder = Path::new("/sys/class/net").join(&self.name);
         let is_so =

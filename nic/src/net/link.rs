@@ -78,7 +78,6 @@ impl Mtu {
     }
 
     /// Returns the current value.
-    #[must_use]
     pub fn bytes(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

@@ -74,7 +74,6 @@ pub struct PermanentNeighbours(Arc<Mutex<BTreeMap<IpAddr, [u8; 6]>>>);
 
 impl PermanentNeighbours {
     /// Returns each neighbour's IP and Ethernet address.
-    #[must_use]
     pub fn all(&self) -> Vec<(IpAddr, [u8; 6])> {
         self.entries().iter().map(|(neighbour, mac)| (*neighbour, *mac)).collect()
     }

@@ -313,9 +313,6 @@ impl NextHops {
     /// Opens all resources to follow routes and neighbours of the calling thread's network
     /// namespace, for a host of `shards`. Without `follows_routes` frames go to the peers' own next
     /// hops.
-    ///
-    /// # Errors
-    /// The kernel refuses.
     pub fn open(source: Source, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
         const GROUPS: [MulticastGroup; 4] =
             [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
@@ -348,9 +345,6 @@ impl NextHops {
     }
 
     /// Starts the thread, on the first shard. It opens nothing more.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub fn start(&mut self) -> io::Result<()> {
         let Some((runtime, work)) = self.work.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work))?;
@@ -369,7 +363,6 @@ impl NextHops {
     }
 
     /// Returns the resolver, for any thread; `None` if routes are not followed.
-    #[must_use]
     pub fn resolver(&self) -> Option<Resolver> {
         self.follows_routes.then(|| Resolver(self.requests.clone()))
     }
@@ -465,7 +458,6 @@ impl Resolver {
     }
 
     /// Requests the next hop's Ethernet address, for a caller that polls for the answer.
-    #[must_use]
     pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
         request(&self.0, peer, Duration::MAX)
     }

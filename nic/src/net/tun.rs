@@ -11,6 +11,7 @@ use rtnetlink::LinkUnspec;
 
 use super::ethtool::interface_index;
 use super::{NetError, netlink};
+use crate::sys::check;
 
 /// A queue of a TUN device. Every packet begins with a [`virtio_net_hdr`](Self::HEADER) in
 /// little-endian order. Dropping the last queue removes the device.
@@ -115,18 +116,12 @@ impl Tun {
     }
 
     /// Returns a descriptor that is readable while a packet waits.
-    #[must_use]
     pub fn wake_fd(&self) -> RawFd {
         self.files[self.own].as_raw_fd()
     }
 
     /// Returns the device's name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
-}
-
-fn check(outcome: libc::c_int) -> io::Result<()> {
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

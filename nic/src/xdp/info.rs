@@ -42,7 +42,6 @@ fn text(name: &[c_char]) -> String {
 }
 
 /// Returns whether the kernel JIT-compiles programs, by loading one; `None` if that fails.
-#[must_use]
 pub fn compiles() -> Option<bool> {
     let object = object::load::<super::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).ok()?;
     let program = object::program(&object, "steer").ok()?;

@@ -84,7 +84,6 @@ pub struct Attachment {
 
 impl Attachment {
     /// Returns whether the program is still attached: others may detach it or remove the interface.
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         // SAFETY: the structure is that of links, requests no text, and has numbers in its XDP
         // part.

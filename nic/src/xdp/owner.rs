@@ -39,7 +39,6 @@ impl Occupant {
     }
 
     /// Returns how to detach it from the interface.
-    #[must_use]
     pub fn remedy(&self, interface: &str) -> String {
         let Some(first) = self.holders.first() else {
             return format!(
@@ -59,7 +58,6 @@ impl Occupant {
     }
 
     /// Returns the processes that hold it, as text.
-    #[must_use]
     pub fn owners(&self) -> String {
         match self.holders.as_slice() {
             [] => "no visible process: it is pinned, attached without a link, or belongs to another user or container"

@@ -11,7 +11,7 @@ use spray_wire::switch_view::addressee;
 use super::ProgramError;
 use super::object::{self, AttachMode, Attachment};
 
-/// The steering program; dropping it detaches it.
+/// The steering program; dropping it detaches it. Map operations fail with [`ProgramError::Map`].
 #[derive(Debug)]
 pub struct SteerProgram {
     object: Object,
@@ -50,9 +50,6 @@ impl SteerProgram {
     }
 
     /// Sets Ethernet address, IP addresses (at most [`SteerProgram::ADDRESSES`]) and ports.
-    ///
-    /// # Errors
-    /// [`ProgramError::Map`] if the kernel refuses.
     pub fn set_own(&self, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<(), ProgramError> {
         let mut own = [[0; 3]; Self::ADDRESSES];
         for (place, address) in own.iter_mut().zip(addresses) {
@@ -62,10 +59,7 @@ impl SteerProgram {
         self.put("own", 0, &words)
     }
 
-    /// Attaches it to an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// [`ProgramError::Attach`], for instance if there is another program.
+    /// Attaches it to an interface of the calling thread's network namespace, as [`attach`](super::attach).
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
         let attached = object::attach(object::program(&self.object, Self::NAME)?.as_fd(), ifindex)?;
         let mode = attached.mode;
@@ -79,13 +73,11 @@ impl SteerProgram {
     }
 
     /// Returns whether it was attached, and still is to all those interfaces.
-    #[must_use]
     pub fn is_attached(&self) -> bool {
         !self.attached.is_empty() && self.attached.iter().all(Attachment::is_attached)
     }
 
     /// Returns why the driver of the last interface refused native mode; `None` if it did not.
-    #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.attached.last()?.refusal.as_deref()
     }
@@ -99,9 +91,6 @@ impl SteerProgram {
     }
 
     /// Returns the number of spray frames lost to the kernel from queues without a socket.
-    ///
-    /// # Errors
-    /// [`ProgramError::Map`] if the kernel refuses.
     pub fn strays(&self) -> Result<u64, ProgramError> {
         let counts = self.maps["strays"].lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let counts = counts.map_err(ProgramError::map("strays"))?.unwrap_or_default();
@@ -120,7 +109,6 @@ fn map_of(object: &Object, name: &str) -> Result<MapHandle, ProgramError> {
 }
 
 /// Returns an address as programs compare it: IPv4 mapped into IPv6.
-#[must_use]
 pub fn mapped(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),

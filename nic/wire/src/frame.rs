@@ -270,10 +270,6 @@ pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8
 }
 
 /// Like [`emit`], with a payload of `payload_bytes` already in `out` at [`Body::header_bytes`].
-///
-/// # Errors
-///
-/// The same as [`emit`].
 #[inline]
 pub fn emit_in_place(
     out: &mut [u8],
@@ -292,11 +288,7 @@ pub fn emit_in_place(
 }
 
 /// Writes Ethernet, IP and UDP headers in front of a UDP payload of `bytes` already in `out` at
-/// [`udp_payload_offset`], such as one received from a socket. Returns the frame's length.
-///
-/// # Errors
-///
-/// The same as [`emit`].
+/// [`udp_payload_offset`], such as one received from a socket. Returns the frame's length or an error of [`emit`].
 pub fn envelop(out: &mut [u8], e: &Envelope, bytes: usize) -> Result<usize, Error> {
     let udp_bytes =
         u16::try_from(UDP_BYTES + bytes).ok().filter(|bytes| *bytes <= u16::MAX - 20).ok_or(Error::Length)?;

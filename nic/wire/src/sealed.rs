@@ -47,10 +47,7 @@ pub struct Sealed<'a> {
 
 /// Builds a sealed frame around a payload of `payload_bytes` already in `out`, [`SEAL_BYTES`] after
 /// [`Body::header_bytes`]. `c.cookie` is the frame number. A Data needs [`TAG_BYTES`] after it.
-///
-/// # Errors
-///
-/// The same as [`emit`](crate::emit).
+/// Errors are those of [`emit`](crate::emit).
 //= docs/specs/wire.md#WIRE-18 sealed frames
 #[inline]
 pub fn emit_sealed(

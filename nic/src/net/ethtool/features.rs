@@ -30,9 +30,6 @@ const BLOCK: usize = 4;
 
 impl Ethtool {
     /// Returns its features.
-    ///
-    /// # Errors
-    /// `ENODEV` if there is no such interface.
     pub fn features(&self) -> io::Result<Vec<Feature>> {
         let names = self.strings(FEATURES)?;
         let words = self.feature_blocks(names.len())?;
@@ -42,9 +39,6 @@ impl Ethtool {
     }
 
     /// Returns whether a feature is on; `None` if it is unknown or fixed to off.
-    ///
-    /// # Errors
-    /// The same as [`features`](Self::features).
     pub fn feature(&self, name: &str) -> io::Result<Option<bool>> {
         let features = self.features()?;
         let found = features.iter().find(|feature| feature.name == name);
@@ -77,9 +71,6 @@ impl Ethtool {
     }
 
     /// Returns the driver's private flags, and whether each is on.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` if it has none.
     pub fn private_flags(&self) -> io::Result<Vec<(String, bool)>> {
         const PRIVATE_FLAGS: u32 = 2;
         const COMMAND: u32 = 0x27;

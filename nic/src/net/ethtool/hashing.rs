@@ -76,9 +76,6 @@ pub struct IndirectionTable {
 
 impl Ethtool {
     /// Returns the fields that select the queue of a UDP packet.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` if the driver does not report them.
     pub fn hash_fields(&self, flow: UdpFlow) -> io::Result<HashFields> {
         const COMMAND: u32 = 0x29;
         let mut words = [0; super::WORDS];
@@ -89,9 +86,6 @@ impl Ethtool {
     }
 
     /// Sets the fields that select the queue of a UDP packet.
-    ///
-    /// # Errors
-    /// The driver refuses, or permissions are missing.
     pub fn set_hash_fields(&self, flow: UdpFlow, fields: HashFields) -> io::Result<()> {
         const COMMAND: u32 = 0x2a;
         let [a, b, c, d, e, f, g, h] = fields.0.to_ne_bytes();
@@ -100,9 +94,6 @@ impl Ethtool {
     }
 
     /// Returns the indirection table and key.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` if the driver has none.
     pub fn indirection(&self) -> io::Result<IndirectionTable> {
         const COMMAND: u32 = 0x46;
         const HEADER: usize = 6;

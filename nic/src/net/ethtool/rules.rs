@@ -86,9 +86,6 @@ impl RuleTable for Ethtool {
 
 impl Ethtool {
     /// Returns the NIC's rules for UDP packets to a port of an address, without others.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` if the driver supports no rules.
     pub fn rules(&self) -> io::Result<Vec<Rule>> {
         Ok(self.contents()?.rules)
     }
