@@ -75,7 +75,7 @@ impl Document {
     /// the last, appends. `label` is the assignment as the user wrote it, for messages.
     ///
     /// # Errors
-    /// A part of the path is not a table or list, or `value` begins as quoted TOML and is invalid.
+    /// A part of the path is no table or list, or `value` is an invalid table, list or string.
     pub fn assign(&mut self, path: &str, value: &str, label: &str) -> Result<(), Mistake> {
         let origin = Origin::Assignment(label.into());
         let mistake = |message: String| Mistake { place: label.into(), message };

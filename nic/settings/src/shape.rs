@@ -67,7 +67,7 @@ pub(crate) enum Scalar {
 }
 
 impl Shape {
-    /// Returns the shape of `T`, cached: large declarations take milliseconds, and sweeps read often.
+    /// Returns the shape of `T`, cached: large ones take milliseconds, and sweeps read often.
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
         static MADE: LazyLock<Mutex<HashMap<TypeId, Arc<Shape>>>> = LazyLock::new(Mutex::default);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);

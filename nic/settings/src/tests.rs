@@ -191,7 +191,7 @@ fn read(text: &str, assignments: &[&str]) -> Result<Top, Mistake> {
     document.read()
 }
 
-/// Assigns what `text` says: `path=value`.
+/// Assigns `text`, `path=value`.
 fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
@@ -249,7 +249,10 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
         (TEXT.replace("leaves = 2", "leaves = \"two\""), "4:10: `leaves` is \"two\"; allowed: integer, 1 to 8"),
         (with("leaves = 3"), "5:1: duplicate key `leaves`; allowed: each field once in its table"),
         (TEXT.replace("two-tiers", "ring"), "3:8: `kind` is \"ring\"; allowed: \"two-tiers\", \"drawn\""),
-        (TEXT.replace("kind = \"two-tiers\"", ""), "2:1: missing field `kind` in [shape]; allowed: \"two-tiers\", \"drawn\""),
+        (
+            TEXT.replace("kind = \"two-tiers\"", ""),
+            "2:1: missing field `kind` in [shape]; allowed: \"two-tiers\", \"drawn\"",
+        ),
         (with("file = \"f\""), "5:1: `file` does not apply to kind `two-tiers`; allowed: kind, leaves, latency_us"),
         (with("latency_us = 10.5"), "5:14: `latency_us` is 10.5; allowed: 0 to 10"),
         (with("latency_us = nan"), "5:14: `latency_us` is nan; allowed: 0 to 10"),
@@ -283,7 +286,10 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
         ),
         (format!("length = \"1 bd\"\n{TEXT}"), "1:10: `length` is \"1 bd\"; allowed: \"auto\", or \"1 bdp\""),
         (with("[[event]]\naction = \"down\""), "5:1: missing field `link` in [[event]]; allowed: text"),
-        (with("[[event]]\nlink = \"a\"\naction = \"rate\""), "5:1: missing field `factor` in [[event]]; allowed: 0.001 to 0.999"),
+        (
+            with("[[event]]\nlink = \"a\"\naction = \"rate\""),
+            "5:1: missing field `factor` in [[event]]; allowed: 0.001 to 0.999",
+        ),
         (with("[event]\nlink = \"a\""), "5:1: `event` is [event]; allowed: a list of tables"),
     ];
     for (text, message) in cases {
@@ -292,7 +298,7 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
     }
 }
 
-/// What is no TOML is said where it is, and what cannot be read has no lines.
+/// Invalid TOML is reported with its place, an unreadable file without lines.
 #[test]
 fn files_that_are_no_toml_or_not_there_are_told_apart() {
     let shown = read(&TEXT.replace("leaves = 2", "leaves = "), &[]).unwrap_err().to_string();
@@ -440,7 +446,7 @@ fn a_wrong_value_of_an_axis_is_named_with_its_place() {
     assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
     let many = "s.toml:4:10: this list leads to 3 combinations of values; allowed: at most 2";
     assert_eq!(said(&with("[2, 3, 4]"), 2), many);
-    // What tells variants of a table apart is no axis.
+    // The tag of a table's variants is not an axis.
     assert!(said("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
 }
 
@@ -455,7 +461,7 @@ fn assigned_lists_are_axes_too_and_combine() {
     assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
 }
 
-/// As a word alone does: the shell takes quotes away.
+/// Like a single word: the shell removes quotes.
 #[test]
 fn assigned_lists_take_words_without_quotes() {
     let set = |value: &str| {

@@ -28,7 +28,7 @@ pub(super) struct AttachMonitor {
     monitors_reception: bool,
     /// Time of the last attachment, or of the first poll.
     attached_at: Option<Time>,
-    /// Time when the link came up, and received frames until then; `None` after the next frame.
+    /// Time when the link came up, and received frames until then; `None` after the check.
     silent: Option<(Time, u64)>,
     link_is_up: bool,
     checked_at: Time,

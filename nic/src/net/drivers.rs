@@ -137,7 +137,7 @@ const NO_NATIVE: &str = "it has no native XDP";
 
 const NATIVE: &[Rule] = &[
     known("mlx5_core", (5, 15), (6, 4)),
-    broken("mlx5_core", ((6, 4), (6, 5)), "published experience excludes 6.4", LIST),
+    broken("mlx5_core", ((6, 4), (6, 5)), "others trust 5.15 to 6.3 and 6.5 or later, but not 6.4", LIST),
     known("mlx5_core", (6, 5), EVER),
     known("i40e", (5, 19), EVER),
     broken("ice", (FIRST, (4, 19)), "XDP is broken in 4.18 of RHEL 8", "firedancer#273"),

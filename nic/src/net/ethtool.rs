@@ -45,8 +45,8 @@ impl Request {
 
 /// Queries the driver of an interface in the network namespace of its creation.
 ///
-/// Queries fail with `ENODEV` if there is no such interface, and with `EOPNOTSUPP` if its driver does
-/// not support them. Settings fail if the driver refuses, or permissions are missing.
+/// Queries fail with `ENODEV` if there is no such interface, and with `EOPNOTSUPP` if its driver
+/// does not support them. Settings fail if the driver refuses, or permissions are missing.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: Socket,
@@ -181,8 +181,7 @@ impl Ethtool {
     /// Returns the MTU in bytes.
     pub fn mtu(&self) -> io::Result<u32> {
         let mut request = self.request();
-        // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL in its array, and writes the
-        // `int`.
+        // SAFETY: SIOCGIFMTU reads the NUL-terminated name, and writes the union's `int`.
         unsafe { self.ioctl(libc::SIOCGIFMTU, &mut request) }?;
         // SAFETY: the ioctl above succeeded and so wrote this member.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu };
@@ -193,7 +192,7 @@ impl Ethtool {
     pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_mtu = i32::try_from(mtu).map_err(io::Error::other)?;
-        // SAFETY: SIOCSIFMTU reads the name, which ends in a NUL in its array, and the `int` above.
+        // SAFETY: SIOCSIFMTU reads the NUL-terminated name, and the `int` written above.
         unsafe { self.ioctl(libc::SIOCSIFMTU, &mut request) }
     }
 
@@ -222,10 +221,9 @@ impl Ethtool {
         words[0] = command;
         let mut request = self.request();
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the
-        // command; that accesses its structure, for which the callers' words are live and long
-        // enough: `WORDS` for those of fixed size, otherwise as many entries as the kernel
-        // reported.
+        // SAFETY: SIOCETHTOOL reads the NUL-terminated name and the command, which accesses its
+        // structure: the callers' words are live and long enough, `WORDS` for those of fixed size,
+        // otherwise the number of entries that the kernel reported.
         unsafe { self.ioctl(SIOCETHTOOL, &mut request) }
     }
 

@@ -1,4 +1,4 @@
-//! What the kernel tells of interfaces, on a veth in a namespace that lives as long as the test's thread.
+//! Queries of interfaces, on a veth in a namespace of the test's thread.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::drivers::mtu_limit;
 use super::ethtool::Ethtool;
 use crate::xdp::{AttachMode, SteerProgram};
 
-/// Runs `test` in a namespace of its own with a veth, `eth0` and `eth1`, both up.
+/// Runs `test` in a new namespace with a veth, `eth0` and `eth1`, both up.
 fn in_namespace(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
@@ -89,7 +89,7 @@ fn the_driver_of_a_veth_tells_and_takes_settings() {
     });
 }
 
-/// The row of the table that can be checked here.
+/// Checks the only row of the table that needs no hardware.
 #[test]
 fn the_longest_mtu_of_a_veth_is_the_tables() {
     in_namespace(|| {

@@ -106,8 +106,9 @@ impl Tun {
         }
     }
 
-    /// Writes a packet with its header to the queue of its flow. The kernel transmits a flow on the
-    /// queue that last received it: with a fixed queue, regardless of the thread, order is kept.
+    /// Writes a packet with its header to the queue of its flow. The kernel sends a flow to the
+    /// queue to which its reverse packets were last written: one queue per flow, regardless of the
+    /// thread, preserves order.
     ///
     /// # Errors
     /// The kernel refuses: header and packet contradict each other, or the device is down.

@@ -59,7 +59,7 @@ impl SteerProgram {
         self.put("own", 0, &words)
     }
 
-    /// Attaches it to an interface of the calling thread's network namespace, as [`attach`](super::attach).
+    /// Attaches it to an interface of the calling thread's namespace, as [`attach`](super::attach).
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
         let attached = object::attach(object::program(&self.object, Self::NAME)?.as_fd(), ifindex)?;
         let mode = attached.mode;
@@ -124,8 +124,8 @@ mod tests {
     use super::*;
 
     impl SteerProgram {
-        /// Whether the program takes `frame` for its sockets. There are none here: it counts what
-        /// it took and leaves it to the kernel.
+        /// Returns whether the program redirects `frame`. Without sockets it counts the frame and
+        /// passes it to the kernel.
         fn takes(&self, frame: &[u8]) -> bool {
             let before = self.strays().unwrap();
             let program = self.object.progs_mut().find(|program| program.name() == "steer").unwrap();

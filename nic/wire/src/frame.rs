@@ -288,7 +288,7 @@ pub fn emit_in_place(
 }
 
 /// Writes Ethernet, IP and UDP headers in front of a UDP payload of `bytes` already in `out` at
-/// [`udp_payload_offset`], such as one received from a socket. Returns the frame's length or an error of [`emit`].
+/// [`udp_payload_offset`], such as one received from a socket. Returns the frame's length.
 pub fn envelop(out: &mut [u8], e: &Envelope, bytes: usize) -> Result<usize, Error> {
     let udp_bytes =
         u16::try_from(UDP_BYTES + bytes).ok().filter(|bytes| *bytes <= u16::MAX - 20).ok_or(Error::Length)?;

@@ -4,8 +4,8 @@ use crate::declare::header;
 use crate::{EvPort, Time};
 
 header! {
-    /// The response to a frame that was trimmed, proves an earlier packet lost, or is dropped because
-    /// an earlier packet is missing.
+    /// The response to a frame that was trimmed, proves an earlier packet lost, or is dropped
+    /// because an earlier packet is missing.
     Nack, 44 bytes;
     /// UDP source port of the frame that triggered the Nack: the EV to blame.
     20 port: EvPort;

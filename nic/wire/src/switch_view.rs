@@ -325,8 +325,8 @@ pub const fn addresses_v4(source: [u8; 4], destination: [u8; 4]) -> u64 {
     (u32::from_le_bytes(destination) as u64) << 32 | u32::from_le_bytes(source) as u64
 }
 
-/// Returns two IPv6 addresses, of two little-endian words each, in the form of [`addresses_v4`]: each
-/// is the exclusive or of its four 32-bit words, as switches fold them for hashing.
+/// Returns two IPv6 addresses, of two little-endian words each, in the form of [`addresses_v4`]:
+/// each is the exclusive or of its four 32-bit words, as switches fold them for hashing.
 #[inline(always)]
 pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
     let (source, destination) = (source[0] ^ source[1], destination[0] ^ destination[1]);
@@ -340,11 +340,9 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 #[inline(always)]
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
-        let head = packet.head_mut::<V6_LEAST>()?;
-        put_life_v6(head, changes, true);
+        put_life_v6(packet.head_mut::<V6_LEAST>()?, changes, true);
     } else {
-        let head = packet.head_mut::<V4_LEAST>()?;
-        put_life_v4(head, changes, true);
+        put_life_v4(packet.head_mut::<V4_LEAST>()?, changes, true);
     }
     Some(())
 }

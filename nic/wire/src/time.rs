@@ -6,8 +6,8 @@ values! {
     Time: u64, value => Self(value), value.0;
 }
 
-/// A point in time since an origin that the engine chooses, in eighths of a nanosecond: wraps after
-/// 73 years, and whole nanoseconds are exact. Durations are `u64` picoseconds.
+/// A point in time since an origin that the engine chooses, in eighths of a nanosecond: the range
+/// is 73 years, and whole nanoseconds are exact. Durations are `u64` picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -112,7 +112,7 @@ mod tests {
             (last < Time::NEVER, last.after(125), last.after(126), last.next()),
             (true, Time::NEVER, Time::NEVER, Time::NEVER)
         );
-        // The longest that there is: anything later is a time, and not `NEVER`.
+        // The latest time before `NEVER`.
         assert!(
             Time::from_ps(u64::MAX - 1) < Time::from_ps(u64::MAX) && Time::ZERO.after(u64::MAX - 124) < Time::NEVER
         );
@@ -128,7 +128,7 @@ mod tests {
             (8_337_000, DAY_PS, 0)
         );
         assert_eq!(time.after(DAY_PS).before(DAY_PS), time);
-        // Of how long ago something was, 213 days can be told.
+        // Durations saturate at 213 days.
         let long = time.before(DAY_PS * 213);
         assert_eq!(time.since(long), DAY_PS * 213);
         assert_eq!(
