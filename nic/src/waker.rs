@@ -1,7 +1,6 @@
 //! Wakes threads that sleep on file descriptors.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-#[cfg(any(feature = "tokio", feature = "xdp"))]
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +14,6 @@ pub struct Waker {
 
 impl Waker {
     /// Returns a descriptor that is readable while a wake-up is pending.
-    #[cfg(any(feature = "tokio", feature = "xdp"))]
     pub fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }

@@ -139,7 +139,8 @@ impl Scalar {
             Self::Text | Self::File => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
             Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
             Self::Number(min, max, decimals) | Self::Ratio(min, max, decimals) => {
-                let fits = |value: &f64| (min..=max).contains(&value) && decimals.is_none_or(|most| has(*value, most));
+                let fits =
+                    |value: &f64| (min..=max).contains(&value) && decimals.is_none_or(|most| exact(*value, most));
                 let percent = || value.as_str()?.parse().ok().map(|ratio: Ratio| ratio.ppm() as f64 / 1e6);
                 let may_be_text = matches!(self, Self::Ratio(..));
                 value.as_f64().or_else(|| may_be_text.then(percent)?).filter(fits).map(Value::from)
@@ -153,13 +154,13 @@ impl Scalar {
                 let given = value.as_str().map_or_else(|| node.given.clone(), String::from);
                 words.iter().any(|(word, _)| *word == given).then(|| given.into())
             }
-            Self::Own(_) => Some(value.clone()),
+            Self::Custom(_) => Some(value.clone()),
         }
     }
 }
 
 /// Returns whether `number` has at most `most` decimals.
-fn has(number: f64, most: u32) -> bool {
+fn exact(number: f64, most: u32) -> bool {
     let scale = 10f64.powi(most as i32);
     (number * scale).round() / scale == number
 }

@@ -63,7 +63,7 @@ pub(crate) enum Scalar {
     /// Words and their meanings.
     Choice(Vec<(String, String)>),
     /// A custom form that the type's `Deserialize` checks.
-    Own(String),
+    Custom(String),
 }
 
 impl Shape {
@@ -223,7 +223,7 @@ fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
 impl Scalar {
     fn new(schema: &Value) -> Self {
         if let Some(allowed) = schema.get("x-allowed").and_then(Value::as_str) {
-            return Self::Own(allowed.into());
+            return Self::Custom(allowed.into());
         }
         let words = choices(schema);
         if !words.is_empty() {
@@ -257,7 +257,7 @@ impl Scalar {
             Self::Number(min, max, _) | Self::Ratio(min, max, _) => format!("{min} to {max}"),
             Self::Bytes(min, max) => format!("{min} to {max}, or with a suffix as \"4 MiB\""),
             Self::Choice(words) => words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
-            Self::Own(allowed) => allowed.clone(),
+            Self::Custom(allowed) => allowed.clone(),
         }
     }
 }

@@ -100,15 +100,15 @@ impl Document {
 }
 
 /// Called with path, node, field (unless it is an entry of a list) and shape of a setting.
-type Found<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
+type Visit<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
 
-/// Calls `found` for each declared setting in `node`.
+/// Calls `visit` for each declared setting in `node`.
 fn each_setting<'a>(
     node: &'a Node,
     shape: &Shape,
     field: Option<&Field>,
     path: &mut Vec<String>,
-    found: Found<'a, '_>,
+    visit: Visit<'a, '_>,
 ) {
     match (shape, &node.value) {
         (Shape::Table(table), Tree::Table(fields)) => {
@@ -116,19 +116,19 @@ fn each_setting<'a>(
                 // The field of any variant: those of one name all accept one value, or all a list.
                 let Some(field) = table.fields.iter().find(|field| field.name == *name) else { continue };
                 path.push(name.clone());
-                each_setting(inner, &field.shape, Some(field), path, found);
+                each_setting(inner, &field.shape, Some(field), path, visit);
                 path.pop();
             }
         }
         (Shape::List(list), Tree::List(items)) => {
             for (index, item) in items.iter().enumerate() {
                 path.push(index.to_string());
-                each_setting(item, &list.of, None, path, found);
+                each_setting(item, &list.of, None, path, visit);
                 path.pop();
             }
         }
-        (Shape::List(list), _) if list.single => each_setting(node, &list.of, None, path, found),
-        _ => found(path, node, field, shape),
+        (Shape::List(list), _) if list.single => each_setting(node, &list.of, None, path, visit),
+        _ => visit(path, node, field, shape),
     }
 }
 

@@ -340,9 +340,9 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 #[inline(always)]
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
-        put_life_v6(packet.head_mut::<V6_LEAST>()?, changes, true);
+        put_ttl_and_class_v6(packet.head_mut::<V6_LEAST>()?, changes, true);
     } else {
-        put_life_v4(packet.head_mut::<V4_LEAST>()?, changes, true);
+        put_ttl_and_class_v4(packet.head_mut::<V4_LEAST>()?, changes, true);
     }
     Some(())
 }
@@ -359,20 +359,20 @@ fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
 }
 
 #[inline(always)]
-fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
+fn put_ttl_and_class_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
     let word = u16_at(head, v6::VERSION_CLASS);
     put(head, v6::VERSION_CLASS, word & 0xf00f | u16::from(class((word >> 4) as u8, changes, ours)) << 4);
     head[v6::HOP_LIMIT] = changes.ttl;
 }
 
 #[inline(always)]
-fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
-    let (word, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
+fn put_ttl_and_class_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
+    let (word, ttl_word) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
     let new_word = word & 0xff00 | u16::from(class(word as u8, changes, ours));
-    let new_life = life & 0xff | u16::from(changes.ttl) << 8;
-    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), word, new_word), life, new_life);
+    let new_ttl_word = ttl_word & 0xff | u16::from(changes.ttl) << 8;
+    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), word, new_word), ttl_word, new_ttl_word);
     put(head, v4::VERSION_IHL, new_word);
-    put(head, v4::TTL, new_life);
+    put(head, v4::TTL, new_ttl_word);
     put(head, v4::CHECKSUM, checksum);
 }
 

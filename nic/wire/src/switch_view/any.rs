@@ -1,7 +1,7 @@
 //! Any IP packet as a switch reads it: for fabrics that carry other traffic too.
 
 use super::words::{u16_at, u32_at};
-use super::{Changes, Headers, Ip, Packet, put_life_v4, put_life_v6};
+use super::{Changes, Headers, Ip, Packet, put_ttl_and_class_v4, put_ttl_and_class_v6};
 use crate::offsets::{self as at, v4, v6};
 
 /// The IP header without options or extensions; then the ports of TCP and UDP.
@@ -64,9 +64,9 @@ fn has_ports(protocol: u8) -> bool {
 #[inline(always)]
 pub fn write_foreign(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
-        put_life_v6(packet.head_mut::<V6_IP>()?, changes, false);
+        put_ttl_and_class_v6(packet.head_mut::<V6_IP>()?, changes, false);
     } else {
-        put_life_v4(packet.head_mut::<V4_IP>()?, changes, false);
+        put_ttl_and_class_v4(packet.head_mut::<V4_IP>()?, changes, false);
     }
     Some(())
 }
