@@ -95,7 +95,6 @@ pub struct Endpoint {
     /// Each is closed when its shard's thread has ended.
     ended: Vec<oneshot::Receiver<()>>,
     local: Peer,
-    /// Whether the device resolves next hops.
     resolves_next_hops: bool,
     #[cfg(feature = "xdp")]
     resolver: Option<crate::net::Resolver>,

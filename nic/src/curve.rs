@@ -9,7 +9,6 @@ use zeroize::Zeroizing;
 /// Bytes of a key and of a shared secret.
 const BYTES: usize = 32;
 
-/// A key pair.
 #[derive(Default)]
 pub(crate) struct Curve {
     private: Zeroizing<[u8; BYTES]>,

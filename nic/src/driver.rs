@@ -95,7 +95,6 @@ pub(crate) fn round<D: Device>(endpoints: &mut [Endpoint<D>], clock: &mut impl C
     (now, next_at.since(now) / 1000)
 }
 
-/// Puts an idle driver to sleep.
 #[derive(Debug)]
 pub(crate) struct Idler {
     idle: Idle,

@@ -141,7 +141,6 @@ fn is_credential(path: &Path, folder: Option<OsString>) -> bool {
     folder.is_some_and(|folder| path.parent() == Some(Path::new(&folder)))
 }
 
-/// Returns the user behind `sudo`.
 fn sudo_user() -> Option<u32> {
     std::env::var("SUDO_UID").ok()?.parse().ok()
 }
@@ -210,7 +209,6 @@ pub struct Keys {
     /// Keys valid from any address that is not in `at`.
     anywhere: Vec<PublicKey>,
     at: Vec<(IpAddr, PublicKey)>,
-    /// Pre-shared secret of both sides.
     pre_shared: Option<PrivateKey>,
     /// Computed once for all clones.
     secrets: Arc<OnceLock<Vec<Shared>>>,
@@ -256,7 +254,6 @@ impl Keys {
         bound.or_else(|| self.anywhere.first())
     }
 
-    /// Returns whether the holder of a key may connect from an address.
     pub(crate) fn trusts(&self, address: IpAddr, key: &PublicKey) -> bool {
         let mut bound = self.at.iter().filter(|(of, _)| *of == address).map(|(_, key)| key);
         match bound.clone().next() {
@@ -283,7 +280,6 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Parses hexadecimal digits.
 fn unhex(text: &str, bytes: &mut [u8; BYTES]) -> Result<(), KeyError> {
     let digits = text.as_bytes();
     if digits.len() != 2 * BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {

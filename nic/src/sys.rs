@@ -32,7 +32,6 @@ pub(crate) fn trim_heap() {
     };
 }
 
-/// Returns the effective user of this process.
 pub(crate) fn user() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() }
@@ -126,7 +125,7 @@ pub(crate) fn set_option<T: Copy>(
 /// # Safety
 /// Any bytes must be a valid `T`.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
+pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: i32, name: i32) -> io::Result<T> {
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointers refer to the value's space and its length, both writable.
@@ -151,7 +150,6 @@ pub(crate) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<O
     Ok(epoll)
 }
 
-/// Converts the result of a system call.
 pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -35,7 +35,6 @@ impl Waker {
         }
     }
 
-    /// Returns whether a wake-up is pending.
     #[cfg(test)]
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)

@@ -115,7 +115,6 @@ pub struct Place {
     pub of_host: bool,
 }
 
-/// A connection with chosen flows.
 #[derive(Clone, Debug, Default)]
 struct Connection {
     /// Flows by message number, and whether each was chosen.
@@ -131,7 +130,6 @@ struct Connection {
 struct Packet {
     flow: usize,
     chosen: bool,
-    /// Time of each transmission.
     sent_at: Vec<Time>,
     arrived: bool,
     acked: bool,
@@ -266,7 +264,6 @@ impl Tracer {
         }
     }
 
-    /// Records what a sender's algorithm reported.
     pub(crate) fn report(&mut self, at_ps: i64, first: usize, event: &Event) {
         let (psn, life, why) = match *event {
             Event::Timeout { psn } => (psn, Life::Timeout, ""),
@@ -279,7 +276,6 @@ impl Tracer {
         }
     }
 
-    /// Returns all rows by time, and the number of rows left out.
     pub(crate) fn finish(mut self) -> Rows {
         self.rows.sort_by_key(|row| (row.at_ps, row.event as u8));
         // Events of no single transmission belong to all earlier ones, at the sender.

@@ -42,11 +42,16 @@ impl Document {
             let message = format!("`{}` is {}; allowed: a table", path.last().unwrap_or(&""), node.given);
             return Err(self.mistake_from(&node.at, message));
         };
-        let variant = self.variant(node, given, table, path)?;
+        let variant = self.variant(node, table, path)?;
         let applies =
             |field: &&Field| field.only.is_empty() || field.only.iter().any(|only| Some(only) == variant.as_ref());
         let names: Vec<&str> = table.fields.iter().filter(applies).map(|field| field.name.as_str()).collect();
-        self.check_names(given, table, &names, path)?;
+        let unknown = |(name, _): &&(String, Node)| table.fields.iter().all(|field| field.name != *name);
+        if let Some((name, node)) = given.iter().find(unknown) {
+            let hint = did_you_mean(name, &names);
+            let message = format!("unknown field `{name}` {}{hint}; allowed: {}", inside(path), names.join(", "));
+            return Err(self.mistake_from(&node.named_at, message));
+        }
         let mut value = Map::new();
         for (name, node) in given {
             let Some(field) = table.fields.iter().filter(applies).find(|field| field.name == *name) else {
@@ -66,34 +71,10 @@ impl Document {
         }
     }
 
-    /// Refuses a field that no variant has. `names` are those of the selected variant.
-    fn check_names(
-        &self,
-        given: &[(String, Node)],
-        table: &Table,
-        names: &[&str],
-        path: &[&str],
-    ) -> Result<(), Mistake> {
-        let unknown = |(name, _): &&(String, Node)| table.fields.iter().all(|field| field.name != *name);
-        let Some((name, node)) = given.iter().find(unknown) else { return Ok(()) };
-        let hint = did_you_mean(name, names);
-        let message = format!("unknown field `{name}` {}{hint}; allowed: {}", inside(path), names.join(", "));
-        Err(self.mistake_from(&node.named_at, message))
-    }
-
-    /// Returns the variant that the tag selects; `None` for a table without variants.
-    fn variant(
-        &self,
-        node: &Node,
-        given: &[(String, Node)],
-        table: &Table,
-        path: &[&str],
-    ) -> Result<Option<String>, Mistake> {
+    fn variant(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Option<String>, Mistake> {
         let Some((tag, _)) = &table.tag else { return Ok(None) };
         let field = table.fields.iter().find(|field| field.name == *tag).unwrap_or_else(|| unreachable!("has its tag"));
-        let Some((_, word)) = given.iter().find(|(name, _)| name == tag) else {
-            return Err(self.missing(node, field, path));
-        };
+        let word = node.get(tag).ok_or_else(|| self.missing(node, field, path))?;
         let word = self.value(word, &field.shape, false, &[path, &[tag]].concat())?;
         Ok(word.as_str().map(String::from))
     }
@@ -132,7 +113,6 @@ impl Document {
 }
 
 impl Scalar {
-    /// Returns `value` in the form that its type deserializes, or `None` if it is not accepted.
     fn read(&self, value: &Value, node: &Node) -> Option<Value> {
         match self {
             Self::Flag => value.as_bool().map(Value::from),
@@ -165,7 +145,6 @@ fn exact(number: f64, most: u32) -> bool {
     (number * scale).round() / scale == number
 }
 
-/// For a number within its range, returns the limit of its decimals.
 fn decimals(node: &Node, shape: &Shape) -> Option<String> {
     let Shape::Scalar(Scalar::Number(min, max, Some(most)) | Scalar::Ratio(min, max, Some(most))) = shape else {
         return None;
@@ -213,7 +192,6 @@ fn allowed(shape: &Shape, auto: bool) -> String {
     format!("{}{}", if auto { "\"auto\", or " } else { "" }, shape.allowed())
 }
 
-/// Returns the place of a field in a message.
 fn inside(path: &[&str]) -> String {
     if path.is_empty() { "at the top level".into() } else { format!("in {}", header(path)) }
 }

@@ -23,7 +23,6 @@ pub struct Document {
     pub(crate) axes: Vec<Axis>,
 }
 
-/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub at: Origin,
@@ -62,8 +61,7 @@ impl Document {
     /// # Errors
     /// The text is not TOML.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
-        let at = Origin::File(0);
-        let root = Node { named_at: at.clone(), at, given: String::new(), value: Tree::Table(Vec::new()) };
+        let root = Node::of(Tree::Table(Vec::new()), &Origin::File(0), "");
         let mut document = Self { file: file.to_path_buf(), text: text.into(), root, axes: Vec::new() };
         let table = DeTable::parse(text).map_err(|error| document.not_toml(&error))?;
         document.root.value = nodes(text, table.get_ref(), None);
@@ -178,7 +176,7 @@ impl Document {
 }
 
 impl Node {
-    fn get(&self, name: &str) -> Option<&Self> {
+    pub fn get(&self, name: &str) -> Option<&Self> {
         match &self.value {
             Tree::Scalar(_) => None,
             Tree::List(items) => items.get(name.parse::<usize>().ok()?),

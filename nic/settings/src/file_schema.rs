@@ -49,7 +49,6 @@ fn allow_lists(schema: &mut Value) {
     }
 }
 
-/// Lets `field` accept a list of its values.
 fn allow_list(field: &mut Value) {
     let bare = field.take();
     *field = json!({ "anyOf": [bare, { "type": "array", "items": bare, "minItems": 1 }] });

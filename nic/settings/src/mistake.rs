@@ -10,7 +10,6 @@ pub struct Mistake {
     pub message: String,
 }
 
-/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Offset in the file, in bytes.

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::schema::{AUTO, schema};
 
-/// The kind of value that a setting accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Table(Table),
@@ -161,15 +160,6 @@ impl Shape {
     }
 }
 
-impl Field {
-    /// Whether the fields of two variants are the same.
-    fn is_like(&self, other: &Self) -> bool {
-        let Self { name, about, shape, required, default, auto, single, only: _ } = self;
-        (name, about, shape) == (&other.name, &other.about, &other.shape)
-            && (required, default, auto, single) == (&other.required, &other.default, &other.auto, &other.single)
-    }
-}
-
 impl Table {
     fn of_variants(about: String, variants: &[Value]) -> Self {
         let is_tag = |name: &&String| variants.iter().all(|variant| variant["properties"][name].get("const").is_some());
@@ -189,7 +179,8 @@ impl Table {
         }];
         for variant in variants {
             for field in fields(variant, &[word(variant)]).into_iter().filter(|field| field.name != tag) {
-                match all.iter_mut().find(|known| known.is_like(&field)) {
+                let is_same = |known: &&mut Field| field == Field { only: field.only.clone(), ..(**known).clone() };
+                match all.iter_mut().find(is_same) {
                     Some(known) => known.only.extend(field.only),
                     None => all.push(field),
                 }
@@ -201,7 +192,6 @@ impl Table {
     }
 }
 
-/// Returns the fields of a table, for the variants `only`.
 fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let field = |(name, schema): (&String, &Value)| {
@@ -268,7 +258,6 @@ fn decimals(schema: &Value) -> Option<u32> {
     own.or((schema.get("format").is_none()).then_some(6))
 }
 
-/// Returns the accepted words and their meanings.
 fn choices(schema: &Value) -> Vec<(String, String)> {
     if schema.get("const").is_some() {
         return vec![(text(schema, "const"), text(schema, "description"))];

@@ -79,7 +79,6 @@ impl Meanings {
     }
 }
 
-/// Calls `visit` with path, table and field of every setting.
 fn walk<'a>(shape: &'a Shape, path: &str, visit: &mut dyn FnMut(&str, &'a Table, &'a Field)) {
     let Some((table, _)) = inner(shape) else { return };
     for field in &table.fields {

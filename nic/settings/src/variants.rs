@@ -23,7 +23,7 @@ impl Document {
     /// There are more than `most` combinations, or a list contains a value twice.
     pub fn variants<T: JsonSchema + 'static>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
         let mut lists = Vec::new();
-        each_setting(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
+        walk(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
             if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
                 && let Tree::List(items) = &node.value
                 && !items.is_empty()
@@ -84,7 +84,7 @@ impl Document {
     }
 
     fn each_file(&self, shape: &Shape, mut found: impl FnMut(String, String)) {
-        each_setting(&self.root, shape, None, &mut Vec::new(), &mut |path, node, _, shape| {
+        walk(&self.root, shape, None, &mut Vec::new(), &mut |path, node, _, shape| {
             if let (Shape::Scalar(Scalar::File), Tree::Scalar(value)) = (shape, &node.value) {
                 let name = match (value.as_str(), &node.at) {
                     (Some(name), _) => name,
@@ -102,32 +102,25 @@ impl Document {
 /// Called with path, node, field (unless it is an entry of a list) and shape of a setting.
 type Visit<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
 
-/// Calls `visit` for each declared setting in `node`.
-fn each_setting<'a>(
-    node: &'a Node,
-    shape: &Shape,
-    field: Option<&Field>,
-    path: &mut Vec<String>,
-    visit: Visit<'a, '_>,
-) {
+fn walk<'a>(node: &'a Node, shape: &Shape, field: Option<&Field>, path: &mut Vec<String>, visit: Visit<'a, '_>) {
     match (shape, &node.value) {
         (Shape::Table(table), Tree::Table(fields)) => {
             for (name, inner) in fields {
                 // The field of any variant: those of one name all accept one value, or all a list.
                 let Some(field) = table.fields.iter().find(|field| field.name == *name) else { continue };
                 path.push(name.clone());
-                each_setting(inner, &field.shape, Some(field), path, visit);
+                walk(inner, &field.shape, Some(field), path, visit);
                 path.pop();
             }
         }
         (Shape::List(list), Tree::List(items)) => {
             for (index, item) in items.iter().enumerate() {
                 path.push(index.to_string());
-                each_setting(item, &list.of, None, path, visit);
+                walk(item, &list.of, None, path, visit);
                 path.pop();
             }
         }
-        (Shape::List(list), _) if list.single => each_setting(node, &list.of, None, path, visit),
+        (Shape::List(list), _) if list.single => walk(node, &list.of, None, path, visit),
         _ => visit(path, node, field, shape),
     }
 }

@@ -70,13 +70,13 @@ pub struct Message {
 }
 
 pub(super) type Reply<T> = oneshot::Sender<T>;
+pub(super) type Done = Reply<Result<(), Error>>;
 
-/// A command to the driver thread.
 #[derive(Debug)]
 pub(super) enum Command {
     Connect { peer: Peer, reply: Reply<Result<Opened, Error>> },
-    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
-    Close { connection: ConnectionId, reply: Reply<Result<(), Error>> },
+    Send { connection: ConnectionId, data: Bytes, reply: Done },
+    Close { connection: ConnectionId, reply: Done },
     Stats { reply: Reply<EndpointStats> },
     ConnectionStats { connection: ConnectionId, reply: Reply<Option<ConnectionStats>> },
 }
@@ -87,7 +87,7 @@ pub(super) enum Notice {
     Send {
         connection: ConnectionId,
         data: Bytes,
-        reply: Reply<Result<(), Error>>,
+        reply: Done,
     },
     Consumed {
         connection: ConnectionId,
@@ -122,7 +122,6 @@ impl Drop for Shared {
     }
 }
 
-/// Sends commands to the driver thread.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     pub(super) commands: mpsc::Sender<Command>,

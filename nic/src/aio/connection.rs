@@ -123,11 +123,11 @@ impl RecvHalf {
     /// # Errors
     /// The connection failed.
     pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
-        poll_fn(|context| self.poll_recv(context)).await
+        poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Message>, Error>> {
-        let Some(message) = ready!(self.messages.poll_recv(context)) else {
+    pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Error>> {
+        let Some(message) = ready!(self.messages.poll_recv(cx)) else {
             return Poll::Ready(self.error.get().map_or(Ok(None), |&error| Err(error.into())));
         };
         let (connection, bytes) = (self.shared.id, message.data.len() as u64);

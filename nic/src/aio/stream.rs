@@ -74,9 +74,9 @@ impl Stream {
     }
 
     /// Waits until at most `messages` and `bytes` are in flight.
-    fn poll_room(&mut self, context: &mut Context<'_>, messages: usize, bytes: usize) -> Poll<io::Result<()>> {
+    fn poll_room(&mut self, cx: &mut Context<'_>, messages: usize, bytes: usize) -> Poll<io::Result<()>> {
         while let Some((_, delivered)) = self.in_flight.front_mut() {
-            let outcome = match Pin::new(delivered).poll(context) {
+            let outcome = match Pin::new(delivered).poll(cx) {
                 Poll::Ready(outcome) => outcome,
                 Poll::Pending if self.in_flight.len() <= messages && self.in_flight_bytes <= bytes => break,
                 Poll::Pending => return Poll::Pending,
@@ -98,24 +98,20 @@ impl Stream {
     }
 
     /// Waits for the next bytes in order; returns `false` at the end.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while !self.ended && self.current.is_empty() {
             if let Some(data) = self.early.take(self.next) {
                 self.take(data);
                 continue;
             }
-            match ready!(self.receiving.poll_recv(context)).map_err(broken)? {
+            match ready!(self.receiving.poll_recv(cx)).map_err(broken)? {
                 Some(message) if message.number == self.next => self.take(message.data),
                 Some(message) if is_before(message.number, self.next) => {
                     let what =
                         "received a message from before the stream: both sides must begin it after the same messages";
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
+                    return Poll::Ready(Err(invalid(what)));
                 }
-                Some(message) => {
-                    self.early
-                        .put(message.number, message.data)
-                        .map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
-                }
+                Some(message) => self.early.put(message.number, message.data).map_err(invalid)?,
                 None if self.early.messages.is_empty() => self.ended = true,
                 None => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             }
@@ -165,6 +161,10 @@ fn is_before(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
 
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
 fn broken(error: Error) -> io::Error {
     use ConnectionError::{IdleTimeout, LongLost, PeerUnresponsive, StaleKeys};
     let kind = match error {
@@ -178,12 +178,8 @@ fn broken(error: Error) -> io::Error {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if ready!(self.poll_next(context))? {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if ready!(self.poll_next(cx))? {
             let bytes = self.current.len().min(buffer.remaining());
             buffer.put_slice(&self.current[..bytes]);
             self.current.advance(bytes);
@@ -193,12 +189,12 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         if self.shut {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let chunk = &data[..data.len().min(CHUNK_BYTES)];
-        ready!(self.poll_room(context, WINDOW_MESSAGES - 1, WINDOW_BYTES - CHUNK_BYTES))?;
+        ready!(self.poll_room(cx, WINDOW_MESSAGES - 1, WINDOW_BYTES - CHUNK_BYTES))?;
         // An empty message would be the end.
         if !chunk.is_empty() {
             self.submit(Bytes::copy_from_slice(chunk));
@@ -206,15 +202,15 @@ impl AsyncWrite for Stream {
         Poll::Ready(Ok(chunk.len()))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !std::mem::replace(&mut self.shut, true) {
             self.submit(Bytes::new());
         }
-        self.poll_room(context, 0, 0)
+        self.poll_room(cx, 0, 0)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::channel::{Command, Error, Handle, Message, Notice, Opened, Reply, Shared};
+use super::channel::{Command, Done, Error, Handle, Message, Notice, Opened, Reply, Shared};
 use crate::{
     device::Device,
     driver::DriverOptions,
@@ -36,10 +36,10 @@ pub(super) struct Inputs {
 struct Entry {
     messages: mpsc::Sender<Message>,
     error: Arc<OnceLock<ConnectionError>>,
-    deliveries: HashMap<MessageId, Reply<Result<(), Error>>>,
+    deliveries: HashMap<MessageId, Done>,
     /// Messages that wait for room in the endpoint.
-    waiting: VecDeque<(Bytes, Reply<Result<(), Error>>)>,
-    closing: Option<Reply<Result<(), Error>>>,
+    waiting: VecDeque<(Bytes, Done)>,
+    closing: Option<Done>,
     /// The handle was dropped or closed, or the endpoint was closed.
     close_wanted: bool,
 }
@@ -131,13 +131,7 @@ impl Server {
         }
     }
 
-    fn on_send<D: Device>(
-        &mut self,
-        endpoint: &mut Endpoint<D>,
-        connection: ConnectionId,
-        data: Bytes,
-        reply: Reply<Result<(), Error>>,
-    ) {
+    fn on_send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, data: Bytes, reply: Done) {
         match self.entries.get_mut(&connection) {
             Some(entry) => {
                 entry.waiting.push_back((data, reply));

@@ -21,7 +21,6 @@ const CHECKS: u32 = 4;
 /// Time limit of a driver to bring its link up after a program was attached.
 const RESET_PS: u64 = 10_000_000_000_000;
 
-/// Decides when to attach again.
 #[derive(Debug)]
 pub(super) struct AttachMonitor {
     /// One shard monitors reception; each monitors its own sending.
@@ -37,7 +36,6 @@ pub(super) struct AttachMonitor {
     stuck: u32,
 }
 
-/// Progress of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     /// Frames received on the whole interface.
@@ -96,7 +94,6 @@ impl AttachMonitor {
         is_due
     }
 
-    /// Returns whether the device repeatedly accepted frames without sending any.
     fn is_stuck(&mut self, now: Time, counts: Counts) -> bool {
         if !self.link_is_up || counts.waiting == 0 || counts.sent > self.before.sent {
             (self.before, self.stuck) = (counts, 0);

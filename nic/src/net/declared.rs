@@ -75,7 +75,6 @@ impl Declared {
     }
 }
 
-/// Returns the number of the family `netdev`.
 fn family(socket: &Socket) -> io::Result<u16> {
     // Of `linux/genetlink.h`.
     const CONTROL: u16 = 16;

@@ -33,7 +33,6 @@ pub(crate) struct Request(pub(crate) [u32; Self::WORDS]);
 impl Request {
     const WORDS: usize = 48;
 
-    /// An empty command.
     pub(crate) const NONE: Self = Self([0; Self::WORDS]);
 
     fn of(words: &[u32]) -> Self {
@@ -209,7 +208,6 @@ impl Ethtool {
         self.set(COMMAND, &[on.into()])
     }
 
-    /// Sends a command of fixed size.
     fn set(&self, command: u32, arguments: &[u32]) -> io::Result<()> {
         let mut words = [0; WORDS];
         words[1..=arguments.len()].copy_from_slice(arguments);
@@ -227,7 +225,6 @@ impl Ethtool {
         unsafe { self.ioctl(SIOCETHTOOL, &mut request) }
     }
 
-    /// Returns a request for the interface.
     pub(crate) fn request(&self) -> libc::ifreq {
         // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -255,7 +252,6 @@ fn first_half(word: u32) -> u32 {
     u16::from_ne_bytes([a, b]).into()
 }
 
-/// Decodes NUL-terminated text.
 fn text_of(words: &[u32]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -266,7 +262,6 @@ pub(crate) fn link_bps(interface: &str) -> Option<u64> {
     Ethtool::open(interface).and_then(|ethtool| ethtool.link_bps()).ok()
 }
 
-/// Returns the index of an interface of this thread's network namespace.
 pub(crate) fn interface_index(interface: &str) -> Option<u32> {
     let name = CString::new(interface).ok()?;
     // SAFETY: the name is a live string that ends in a NUL.

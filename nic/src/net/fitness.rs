@@ -71,7 +71,6 @@ impl Interface {
         mtu_limit(&driver).filter(|limit| *limit < self.mtu).map(|limit| (driver, limit))
     }
 
-    /// Returns the name of its driver.
     fn driver(&self) -> Option<String> {
         Ethtool::open(&self.name).and_then(|nic| nic.driver()).ok().map(|driver| driver.name)
     }

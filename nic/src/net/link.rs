@@ -7,10 +7,8 @@ use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 
-/// A notification about links, routes or neighbours.
 pub(super) type Notification = NetlinkMessage<RouteNetlinkMessage>;
 
-/// State of the interface's link.
 pub(super) struct LinkStatus {
     index: u32,
     is_up: bool,
@@ -26,7 +24,6 @@ pub(super) struct LinkStatus {
 #[derive(Clone, Debug)]
 pub struct Mtu(Arc<AtomicU32>);
 
-/// A change of link state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Down,

@@ -47,7 +47,6 @@ pub struct Source {
 /// Poll intervals for link and neighbour: short at first, since most answer immediately.
 const FIRST_POLL: Duration = Duration::from_millis(1);
 const POLL: Duration = Duration::from_millis(100);
-/// Interval between probes of a neighbour.
 const PROBE: Duration = Duration::from_millis(500);
 
 impl Source {
@@ -97,7 +96,6 @@ impl Source {
         Err(NetError::Silent { hop, what, interface })
     }
 
-    /// Returns whether the interface has a link.
     async fn has_link(&self, handle: &Handle) -> Result<bool, NetError> {
         let mut links = handle.link().get().match_index(self.interface.index).execute();
         let link = links.try_next().await.map_err(NetError::netlink)?;
@@ -120,7 +118,6 @@ impl Source {
         Ok(gateway(&route).unwrap_or(peer))
     }
 
-    /// Returns the Ethernet address of a neighbour, if known.
     async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Result<Option<[u8; 6]>, NetError> {
         let entry = self.interface.query_neighbour(handle, hop).await?;
         self.permanent.set(hop, entry.filter(|(_, is_permanent)| *is_permanent).map(|(mac, _)| mac));
@@ -220,7 +217,6 @@ impl PermanentNeighbours {
     }
 }
 
-/// Returns the router of a route, if it has one.
 fn gateway(route: &RouteMessage) -> Option<IpAddr> {
     route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Gateway(RouteAddress::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
@@ -230,16 +226,13 @@ fn gateway(route: &RouteMessage) -> Option<IpAddr> {
     })
 }
 
-/// Inputs of the thread that follows routes.
 struct Inputs {
-    /// Peers by shard.
     peers: UnboundedReceiver<(usize, Vec<IpAddr>)>,
     requests: UnboundedReceiver<Request>,
     probe: NeighbourProbe,
     mtu: Mtu,
 }
 
-/// Requests the next hop of a peer.
 struct Request {
     peer: IpAddr,
     timeout: Duration,
@@ -258,7 +251,6 @@ impl Interface {
     }
 }
 
-/// A result of the thread.
 enum Update {
     Hop(IpAddr, [u8; 6]),
     Link(link::Change),
@@ -287,7 +279,6 @@ pub struct NextHops {
     peers: Option<UnboundedSender<(usize, Vec<IpAddr>)>>,
     requests: UnboundedSender<Request>,
     updates: mpsc::Receiver<Update>,
-    /// Clients waiting for their next hops.
     clients: Vec<(IpAddr, oneshot::Receiver<Answer>)>,
     thread: Arc<OnceLock<JoinOnDrop>>,
     /// Time of the last announcement of peers, and the number of connections opened until then.
@@ -299,7 +290,6 @@ pub struct NextHops {
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Joins a thread on drop.
 struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl Drop for JoinOnDrop {
@@ -399,7 +389,6 @@ impl NextHops {
         self.resolve_clients(endpoint)
     }
 
-    /// Resolves the next hops of an endpoint's clients.
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     fn resolve_clients<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> u64 {
         for client in endpoint.unresolved() {

@@ -17,7 +17,6 @@ use crate::sys::check;
 /// little-endian order. Dropping the last queue removes the device.
 #[derive(Debug)]
 pub struct Tun {
-    /// Files of all queues.
     files: Arc<[File]>,
     own: usize,
     name: String,

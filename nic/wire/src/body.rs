@@ -30,7 +30,6 @@ macro_rules! body {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
 
-            /// Reads the body from a spray header.
             #[inline(always)]
             pub(crate) fn parse(kind: Kind, header: &[u8]) -> Result<Self, Error> {
                 Ok(match kind { $(Kind::$kind => Self::$kind(Header::parse(header)?),)+ })

@@ -8,7 +8,6 @@ pub(crate) trait Header: Sized {
     /// Bytes of the header, common part included and an Ack's echoes excluded.
     const BYTES: usize;
 
-    /// Reads the kind's fields and flags.
     fn parse(header: &[u8]) -> Result<Self, Error>;
 
     /// Writes the kind's fields. Checksums are left 0.
@@ -19,7 +18,6 @@ pub(crate) trait Header: Sized {
     }
 }
 
-/// A field type and its encoding.
 pub(crate) trait Value: Sized {
     fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error>;
     fn write<const AT: usize, const N: usize>(self, header: &mut Writer<'_, N>);

@@ -269,16 +269,10 @@ pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8
     emit_in_place(out, e, c, body, payload.len())
 }
 
-/// Like [`emit`], with a payload of `payload_bytes` already in `out` at [`Body::header_bytes`].
+/// Like [`emit`], with a payload of `bytes` already in `out` at [`Body::header_bytes`].
 #[inline]
-pub fn emit_in_place(
-    out: &mut [u8],
-    e: &Envelope,
-    c: &Common,
-    body: &Body,
-    payload_bytes: usize,
-) -> Result<usize, Error> {
-    let udp_bytes = udp_length(body, payload_bytes, 0)?;
+pub fn emit_in_place(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, bytes: usize) -> Result<usize, Error> {
+    let udp_bytes = udp_length(body, bytes, 0)?;
     let out = out.get_mut(..udp_offset(e.is_v6()) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
     let ours = out.get_mut(udp_payload_offset(e.is_v6())..).ok_or(Error::BufferTooSmall)?;
     let (header, payload) = ours.split_at_mut_checked(body.bytes()).ok_or(Error::BufferTooSmall)?;
@@ -328,7 +322,6 @@ pub(crate) fn udp_length(body: &Body, payload_bytes: usize, seal_bytes: usize) -
     Ok(length as u16)
 }
 
-/// Writes the spray header with both checksums.
 #[inline(always)]
 fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<(), Error> {
     c.emit(chunk_mut(header)?, VERSION, body.kind(), body.flags());

@@ -234,7 +234,6 @@ struct Lengths {
     datagram: u32,
     /// Offset in the frame at which the IP packet ends.
     end: u32,
-    /// Bytes of the Ethernet frame.
     bytes: u32,
 }
 
@@ -256,7 +255,6 @@ fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> R
     Ok(if data && udp_length > least { at::udp_offset(v6) as u32 + least } else { 0 })
 }
 
-/// Fields of an IP header.
 struct Ip {
     class: u8,
     ttl: u8,
@@ -347,7 +345,6 @@ pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -
     Some(())
 }
 
-/// Returns the traffic class of a frame with the changes.
 #[inline(always)]
 fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
     let dscp = match old >> 2 {

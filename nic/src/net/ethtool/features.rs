@@ -32,7 +32,10 @@ impl Ethtool {
     /// Returns its features.
     pub fn features(&self) -> io::Result<Vec<Feature>> {
         let names = self.strings(FEATURES)?;
-        let words = self.feature_blocks(names.len())?;
+        let blocks = names.len().div_ceil(32);
+        let mut words = vec![0; 2 + BLOCK * blocks];
+        words[1] = blocks as u32;
+        self.ioctl_words(GET, &mut words)?;
         let bit = |at: usize, part: usize| words[2 + at / 32 * BLOCK + part] >> (at % 32) & 1 == 1;
         let of = |(at, name)| Feature { name, on: bit(at, 2), fixed: !bit(at, 0) || bit(at, 3) };
         Ok(names.into_iter().enumerate().filter(|(_, name)| !name.is_empty()).map(of).collect())
@@ -79,14 +82,6 @@ impl Ethtool {
         Ok(names.into_iter().enumerate().map(|(at, name)| (name, flags >> (at % 32) & 1 == 1)).collect())
     }
 
-    fn feature_blocks(&self, features: usize) -> io::Result<Vec<u32>> {
-        let blocks = features.div_ceil(32);
-        let mut words = vec![0; 2 + BLOCK * blocks];
-        words[1] = blocks as u32;
-        self.ioctl_words(GET, &mut words)?;
-        Ok(words)
-    }
-
     fn strings(&self, set: u32) -> io::Result<Vec<String>> {
         const COMMAND: u32 = 0x1b;
         let count = self.count_of(set)?;
@@ -110,7 +105,6 @@ impl Ethtool {
     }
 }
 
-/// Decodes a word from its four bytes.
 pub(super) fn word(bytes: &[u8]) -> u32 {
     u32::from_ne_bytes(bytes.try_into().expect("four bytes"))
 }

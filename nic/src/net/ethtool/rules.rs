@@ -20,7 +20,6 @@ pub struct Rule {
     pub place: u32,
 }
 
-/// Contents of a NIC's table.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Rules that match exactly what a [`Rule`] does.
@@ -29,7 +28,6 @@ pub(crate) struct Contents {
     pub(crate) free: Vec<u32>,
 }
 
-/// A NIC's table of rules.
 pub(crate) trait RuleTable {
     fn contents(&self) -> io::Result<Contents>;
 
@@ -113,7 +111,6 @@ impl Rule {
         Self { address, port, queue, place: 0 }
     }
 
-    /// Returns the request that adds it.
     pub(crate) fn insertion(self) -> Request {
         let mut words = [0; Request::WORDS];
         // Source before destination, in the addresses and in the ports that follow them.

@@ -1,4 +1,4 @@
-//! Numbers at fixed offsets of a frame, in network byte order unless the name differs.
+//! Numbers at fixed offsets of a frame, in network byte order, or in memory order (`_ne`).
 #![expect(clippy::indexing_slicing, reason = "offsets are sums of constants, so that no check remains")]
 
 #[inline(always)]
@@ -27,13 +27,11 @@ pub(super) fn u64_le<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64_at(head, at).swap_bytes()
 }
 
-/// Reads four bytes in memory order.
 #[inline(always)]
 pub(super) fn u32_ne<const N: usize>(head: &[u8; N], at: usize) -> u32 {
     u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
-/// Reads eight bytes in memory order.
 #[inline(always)]
 pub(super) fn u64_ne<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64_at(head, at).to_be()
