@@ -236,7 +236,7 @@ impl Endpoint {
         drop(accepted);
         for Handle { commands, notices, waker } in shards {
             // A thread that has ended needs no notice.
-            let _ = notices.send(Notice::End);
+            let _ = notices.send(Notice::CloseEndpoint);
             drop(commands);
             waker.wake();
         }

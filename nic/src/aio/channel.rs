@@ -84,20 +84,10 @@ pub(super) enum Command {
 /// A notice to the driver thread, without a bound on their number.
 #[derive(Debug)]
 pub(super) enum Notice {
-    Send {
-        connection: ConnectionId,
-        data: Bytes,
-        reply: Done,
-    },
-    Consumed {
-        connection: ConnectionId,
-        bytes: u64,
-    },
-    Dropped {
-        connection: ConnectionId,
-    },
-    /// Closes the endpoint and all its connections.
-    End,
+    Send { connection: ConnectionId, data: Bytes, reply: Done },
+    Consumed { connection: ConnectionId, bytes: u64 },
+    Dropped { connection: ConnectionId },
+    CloseEndpoint,
 }
 
 /// The thread's side of a new connection, from which its handle is made.

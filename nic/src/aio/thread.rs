@@ -150,7 +150,7 @@ impl Server {
                     entry.close(endpoint, connection);
                 }
             }
-            Notice::End => {
+            Notice::CloseEndpoint => {
                 self.is_closed = true;
                 self.entries.iter_mut().for_each(|(connection, entry)| entry.close(endpoint, *connection));
             }

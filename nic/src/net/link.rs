@@ -24,13 +24,11 @@ pub(super) struct LinkStatus {
 #[derive(Clone, Debug)]
 pub struct Mtu(Arc<AtomicU32>);
 
+/// A change of the link. Drivers do not set an interface down: that was an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Down,
-    /// With whether an operator had set it down, which drivers do not do themselves.
-    Up {
-        was_set_down: bool,
-    },
+    Up { was_set_down: bool },
 }
 
 impl LinkStatus {
