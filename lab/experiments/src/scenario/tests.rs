@@ -234,7 +234,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (host_dr("scheme = \"rr\""), "11:10", "switches with `rr`, but the balancer `host-dr`"),
         (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: h0->leaf0, leaf0->h0"),
         (event("link = \"leaf0->spine1\"\naction = \"explode\""), "12:10", "allowed: \"down\", \"silent-drop\""),
-        (event("link = \"leaf0->spine1\"\naction = \"rate\""), "10:1", "missing field `factor` in [[link_event]]; allowed: 0.001 to 0.999"),
+        (
+            event("link = \"leaf0->spine1\"\naction = \"rate\""),
+            "10:1",
+            "missing field `factor` in [[link_event]]; allowed: 0.001 to 0.999",
+        ),
         (event("link = \"leaf0->spine1\"\naction = \"down\"\nfactor = 0.5"), "13:1", "does not apply to action `down`"),
         (event("link = \"leaf0->spine1\"\naction = \"loss\"\nprobability = 2"), "13:15", "allowed: 0.000001 to 1"),
         (event("link = \"leaf0->spine1\"\naction = \"flap\"\nperiod_us = 5\ndown_us = 5"), "14:11", "allowed: less"),
