@@ -108,7 +108,13 @@ impl Congestion {
         if self.previous != 0 {
             let difference = i64::from(rtt) - i64::from(self.previous);
             let trend = average(rule.trend_weight, difference, i64::from(self.trend));
-            self.trend = trend.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            self.trend = if trend > i64::from(i32::MAX) {
+                i32::MAX
+            } else if trend < i64::from(i32::MIN) {
+                i32::MIN
+            } else {
+                trend as i32
+            };
         }
         self.previous = rtt;
     }

@@ -1,8 +1,8 @@
 //! What a switch reads and changes of a frame: one parser for XDP programs and hosts.
 //!
 //! A switch changes ECN, DSCP, TTL, lengths and checksums only (WIRE-14), and verifies no checksum
-//! of the spray header. Functions are generic over [`Packet`]: hosts pass a slice, XDP programs a
-//! frame with bounds checks for the verifier. Nothing panics, and no loop depends on the frame.
+//! of the spray header. Functions are generic over [`Packet`]: hosts pass a slice, the XDP program
+//! a frame with bounds checks for the verifier. Nothing panics, and no loop depends on the frame.
 
 mod addressee;
 mod any;
@@ -12,7 +12,7 @@ mod words;
 pub use self::addressee::{Addressee, addressed_to, addressee};
 pub use self::any::{parse_foreign, write_foreign};
 pub use self::neighbour::{neighbour_of, source_of};
-use self::words::{mapped_v4, put, u8_at, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
+use self::words::{put, u8_at, u16_at, u32_at, u32_ne, u64_at, u64_le, u64_ne};
 use crate::checksum::{fold, udp as nonzero, update_u16};
 use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
@@ -158,7 +158,8 @@ pub struct Changes {
     pub ttl: u8,
     /// ECN bits.
     pub ecn: u8,
-    /// Sets [`DSCP_PAUSE`] on a control frame, else [`DSCP_CONTROL`]: the sender must pause.
+    /// Sets [`DSCP_PAUSE`] on a control frame (else [`DSCP_CONTROL`]): the flow's sender must
+    /// pause.
     pub pause: bool,
 }
 
@@ -218,14 +219,22 @@ pub fn parse(packet: &(impl Packet + ?Sized), ports: Ports) -> Parsed {
 fn parse_v4(head: &[u8; V4_LEAST], bytes: u32) -> Parsed {
     let total = u32::from(u16_at(head, v4::TOTAL_LENGTH));
     let lengths = Lengths { datagram: total.wrapping_sub(20), end: total + at::ETHERNET_BYTES as u32, bytes };
-    headers(head, false, &lengths, &Ip::v4(head))
+    let trimmed_len = match trimmed_len(head, false, &lengths) {
+        Ok(len) => len,
+        Err(other) => return other,
+    };
+    headers(head, false, bytes, trimmed_len, &Ip::v4(head))
 }
 
 #[inline(always)]
 fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
     let payload = u32::from(u16_at(head, v6::PAYLOAD_LENGTH));
     let lengths = Lengths { datagram: payload, end: payload + v6::UDP as u32, bytes };
-    headers(head, true, &lengths, &Ip::v6(head))
+    let trimmed_len = match trimmed_len(head, true, &lengths) {
+        Ok(len) => len,
+        Err(other) => return other,
+    };
+    headers(head, true, bytes, trimmed_len, &Ip::v6(head))
 }
 
 /// Lengths of a frame: from the IP header, and received.
@@ -234,6 +243,7 @@ struct Lengths {
     datagram: u32,
     /// Offset in the frame at which the IP packet ends.
     end: u32,
+    /// Bytes of the Ethernet frame.
     bytes: u32,
 }
 
@@ -255,6 +265,7 @@ fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> R
     Ok(if data && udp_length > least { at::udp_offset(v6) as u32 + least } else { 0 })
 }
 
+/// Fields of an IP header.
 struct Ip {
     class: u8,
     ttl: u8,
@@ -266,10 +277,11 @@ struct Ip {
 impl Ip {
     #[inline(always)]
     fn v4<const N: usize>(head: &[u8; N]) -> Self {
+        let address = u32_ne(head, v4::DST).to_ne_bytes();
         Self {
             class: head[v4::TOS],
             ttl: head[v4::TTL],
-            destination: mapped_v4(u32_ne(head, v4::DST)),
+            destination: [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, address[0], address[1], address[2], address[3]])],
             addresses: u64_le(head, v4::SRC),
             label: 0,
         }
@@ -288,34 +300,23 @@ impl Ip {
             label: u32_at(head, v6::VERSION_CLASS) & 0xf_ffff,
         }
     }
-
-    #[inline(always)]
-    fn headers(&self, v6: bool, bytes: u32, ports: u32, checksum: u32, trimmed_len: u32) -> Headers {
-        Headers {
-            v6,
-            destination: self.destination,
-            addresses: self.addresses,
-            ports,
-            label: self.label,
-            checksum,
-            bytes,
-            ttl: self.ttl,
-            ecn: self.class & 3,
-            dscp: self.class >> 2,
-            trimmed_len,
-        }
-    }
 }
 
 #[inline(always)]
-fn headers<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths, ip: &Ip) -> Parsed {
-    let trimmed_len = match trimmed_len(head, v6, lengths) {
-        Ok(len) => len,
-        Err(other) => return other,
-    };
-    let ports = u32_at(head, at::udp_src_port_offset(v6));
-    let checksum = u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CHECKSUM);
-    Parsed::Ours(ip.headers(v6, lengths.bytes, ports, checksum, trimmed_len))
+fn headers<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, trimmed_len: u32, ip: &Ip) -> Parsed {
+    Parsed::Ours(Headers {
+        v6,
+        destination: ip.destination,
+        addresses: ip.addresses,
+        ports: u32_at(head, at::udp_src_port_offset(v6)),
+        label: ip.label,
+        checksum: u32_at(head, at::udp_payload_offset(v6) + field::HEADER_CHECKSUM),
+        bytes,
+        ttl: ip.ttl,
+        ecn: ip.class & 3,
+        dscp: ip.class >> 2,
+        trimmed_len,
+    })
 }
 
 /// Returns two IPv4 addresses as one little-endian number, source first.
@@ -323,8 +324,8 @@ pub const fn addresses_v4(source: [u8; 4], destination: [u8; 4]) -> u64 {
     (u32::from_le_bytes(destination) as u64) << 32 | u32::from_le_bytes(source) as u64
 }
 
-/// Returns two IPv6 addresses, of two little-endian words each, in the form of [`addresses_v4`]:
-/// each is the exclusive or of its four 32-bit words, as switches fold them for hashing.
+/// Returns two IPv6 addresses, each given as two little-endian words, in the form of IPv4's: each
+/// is the exclusive or of its four 32-bit words, as switches fold them for hashing.
 #[inline(always)]
 pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
     let (source, destination) = (source[0] ^ source[1], destination[0] ^ destination[1]);
@@ -338,13 +339,16 @@ pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
 #[inline(always)]
 pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
-        put_ttl_and_class_v6(packet.head_mut::<V6_LEAST>()?, changes, true);
+        let head = packet.head_mut::<V6_LEAST>()?;
+        put_life_v6(head, changes, true);
     } else {
-        put_ttl_and_class_v4(packet.head_mut::<V4_LEAST>()?, changes, true);
+        let head = packet.head_mut::<V4_LEAST>()?;
+        put_life_v4(head, changes, true);
     }
     Some(())
 }
 
+/// Returns the traffic class of a frame with the changes.
 #[inline(always)]
 fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
     let dscp = match old >> 2 {
@@ -356,20 +360,20 @@ fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
 }
 
 #[inline(always)]
-fn put_ttl_and_class_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
+fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
     let word = u16_at(head, v6::VERSION_CLASS);
     put(head, v6::VERSION_CLASS, word & 0xf00f | u16::from(class((word >> 4) as u8, changes, ours)) << 4);
     head[v6::HOP_LIMIT] = changes.ttl;
 }
 
 #[inline(always)]
-fn put_ttl_and_class_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
-    let (word, ttl_word) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
+fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
+    let (word, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
     let new_word = word & 0xff00 | u16::from(class(word as u8, changes, ours));
-    let new_ttl_word = ttl_word & 0xff | u16::from(changes.ttl) << 8;
-    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), word, new_word), ttl_word, new_ttl_word);
+    let new_life = life & 0xff | u16::from(changes.ttl) << 8;
+    let checksum = update_u16(update_u16(u16_at(head, v4::CHECKSUM), word, new_word), life, new_life);
     put(head, v4::VERSION_IHL, new_word);
-    put(head, v4::TTL, new_ttl_word);
+    put(head, v4::TTL, new_life);
     put(head, v4::CHECKSUM, checksum);
 }
 
@@ -416,19 +420,25 @@ fn cut_v6(head: &mut [u8; at::trimmed_len(true)], dscp: u8, bytes: u16, tail: u6
 /// Returns the sum of the tag's bytes after a Data header.
 #[inline(always)]
 fn seal_sum(headers: &[u8; at::trimmed_len(true) + SEAL_BYTES]) -> u64 {
-    sum_of_words(headers.split_at(at::trimmed_len(true)).1)
+    let (_, tail) = headers.split_at(at::trimmed_len(true));
+    sum_of_words(tail)
 }
 
 #[inline(always)]
 fn sum_of_words(bytes: &[u8]) -> u64 {
-    bytes.as_chunks::<4>().0.iter().fold(0, |sum, word| sum + u64::from(u32::from_be_bytes(*word)))
+    let mut sum = 0;
+    for word in bytes.as_chunks::<4>().0 {
+        sum += u64::from(u32::from_be_bytes(*word));
+    }
+    sum
 }
 
 /// Returns the UDP checksum of a trimmed IPv6 frame as transmitted. `headers` has the new UDP
 /// length and any checksum; `tail` is the sum of the bytes after it.
 #[inline(always)]
 pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::trimmed_len(true)], udp_length: u16, tail: u64) -> u16 {
-    // Addresses, UDP and spray header are consecutive; two numbers complete the pseudo header.
+    // Addresses, UDP header and spray header are consecutive; two numbers complete the pseudo
+    // header.
     const { assert!((at::trimmed_len(true) - v6::SRC).is_multiple_of(4) && SEAL_BYTES.is_multiple_of(4)) }
     let (_, row) = headers.split_at(v6::SRC);
     let sum = u64::from(udp_length) + u64::from(at::PROTOCOL_UDP) + sum_of_words(row) + tail;

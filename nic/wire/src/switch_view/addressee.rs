@@ -1,7 +1,7 @@
-//! The addressee of a spray frame, by which the filter of a host's interface redirects. The kernel
-//! keeps datagrams of other programs to the same ports.
+//! The addressee of a spray frame, by which the filter of a host's interface redirects. Datagrams
+//! of other programs to the same ports stay with the kernel.
 
-use super::words::{mapped_v4, u8_at, u16_at, u32_ne, u64_ne};
+use super::words::{u8_at, u16_at, u32_ne, u64_ne};
 use super::{Address, Packet, V4_HEADERS, V6_HEADERS, address_words, udp_port};
 use crate::header::field;
 use crate::offsets::{UDP_BYTES, v4, v6};
@@ -31,7 +31,8 @@ pub fn addressed_to(packet: &(impl Packet + ?Sized)) -> Option<Addressee> {
     }
     begins_as_ours::<{ V4_HEADERS + PEEKED }, { V4_HEADERS + DATA_BYTES }>(packet)?;
     let head = packet.head::<V4_HEADERS>()?;
-    Some(of(mac(head), first, mapped_v4(u32_ne(head, v4::DST))))
+    let [a, b, c, d] = u32_ne(head, v4::DST).to_ne_bytes();
+    Some(of(mac(head), first, [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])]))
 }
 
 /// Bytes of the spray header that [`begins_as_ours`] reads.

@@ -1,7 +1,7 @@
 //! Any IP packet as a switch reads it: for fabrics that carry other traffic too.
 
 use super::words::{u16_at, u32_at};
-use super::{Changes, Headers, Ip, Packet, put_ttl_and_class_v4, put_ttl_and_class_v6};
+use super::{Changes, Headers, Ip, Packet, put_life_v4, put_life_v6};
 use crate::offsets::{self as at, v4, v6};
 
 /// The IP header without options or extensions; then the ports of TCP and UDP.
@@ -35,9 +35,9 @@ fn foreign_v4(packet: &(impl Packet + ?Sized), head: &[u8; V4_IP]) -> Option<Hea
         Some(longer) if whole && has_ports(head[v4::PROTOCOL]) => u32_at(longer, V4_IP),
         _ => 0,
     };
-    // Identification and checksum: they differ between successive packets of a flow.
+    // The identification and the checksum: no two packets of a flow in a row have the same.
     let own = u32::from(u16_at(head, v4::TOTAL_LENGTH + 2)) << 16 | u32::from(u16_at(head, v4::CHECKSUM));
-    Some(Ip::v4(head).headers(false, bytes, ports, own, 0))
+    Some(foreign(false, bytes, ports, own, &Ip::v4(head)))
 }
 
 #[inline(always)]
@@ -51,7 +51,7 @@ fn foreign_v6(packet: &(impl Packet + ?Sized), head: &[u8; V6_IP]) -> Option<Hea
         Some(longer) if has_ports(head[v6::NEXT_HEADER]) => u32_at(longer, V6_IP),
         _ => 0,
     };
-    Some(Ip::v6(head).headers(true, bytes, ports, ports ^ end, 0))
+    Some(foreign(true, bytes, ports, ports ^ end, &Ip::v6(head)))
 }
 
 #[inline(always)]
@@ -59,14 +59,31 @@ fn has_ports(protocol: u8) -> bool {
     protocol == PROTOCOL_TCP || protocol == at::PROTOCOL_UDP
 }
 
-/// Writes TTL and ECN into a frame that [`parse_foreign`] accepted. Returns `None` only if it is
-/// too short, which [`parse_foreign`] excludes.
+#[inline(always)]
+fn foreign(v6: bool, bytes: u32, ports: u32, checksum: u32, ip: &Ip) -> Headers {
+    Headers {
+        v6,
+        destination: ip.destination,
+        addresses: ip.addresses,
+        ports,
+        label: ip.label,
+        checksum,
+        bytes,
+        ttl: ip.ttl,
+        ecn: ip.class & 3,
+        dscp: ip.class >> 2,
+        trimmed_len: 0,
+    }
+}
+
+/// Write what a switch changed into a frame that [`parse_foreign`] took, of IPv6 or not: TTL and
+/// ECN. Returns `None` if the frame is too short, which such a frame is not.
 #[inline(always)]
 pub fn write_foreign(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {
-        put_ttl_and_class_v6(packet.head_mut::<V6_IP>()?, changes, false);
+        put_life_v6(packet.head_mut::<V6_IP>()?, changes, false);
     } else {
-        put_ttl_and_class_v4(packet.head_mut::<V4_IP>()?, changes, false);
+        put_life_v4(packet.head_mut::<V4_IP>()?, changes, false);
     }
     Some(())
 }

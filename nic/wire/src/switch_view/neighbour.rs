@@ -1,6 +1,6 @@
 //! Address resolution: ARP (RFC 826) and neighbour discovery (RFC 4861).
 
-use super::words::{mapped_v4, u16_at, u32_ne, u64_ne};
+use super::words::{u16_at, u32_ne, u64_ne};
 use super::{Address, Packet, at, v4, v6};
 
 const ETHERTYPE_ARP: u16 = 0x0806;
@@ -17,7 +17,7 @@ const ND_TARGET: usize = v6::UDP + 8;
 pub fn neighbour_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
     let head = packet.head::<{ ARP_TARGET + 4 }>()?;
     match u16_at(head, at::ETHERTYPE) {
-        ETHERTYPE_ARP => Some(mapped_v4(u32_ne(head, ARP_TARGET))),
+        ETHERTYPE_ARP => Some(mapped(u32_ne(head, ARP_TARGET))),
         at::ETHERTYPE_V6 => {
             let head = packet.head::<{ ND_TARGET + 16 }>()?;
             let place = match (head[v6::NEXT_HEADER], head[v6::UDP]) {
@@ -36,13 +36,20 @@ pub fn neighbour_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
 pub fn source_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
     let head = packet.head::<{ v4::UDP }>()?;
     match u16_at(head, at::ETHERTYPE) {
-        at::ETHERTYPE_V4 => Some(mapped_v4(u32_ne(head, v4::SRC))),
+        at::ETHERTYPE_V4 => Some(mapped(u32_ne(head, v4::SRC))),
         at::ETHERTYPE_V6 => {
             let head = packet.head::<{ v6::UDP }>()?;
             Some([u64_ne(head, v6::SRC), u64_ne(head, v6::SRC + 8)])
         }
         _ => None,
     }
+}
+
+/// An IPv4 address as it lies in memory, mapped into IPv6.
+#[inline(always)]
+fn mapped(address: u32) -> Address {
+    let [a, b, c, d] = address.to_ne_bytes();
+    [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])]
 }
 
 #[cfg(test)]

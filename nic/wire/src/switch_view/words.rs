@@ -1,5 +1,5 @@
-//! Numbers at fixed offsets of a frame, in network byte order, or in memory order (`_ne`).
-#![expect(clippy::indexing_slicing, reason = "offsets are sums of constants, so that no check remains")]
+//! Numbers at fixed places of a frame, in network byte order unless the name says otherwise.
+#![expect(clippy::indexing_slicing, reason = "places are sums of constants, so that no check is left of them")]
 
 #[inline(always)]
 pub(super) fn u8_at<const N: usize>(head: &[u8; N], at: usize) -> u8 {
@@ -27,21 +27,16 @@ pub(super) fn u64_le<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64_at(head, at).swap_bytes()
 }
 
+/// Reads four bytes in memory order.
 #[inline(always)]
 pub(super) fn u32_ne<const N: usize>(head: &[u8; N], at: usize) -> u32 {
     u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
+/// Reads eight bytes in memory order.
 #[inline(always)]
 pub(super) fn u64_ne<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64_at(head, at).to_be()
-}
-
-/// Maps an IPv4 address in memory order into IPv6.
-#[inline(always)]
-pub(super) fn mapped_v4(address: u32) -> super::Address {
-    let [a, b, c, d] = address.to_ne_bytes();
-    [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])]
 }
 
 #[inline(always)]
