@@ -1,4 +1,4 @@
-//! Endpoints for async code: a driver thread polls the device, and handles talk to it over channels.
+//! Endpoints for async code: a driver thread polls the device, and handles reach it over channels.
 //!
 //! ```
 //! # use spray_nic::{aio, device::MemoryNetwork, EndpointConfig};
@@ -36,7 +36,7 @@ mod thread;
 mod tests;
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::IpAddr,
     sync::Arc,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -57,34 +57,22 @@ use crate::{
 #[cfg(feature = "xdp")]
 use crate::{device::TakeOverError, host::HostConfig};
 
-/// Most commands that wait for the driver thread. Callers wait when there are more.
+/// Capacity of the queue of commands for the driver thread; callers wait for room.
 const COMMANDS: usize = 1024;
-/// Most accepted connections that wait for [`Endpoint::accept`]. Others are closed.
+/// Accepted connections that wait for [`Endpoint::accept`]; more are closed.
 const BACKLOG: usize = 128;
 
-/// Whom to connect to.
+/// A host to connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// A host, to which frames go as the kernel's routes say. For an endpoint on a real interface.
+    /// A host reached by the kernel's routes. For an endpoint on a real interface.
     Address(IpAddr),
-    /// A host with the Ethernet address to which frames for it go.
+    /// A host with the Ethernet address of its next hop.
     Peer(Peer),
 }
 
-impl From<IpAddr> for Destination {
-    fn from(address: IpAddr) -> Self {
-        Self::Address(address)
-    }
-}
-
-impl From<Ipv4Addr> for Destination {
-    fn from(address: Ipv4Addr) -> Self {
-        Self::Address(address.into())
-    }
-}
-
-impl From<Ipv6Addr> for Destination {
-    fn from(address: Ipv6Addr) -> Self {
+impl<A: Into<IpAddr>> From<A> for Destination {
+    fn from(address: A) -> Self {
         Self::Address(address.into())
     }
 }
@@ -95,29 +83,30 @@ impl From<Peer> for Destination {
     }
 }
 
-/// A host on threads of its own: a [`Host`] on one, or one for each of its shards. The threads live until this handle and all its connections
-/// are dropped, and up to two seconds longer, until all that was sent is delivered.
+/// A [`Host`] with one thread per shard. The threads run until this handle and all its connections
+/// are dropped, and up to two seconds longer, until everything sent is delivered. Methods fail with
+/// [`Error::Stopped`] after a thread has ended.
 #[derive(Debug)]
 pub struct Endpoint {
     shards: Box<[Handle]>,
-    /// Connections that were begun: shards take turns.
-    begun: AtomicUsize,
+    /// Number of connections begun; shards take turns.
+    connects: AtomicUsize,
     accepted: Mutex<mpsc::Receiver<Opened>>,
-    /// Each is closed once its shard's thread has ended.
+    /// Each is closed when its shard's thread has ended.
     ended: Vec<oneshot::Receiver<()>>,
     local: Peer,
-    /// The device finds peers by their addresses.
-    finds_ways: bool,
+    resolves_next_hops: bool,
     #[cfg(feature = "xdp")]
     resolver: Option<crate::net::Resolver>,
 }
 
 impl Endpoint {
-    /// Takes an interface of this thread's network namespace over by [`Host::open_shards`], and starts a thread for each of its queues, but
-    /// no more than there are CPUs; they sleep when idle. Connections are dealt out to them in turn.
+    /// Takes over an interface of this thread's network namespace with [`Host::open_shards`], and
+    /// starts one thread per queue, at most one per CPU; they sleep when idle. Connections are
+    /// distributed in turn.
     ///
     /// # Errors
-    /// Says what stands in the way, and what to do about it.
+    /// The cause, and how to resolve it.
     #[cfg(feature = "xdp")]
     pub fn open(interface: &str) -> Result<Self, Error> {
         let shards = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -125,41 +114,41 @@ impl Endpoint {
         Self::start_all(Host::open_shards(config, |device| device)?, DriverOptions::real())
     }
 
-    /// Opens UDP sockets of an address of this machine by [`Host::open_udp`], as any user, and starts the host on a thread that sleeps when
-    /// idle.
+    /// Opens UDP sockets of a local address with [`Host::open_udp`], as any user, and starts the
+    /// host on a thread that sleeps when idle.
     ///
     /// # Errors
-    /// Says what stands in the way, and what to do about it.
+    /// The cause, and how to resolve it.
     #[cfg(feature = "udp")]
     pub fn open_udp(address: impl Into<IpAddr>) -> Result<Self, Error> {
         Self::start(Host::open_udp(address.into())?, DriverOptions::real())
     }
 
-    /// Starts a host on a device of one's own in real time, on a SCHED_IDLE thread that sleeps when idle. It follows no routes:
-    /// [`connect`](Self::connect) takes a [`Peer`].
+    /// Starts a host on a custom device in real time, on a SCHED_IDLE thread that sleeps when idle.
+    /// It follows no routes: [`connect`](Self::connect) needs a [`Peer`].
     ///
     /// # Errors
-    /// When the configuration is out of range, or the thread cannot be started.
+    /// The configuration is out of range, or the thread cannot be started.
     pub fn spawn<D: Device + Send + 'static>(device: D, config: EndpointConfig) -> Result<Self, Error> {
         Self::start(Host::new(device, config)?, DriverOptions::default())
     }
 
-    /// Starts a host on a thread that runs as `options` say.
+    /// Starts a host on a thread with these options.
     ///
     /// # Errors
-    /// When the thread cannot be started as they say.
+    /// The thread cannot be started with them.
     pub fn start<D: Device + Send + 'static>(host: Host<D>, options: DriverOptions) -> Result<Self, Error> {
         Self::start_all(vec![host], options)
     }
 
-    /// Starts all shards of a host, each on a thread that runs as `options` say: on the CPU that they name, if they do, the next one on the
-    /// next CPU.
+    /// Starts all shards of a host, each on a thread with these options; with a CPU, on successive
+    /// CPUs.
     ///
     /// # Errors
-    /// When a thread cannot be started as they say.
+    /// A thread cannot be started with them.
     ///
     /// # Panics
-    /// Without any shard.
+    /// If `shards` is empty.
     pub fn start_all<D: Device + Send + 'static>(
         mut shards: Vec<Host<D>>,
         options: DriverOptions,
@@ -167,7 +156,7 @@ impl Endpoint {
         let first = shards.first_mut().expect("a host has a shard at least");
         first.start().map_err(Error::Thread)?;
         let EndpointConfig { address, mac, .. } = *first.endpoint.config();
-        let finds_ways = first.endpoint.device().info().resolves_next_hop;
+        let resolves_next_hops = first.endpoint.device().info().resolves_next_hop;
         #[cfg(feature = "xdp")]
         let resolver = first.resolver();
         let (accepted, accepted_in) = mpsc::channel(BACKLOG);
@@ -184,32 +173,32 @@ impl Endpoint {
         }
         Ok(Self {
             shards: handles.into(),
-            begun: AtomicUsize::new(0),
+            connects: AtomicUsize::new(0),
             accepted: Mutex::new(accepted_in),
             ended,
             local: Peer { address, mac },
-            finds_ways,
+            resolves_next_hops,
             #[cfg(feature = "xdp")]
             resolver,
         })
     }
 
-    /// Connects to a host: an IP address where the endpoint follows the kernel's routes or is on UDP sockets, a [`Peer`] anywhere.
+    /// Connects to a host: an IP address with kernel routes or on UDP sockets, a [`Peer`] anywhere.
     ///
     /// # Errors
-    /// When the next hop is not known, the table is full, or the peer refuses or does not answer.
+    /// The next hop is unknown, the table is full, or the peer refuses or does not answer.
     pub async fn connect(&self, to: impl Into<Destination>) -> Result<Connection, Error> {
         let peer = match to.into() {
             Destination::Peer(peer) => peer,
             Destination::Address(address) => Peer { address, mac: self.resolve(address).await? },
         };
-        let turn = self.begun.fetch_add(1, Ordering::Relaxed);
+        let turn = self.connects.fetch_add(1, Ordering::Relaxed);
         let shard = &self.shards[turn % self.shards.len()];
-        shard.ask(|reply| Command::Connect { peer, reply }).await?.map(Connection::new)
+        shard.request(|reply| Command::Connect { peer, reply }).await?.map(Connection::new)
     }
 
     async fn resolve(&self, address: IpAddr) -> Result<[u8; 6], Error> {
-        if self.finds_ways {
+        if self.resolves_next_hops {
             return Ok([0; 6]);
         }
         #[cfg(feature = "xdp")]
@@ -219,41 +208,35 @@ impl Endpoint {
         Err(Error::NoRoutes(address))
     }
 
-    /// The endpoint's own addresses: what a host on the same link connects to.
-    #[must_use]
+    /// Returns the endpoint's addresses, to which a host on the same link connects.
     pub fn local(&self) -> Peer {
         self.local
     }
 
     /// Waits for a peer to connect.
-    ///
-    /// # Errors
-    /// When the driver thread has ended.
     pub async fn accept(&self) -> Result<Connection, Error> {
         self.accepted.lock().await.recv().await.map(Connection::new).ok_or(Error::Stopped)
     }
 
-    /// The endpoint's counters, those of all shards together.
-    ///
-    /// # Errors
-    /// When a driver thread has ended.
+    /// Returns the endpoint's counters, summed over all shards.
     pub async fn stats(&self) -> Result<EndpointStats, Error> {
         let mut all = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
-            all.push(shard.ask(|reply| Command::Stats { reply }).await?);
+            all.push(shard.request(|reply| Command::Stats { reply }).await?);
         }
         Ok(all.into_iter().sum())
     }
 
-    /// Ends the endpoint and closes all its connections, those included whose handles are in use: what was sent is delivered, for which they have
-    /// two seconds, and then their handles return [`Error::Closed`] or [`Error::Stopped`], or no further message. Resolves once all have ended
-    /// and the interface is given back.
+    /// Closes the endpoint and all its connections, including those with handles in use. Everything
+    /// sent is delivered, within two seconds; then handles return [`Error::Closed`],
+    /// [`Error::Stopped`] or no further message. Resolves when all threads have ended and the
+    /// interface is released.
     pub async fn close(self) {
         let Self { shards, accepted, ended, .. } = self;
         drop(accepted);
         for Handle { commands, notices, waker } in shards {
             // A thread that has ended needs no notice.
-            let _ = notices.send(Notice::End);
+            let _ = notices.send(Notice::CloseEndpoint);
             drop(commands);
             waker.wake();
         }

@@ -1,22 +1,22 @@
-//! The time that drivers go by.
+//! Clocks of drivers.
 
 use crate::sys::monotonic_ns;
 use spray_core::Time;
 
-/// Tells a driver the time.
+/// A driver's clock.
 pub trait Clock {
-    /// The time. It never goes back.
+    /// Returns the time, which never decreases.
     fn now(&self) -> Time;
 }
 
-/// The machine's monotonic clock since it was made.
+/// The machine's monotonic clock, relative to its creation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MonotonicClock {
     epoch_ns: u64,
 }
 
 impl MonotonicClock {
-    /// A clock that is zero now.
+    /// Creates a clock that is zero now.
     #[must_use]
     pub fn new() -> Self {
         Self { epoch_ns: monotonic_ns() }

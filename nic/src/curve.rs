@@ -1,4 +1,4 @@
-//! X25519 (RFC 7748) with a private key that is overwritten when it ends.
+//! X25519 (RFC 7748) with a private key that is zeroed on drop.
 
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -6,10 +6,9 @@ use snow::resolvers::{CryptoResolver, RingResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use zeroize::Zeroizing;
 
-/// Bytes of a key, and of a secret of two.
+/// Bytes of a key and of a shared secret.
 const BYTES: usize = 32;
 
-/// A pair of keys.
 #[derive(Default)]
 pub(crate) struct Curve {
     private: Zeroizing<[u8; BYTES]>,
@@ -26,7 +25,7 @@ impl Curve {
         self.public
     }
 
-    /// The secret of a private key and a peer's public key.
+    /// Returns the shared secret of a private key and a peer's public key.
     pub(crate) fn shared(private: &[u8; BYTES], peer: [u8; BYTES]) -> Zeroizing<[u8; BYTES]> {
         Zeroizing::new(MontgomeryPoint(peer).mul_clamped(*private).to_bytes())
     }
@@ -72,7 +71,7 @@ impl Dh for Curve {
     }
 }
 
-/// This curve, and `ring` for the rest of an exchange.
+/// Resolves the curve to [`Curve`], and everything else to `ring`.
 pub(crate) struct Resolver;
 
 impl CryptoResolver for Resolver {

@@ -1,4 +1,4 @@
-//! A host of the network: an endpoint on a device, the clock that it goes by, and the kernel's routes that its frames follow.
+//! A host: an endpoint on a device, with its clock and the kernel's routes.
 
 #[cfg(feature = "xdp")]
 mod open;
@@ -22,8 +22,8 @@ use crate::{
 /// Longest sleep of a host that waits for its connections to end.
 const NAP: Duration = Duration::from_millis(10);
 
-/// An endpoint with all that it takes to run. `Host::open` makes it on a real interface, which it gives back when it is dropped;
-/// `docs/library.md` of the project has an example.
+/// An endpoint with all that it takes to run. `Host::open` creates one on a real interface, which
+/// is released on drop; `docs/library.md` has an example.
 #[derive(Debug)]
 pub struct Host<D> {
     /// The endpoint.
@@ -34,10 +34,10 @@ pub struct Host<D> {
 }
 
 impl<D: Device> Host<D> {
-    /// A host on a device of one's own. It follows no routes: frames go to the Ethernet addresses that its peers have.
+    /// Creates a host on a custom device, without routes: peers have Ethernet addresses.
     ///
     /// # Errors
-    /// When the configuration is out of range or its frames do not fit the device.
+    /// The configuration is out of range, or its frames do not fit the device.
     pub fn new(device: D, config: EndpointConfig) -> Result<Self, ConfigError> {
         Ok(Self {
             endpoint: Endpoint::new(device, config)?,
@@ -47,19 +47,19 @@ impl<D: Device> Host<D> {
         })
     }
 
-    /// Begins to follow the kernel's routes, by a thread that opens nothing more. So do [`run`](Self::run) and [`poll`](Self::poll), which
-    /// returns no error.
+    /// Starts the thread that follows the kernel's routes. [`run`](Self::run) and
+    /// [`poll`](Self::poll), which ignores errors, start it too.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// The thread cannot be started.
     pub fn start(&mut self) -> io::Result<()> {
         #[cfg(feature = "xdp")]
         self.routes.as_mut().map_or(Ok(()), crate::net::NextHops::start)?;
         Ok(())
     }
 
-    /// One round of [`run`](Self::run) without a pause, for a caller with a loop of its own. Returns the time, and how long
-    /// until the endpoint wants to be polled again at the latest, in nanoseconds.
+    /// Performs one round of [`run`](Self::run) without sleeping, for callers with their own loop.
+    /// Returns the time, and nanoseconds until the next poll is due.
     pub fn poll(&mut self) -> (Time, u64) {
         let (now, due_ns) = driver::round(std::slice::from_mut(&mut self.endpoint), &mut self.clock);
         #[cfg(feature = "xdp")]
@@ -67,11 +67,8 @@ impl<D: Device> Host<D> {
         (now, due_ns)
     }
 
-    /// Polls the endpoint until `between`, which is called after every round with the time, breaks off. Where nothing is
-    /// due it does as `idle` says, and sleeps no longer than until one of `also` is readable.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
+    /// Polls the endpoint until `between` breaks, which is called after each round with the time.
+    /// While nothing is due it sleeps according to `idle`, or until one of `also` is readable.
     pub fn run(
         &mut self,
         idle: Idle,
@@ -79,34 +76,34 @@ impl<D: Device> Host<D> {
         mut between: impl FnMut(&mut Endpoint<D>, Time) -> ControlFlow<()>,
     ) -> io::Result<()> {
         self.start()?;
-        let mut rest = driver::Rest::new(idle, [&self.endpoint], also);
+        let mut idler = driver::Idler::new(idle, [&self.endpoint], also);
         loop {
             let (now, due_ns) = self.poll();
             if between(&mut self.endpoint, now).is_break() {
                 return Ok(());
             }
-            rest.pause(self.endpoint.activity(), due_ns);
+            idler.pause(self.endpoint.activity(), due_ns);
         }
     }
 
-    /// Closes every connection, once what was sent is delivered, and polls until all have ended, at most for `limit`. What is left then is
-    /// aborted. Returns whether all had ended. The endpoint has the events.
+    /// Closes every connection after delivery and polls until all have ended, at most for `limit`,
+    /// then aborts the rest. Returns whether all had ended. Events remain in the endpoint.
     pub fn close(&mut self, limit: Duration) -> bool {
         self.endpoint.close_all();
-        self.outlast(limit, |_, _| {})
+        self.run_until_closed(limit, |_, _| {})
     }
 
-    /// Ends every connection at once, and tells the peers.
+    /// Aborts every connection, and notifies the peers.
     pub fn abort(&mut self) {
         self.endpoint.abort_all();
         self.poll();
     }
 
-    /// Polls, and calls `step` after every round, until every connection has ended, at most for `limit`. What is left then is aborted.
-    /// Returns whether all had ended.
-    pub(crate) fn outlast(&mut self, limit: Duration, mut step: impl FnMut(&mut Endpoint<D>, Time)) -> bool {
+    /// Polls, with `step` after each round, until every connection has ended, at most for `limit`,
+    /// then aborts the rest. Returns whether all had ended.
+    pub(crate) fn run_until_closed(&mut self, limit: Duration, mut step: impl FnMut(&mut Endpoint<D>, Time)) -> bool {
         let (until, mut is_over) = (self.clock.now().after(ps(limit)), false);
-        // Where it cannot be started, nothing is waited for.
+        // If the thread cannot be started, connections are aborted immediately.
         let _ = self.run(Idle::Sleep(NAP), &[], |endpoint, now| {
             step(endpoint, now);
             is_over = !endpoint.has_connections();

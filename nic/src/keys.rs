@@ -1,6 +1,7 @@
-//! Keys by which endpoints know each other.
+//! Static keys, by which endpoints authenticate each other.
 //!
-//! Who holds a key may connect to those who list its public half. Endpoints that share one key need no list.
+//! The holder of a key may connect to endpoints that list its public half. Endpoints that share one
+//! key need no list.
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
@@ -18,66 +19,65 @@ use zeroize::Zeroizing;
 
 use crate::curve::Curve;
 
-/// Bytes of a key.
 const BYTES: usize = 32;
-/// Most bytes of a key's file: the key, and a line about it.
+/// Size limit of a key file: the key and comments.
 const MOST_FILE_BYTES: u64 = 4096;
 
-/// The secret half of a key (X25519). Its clones share one place in memory, which is wiped with the last of them; they are compared in
-/// constant time.
+/// A private key (X25519). Clones share one allocation, which is zeroed with the last one;
+/// comparisons take constant time.
 #[derive(Clone)]
 pub struct PrivateKey(Arc<Zeroizing<[u8; BYTES]>>);
 
-/// The public half of a key: the name of the holder of the other.
+/// A public key, which identifies the holder of the private one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKey([u8; BYTES]);
 
-/// What is written is no key.
+/// The text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a key is 64 hexadecimal digits")]
 pub struct KeyError;
 
-/// Why there is no key in a file.
+/// Why a key file cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the key {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// Whoever holds the key may connect.
+    /// Other users can read the file.
     #[error("others can read the key {} (mode {mode:03o}): `chmod 600 {}`", path.display(), path.display())]
     Open {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the file.
         mode: u32,
     },
-    /// Its owner can read the key, and put another one there.
+    /// Another user owns the file, and can read and replace the key.
     #[error("the key {} belongs to user {owner}: `chown {user} {}`", path.display(), path.display())]
     Owner {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The user that it belongs to.
+        /// Owner of the file.
         owner: u32,
-        /// The one that reads it.
+        /// Effective user of this process.
         user: u32,
     },
-    /// Its content is something else.
-    #[error("{} holds no key: `spray keygen FILE` makes one", .0.display())]
+    /// The file contains something else.
+    #[error("{} is not a key file: `spray keygen FILE` creates one", .0.display())]
     None(PathBuf),
 }
 
 impl PrivateKey {
-    /// Reads the key of a file as `spray keygen` makes it, which only its owner may be able to read: this user, root, or the user who has become
-    /// root by `sudo`.
+    /// Reads a key file of `spray keygen`. It must be readable by its owner only: this user, root,
+    /// or the user behind `sudo`.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// The cause, and how to resolve it.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let cannot = |source| KeyFileError::Read { path: path.into(), source };
         let file = File::open(path).map_err(cannot)?;
@@ -91,7 +91,7 @@ impl PrivateKey {
         if mode & others != 0 {
             return Err(KeyFileError::Open { path: path.into(), mode });
         }
-        // With room from the beginning: growing would leave copies behind.
+        // Allocated at full size: growing would leave copies behind.
         let mut text = Zeroizing::new(String::with_capacity(MOST_FILE_BYTES as usize + 1));
         file.take(MOST_FILE_BYTES).read_to_string(&mut text).map_err(cannot)?;
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -99,35 +99,33 @@ impl PrivateKey {
         key.ok_or_else(|| KeyFileError::None(path.into()))
     }
 
-    /// Draws a key from the operating system's random numbers.
+    /// Generates a key from the operating system's random numbers.
     ///
     /// # Errors
-    /// When it has none.
+    /// There are none.
     pub fn generate() -> Result<Self, getrandom::Error> {
         Self::written(|bytes| getrandom::fill(bytes))
     }
 
-    /// The key that `write` writes, at its place.
+    /// Creates a key that `write` writes in place, without copies.
     fn written<E>(write: impl FnOnce(&mut [u8; BYTES]) -> Result<(), E>) -> Result<Self, E> {
         let mut bytes = Arc::new(Zeroizing::new([0; BYTES]));
-        write(Arc::get_mut(&mut bytes).expect("nobody else has it yet"))?;
+        write(Arc::get_mut(&mut bytes).expect("not shared yet"))?;
         Ok(Self(bytes))
     }
 
-    /// Its public half.
-    #[must_use]
+    /// Returns the public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(Curve::new(&self.0).public())
     }
 
-    /// The secret of this key and a peer's.
+    /// Returns the shared secret with a peer, or `None` if the peer's key has low order.
     fn shared(&self, peer: &PublicKey) -> Option<Zeroizing<[u8; BYTES]>> {
         let shared = Curve::shared(&self.0, peer.0);
         (*shared != [0; BYTES]).then_some(shared)
     }
 
-    /// The key as 64 hexadecimal digits, to be kept in a file that nobody else can read.
-    #[must_use]
+    /// Returns the key as 64 hexadecimal digits.
     pub fn reveal(&self) -> Zeroizing<String> {
         Zeroizing::new(hex(self.bytes()))
     }
@@ -137,13 +135,12 @@ impl PrivateKey {
     }
 }
 
-/// Whether a file is a credential of this service: systemd lets the service's user read it by an access list, of which the mode of the
-/// group is the mask.
+/// Returns whether a file is in this service's credentials folder: systemd grants the user access
+/// by an ACL, for which the group's mode bits are the mask.
 fn is_credential(path: &Path, folder: Option<OsString>) -> bool {
     folder.is_some_and(|folder| path.parent() == Some(Path::new(&folder)))
 }
 
-/// The user who has become root by `sudo`.
 fn sudo_user() -> Option<u32> {
     std::env::var("SUDO_UID").ok()?.parse().ok()
 }
@@ -195,32 +192,31 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// It never shows the key.
+/// Does not reveal the key.
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PrivateKey(of {})", self.public())
     }
 }
 
-/// A peer's key, and its secret with the own one; without a secret it is unusable: with some points every secret is the same.
+/// A peer's key and the static shared secret, which is `None` for an unusable key of low order.
 pub(crate) type Shared = (PublicKey, Option<Zeroizing<[u8; BYTES]>>);
 
-/// An endpoint's own key, and those of its peers.
+/// An endpoint's private key, and the public keys of its peers.
 #[derive(Debug, Clone)]
 pub struct Keys {
     pub(crate) own: PrivateKey,
-    /// The keys of peers that may have any address that is not among `at`.
+    /// Keys valid from any address that is not in `at`.
     anywhere: Vec<PublicKey>,
     at: Vec<(IpAddr, PublicKey)>,
-    /// A second secret, which both sides of an exchange have.
     pre_shared: Option<PrivateKey>,
     /// Computed once for all clones.
     secrets: Arc<OnceLock<Vec<Shared>>>,
 }
 
 impl Keys {
-    /// An endpoint that holds `own`, accepts connections of the holders of `peers`, and connects to the holder of the first. Without
-    /// any, the peers hold the same key.
+    /// Creates the keys of an endpoint that holds `own`, accepts connections of the holders of
+    /// `peers`, and connects to that of the first. If empty, the peers hold the same key.
     #[must_use]
     pub fn new(own: PrivateKey, mut peers: Vec<PublicKey>) -> Self {
         if peers.is_empty() {
@@ -229,7 +225,7 @@ impl Keys {
         Self { own, anywhere: peers, at: Vec::new(), pre_shared: None, secrets: Arc::default() }
     }
 
-    /// The peer at `address` is the holder of this key and no other, and the key is good for no other address, unless it is given one too.
+    /// Binds a key to `address`: no other key is valid there, nor this one elsewhere.
     //= docs/specs/endpoint.md#END-33 a key for an address
     #[must_use]
     pub fn with_peer_at(mut self, address: IpAddr, key: PublicKey) -> Self {
@@ -239,7 +235,7 @@ impl Keys {
         self
     }
 
-    /// Peers need this second secret too. Then even who can compute private keys from public ones cannot read recorded traffic.
+    /// Requires this secret of peers too, which protects recorded traffic if X25519 is broken.
     //= docs/specs/endpoint.md#END-33 a second secret of both sides
     #[must_use]
     pub fn with_pre_shared(mut self, secret: PrivateKey) -> Self {
@@ -247,18 +243,17 @@ impl Keys {
         self
     }
 
-    /// The second secret, zeros without one.
+    /// Returns the pre-shared secret, or zeros.
     pub(crate) fn pre_shared(&self) -> &[u8; BYTES] {
         self.pre_shared.as_ref().map_or(&[0; BYTES], |secret| &secret.0)
     }
 
-    /// The key of the peer at an address, to connect there.
+    /// Returns the key of the peer at an address to connect to.
     pub(crate) fn of(&self, address: IpAddr) -> Option<&PublicKey> {
         let bound = self.at.iter().find(|(of, _)| *of == address).map(|(_, key)| key);
         bound.or_else(|| self.anywhere.first())
     }
 
-    /// Whether the holder of a key may connect from an address.
     pub(crate) fn trusts(&self, address: IpAddr, key: &PublicKey) -> bool {
         let mut bound = self.at.iter().filter(|(of, _)| *of == address).map(|(_, key)| key);
         match bound.clone().next() {
@@ -267,13 +262,13 @@ impl Keys {
         }
     }
 
-    /// The keys of all peers, with the secrets of their static keys and the own one. The first call computes them.
+    /// Returns all peers' keys with the static shared secrets, computed by the first call.
     pub(crate) fn secrets(&self) -> &[Shared] {
         let peers = || self.anywhere.iter().chain(self.at.iter().map(|(_, key)| key));
         self.secrets.get_or_init(|| peers().map(|peer| (*peer, self.own.shared(peer))).collect())
     }
 
-    /// A peer's key that no keys can be exchanged with, if there is one.
+    /// Returns a peer's key of low order, if there is one.
     pub(crate) fn unusable(&self) -> Option<PublicKey> {
         self.secrets().iter().find(|(_, secret)| secret.is_none()).map(|(peer, _)| *peer)
     }
@@ -285,7 +280,6 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads digits into `bytes`.
 fn unhex(text: &str, bytes: &mut [u8; BYTES]) -> Result<(), KeyError> {
     let digits = text.as_bytes();
     if digits.len() != 2 * BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -305,7 +299,7 @@ mod tests {
 
     use super::*;
 
-    /// A pair that OpenSSL made.
+    /// A pair from OpenSSL.
     #[test]
     fn the_public_half_is_what_others_make_of_it() {
         let key: PrivateKey = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243".parse().unwrap();
@@ -380,16 +374,16 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_keys_are_refused() {
+    fn files_without_a_key_are_refused() {
         let folder = Folder::new();
         let hex = "5".repeat(64);
         for (text, mode, says) in [
             (hex.clone(), 0o640, "chmod 600"),
             (hex.clone(), 0o604, "others can read"),
-            (String::new(), 0o600, "holds no key"),
-            (format!("{hex}\n{hex}"), 0o600, "holds no key"),
-            (format!("{hex}5"), 0o600, "holds no key"),
-            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "holds no key"),
+            (String::new(), 0o600, "is not a key file"),
+            (format!("{hex}\n{hex}"), 0o600, "is not a key file"),
+            (format!("{hex}5"), 0o600, "is not a key file"),
+            (format!("#{}\n{hex}", "x".repeat(5000)), 0o600, "is not a key file"),
         ] {
             let file = folder.file("key", &text);
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();

@@ -1,8 +1,9 @@
-//! Messages and byte streams between hosts over all paths of a network at once, in userspace on AF_XDP.
+//! Messages and byte streams between hosts over all paths of a network at once, on AF_XDP.
 //!
-//! A connection sends each packet with a source port of its own choice; switches hash it, so that packets take all paths. What comes back
-//! tells which paths are congested or dead, and later packets avoid them. Everything is tested over a network in memory, which the example
-//! uses; on a real one, as root, `Endpoint::open("eth0")` and the peer's IP address are all there is to say.
+//! A connection chooses the source port of each packet; switches hash it, so that packets take all
+//! paths. Feedback shows which paths are congested or down, and later packets avoid them. The
+//! example runs over a network in memory; on a real one, as root, `Endpoint::open("eth0")` and the
+//! peer's IP address are enough.
 //!
 //! ```
 //! use spray_nic::{EndpointConfig, aio::Endpoint, device::MemoryNetwork};
@@ -35,29 +36,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Ways to use it
+//! # Levels of use
 //!
-//! - [`aio`]: handles for tokio, with a thread for each queue behind them; `Connection::split` parts the directions, `into_stream` makes a stream;
-//! - [`Host`], an endpoint with all that it takes to run, on a thread of the caller's; or several of one address, its shards, each on a thread;
-//! - [`driver::run`], which polls many endpoints on one thread by a clock;
-//! - [`Endpoint`] itself, polled with whatever time the caller has.
+//! - [`aio`]: handles for tokio, with one thread per queue; `Connection::split` separates the
+//!   directions, and `into_stream` returns a stream;
+//! - [`Host`]: an endpoint with clock and routes, on the caller's thread, or several shards of one
+//!   address, each on a thread;
+//! - [`driver::run`]: polls many endpoints on one thread by a clock;
+//! - [`Endpoint`]: polled with any time.
 //!
 //! | what | where |
 //! |---|---|
-//! | a real interface | `Host::open`: sockets on all its queues, the XDP program that steers frames into them, the kernel's routes |
-//! | a network in memory that loses, delays, doubles, reorders and corrupts | [`device::MemoryNetwork`] |
-//! | settings | `HostConfig`, which learns from the interface, and the methods `with_...` of [`EndpointConfig`] |
-//! | how paths are chosen | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
-//! | how congestion is controlled | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
-//! | a balancer or congestion control of one's own | `OwnBalancer` and `OwnCc` of the crate `spray-core` go wherever a kind goes |
-//! | who may connect, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
+//! | a real interface | `Host::open`: sockets on all queues, the XDP program, the kernel's routes |
+//! | a network in memory with loss, delay, reordering and corruption | [`device::MemoryNetwork`] |
+//! | settings | `HostConfig` from the interface, and the methods `with_...` of [`EndpointConfig`] |
+//! | path selection | [`BalancerKind`], [`EndpointConfig::with_balancer`] |
+//! | congestion control | [`CcKind`], [`EndpointConfig::with_congestion_control`] |
+//! | custom balancers and congestion controls | `OwnBalancer`, `OwnCc` of `spray-core` in place of a kind |
+//! | access control, and sealed frames | [`keys`], [`EndpointConfig::with_keys`] |
 //! | waiting for connections to end | [`Host::close`], [`aio::Endpoint::close`] |
-//! | payload that stays in the frames | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
+//! | zero-copy payload | [`Endpoint::with_sink`], [`Endpoint::send_from`] |
 //!
-//! `nic/examples` has an echo server, a file transfer and a measurement of goodput; `docs/library.md` of the project tells more. Two features are
-//! on by default. Without `xdp` the crate needs no libbpf, and the network in memory is left; without `tokio` there is no [`aio`].
+//! `nic/examples` has an echo server, a file transfer and a measurement of goodput; see also
+//! `docs/library.md`. All features but `lab` are on by default: without `xdp` the crate needs no
+//! libbpf, and has no AF_XDP devices; without `tokio` there is no [`aio`].
 //!
-//! A point in time is a [`Time`]; how long something takes is a `u64` of picoseconds, whose name ends with `_ps`.
+//! Points in time are [`Time`]; durations are `u64` picoseconds in names that end with `_ps`.
 
 #[cfg(feature = "tokio")]
 pub mod aio;

@@ -1,18 +1,17 @@
-//! The kernel's side of the network: interfaces and what their drivers can do, where frames to a peer go, and TUN devices.
+//! The kernel's side of the network: interfaces, drivers, next hops and TUN devices.
 
+mod attach_monitor;
 pub mod declared;
 pub mod drivers;
 pub mod ethtool;
 mod fitness;
 mod interface;
 mod link;
+mod neighbour_probe;
 mod neighbours;
 mod next_hop;
-mod prod;
 mod refusals;
-mod revival;
 mod tun;
-mod verdict;
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +21,7 @@ use thiserror::Error;
 
 use crate::xdp::Occupant;
 
-pub use fitness::Fitness;
+pub use fitness::{Fitness, Verdict};
 pub use interface::Interface;
 pub use link::Mtu;
 pub use neighbours::PermanentNeighbours;
@@ -30,100 +29,98 @@ pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use refusals::{Refusal, Refusals};
 pub use tun::Tun;
-pub use verdict::Verdict;
 
-/// Why the kernel's answer is none to go by.
+/// Why an interface, route or neighbour cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// No interface of that name in the calling thread's network namespace.
+    /// There is no interface of that name in the calling thread's network namespace.
     #[error("there is no interface {0}; `ip link` lists them")]
     NoInterface(String),
     /// The interface is down.
     #[error("interface {0} is down: `ip link set {0} up`")]
     Down(String),
-    /// The interface has no address, or none of the right IP version.
+    /// The interface has no address of the required IP version.
     #[error("{interface} has no {version} address: `ip address add ... dev {interface}`")]
     NoAddress {
         /// The interface.
         interface: String,
-        /// What kind of address: `IP` or `IPv6`.
+        /// Kind of address: `IP` or `IPv6`.
         version: &'static str,
     },
-    /// An XDP program sits on the interface already.
-    #[error("interface {interface} is busy: on it is {occupant}; {}", occupant.remedy(interface))]
+    /// The interface already has an XDP program.
+    #[error("interface {interface} is in use by {occupant}; {}", occupant.remedy(interface))]
     Busy {
         /// The interface.
         interface: String,
-        /// The program, and whose it is.
+        /// The program, and its owner.
         occupant: Occupant,
     },
-    /// The interface is none that can be taken over.
+    /// The interface cannot be taken over.
     #[error("{interface} is {}, which cannot be taken over: {}; {}, or use UDP sockets", verdict.is, verdict.why, verdict.instead)]
     Unfit {
         /// The interface.
         interface: String,
-        /// What it is, and what to do instead.
+        /// What it is, and what to use instead.
         verdict: Verdict,
     },
-    /// The address is one of an interface on top of this one, whose frames are not plain ones.
+    /// The address belongs to an interface on top of this one, with another frame format.
     #[error(
-        "{address} is the address of {owner} ({kind}) on {interface}, and peers would not take frames that leave by {interface} for its: \
-         use {owner}"
+        "{address} belongs to {owner} ({kind}) on top of {interface}, and peers would not accept its frames from {interface}: use {owner}"
     )]
     Above {
         /// The interface.
         interface: String,
         /// The address.
         address: IpAddr,
-        /// What it belongs to.
+        /// The interface that has it.
         owner: String,
-        /// What that is.
+        /// Kind of that interface.
         kind: String,
     },
-    /// Packets are too short to be of use.
+    /// The MTU is too small.
     #[error("the MTU of {interface} is {mtu}, too small: needed is {needed} (`ip link set {interface} mtu {needed}`)")]
     Mtu {
         /// The interface.
         interface: String,
-        /// What it has.
+        /// MTU of the interface.
         mtu: u32,
-        /// What it must have.
+        /// Smallest possible MTU.
         needed: u32,
     },
-    /// The kernel's routes do not lead there over the interface.
+    /// The kernel has no route over the interface.
     #[error(
-        "no route from {from} to {to} over {interface}: {why}; `ip route get` tells the kernel's choice; use another interface, or \
-         give the next hop's Ethernet address"
+        "no route from {from} to {to} over {interface}: {why}; see `ip route get`; use another interface, or give the next hop's \
+         Ethernet address"
     )]
     NoRoute {
         /// The interface.
         interface: String,
-        /// Our address.
+        /// Local address.
         from: IpAddr,
-        /// The peer's.
+        /// Address of the peer.
         to: IpAddr,
-        /// What the kernel said.
+        /// The kernel's answer.
         why: String,
     },
-    /// The next hop does not say its Ethernet address.
+    /// The next hop cannot be resolved.
     #[error(
-        "{hop}, {what}, does not answer on {interface}: are the addresses right? `ip neighbour` tells whom the \
-         kernel knows; the next hop's Ethernet address may also be given by hand"
+        "{hop}, {what}, does not answer on {interface}: check the addresses and `ip neighbour`, or give the next hop's Ethernet \
+         address"
     )]
     Silent {
         /// The next hop.
         hop: IpAddr,
-        /// Who that is.
+        /// Whether it is the peer or a router.
         what: String,
         /// The interface.
         interface: String,
     },
-    /// The interface is up, but has no link.
-    #[error("{0} has no link: is the cable in? `ip link show {0}` says NO-CARRIER as long as there is none")]
+    /// The interface is up without carrier.
+    #[error("{0} has no link: check the cable (`ip link show {0}` shows NO-CARRIER)")]
     NoLink(String),
-    /// The kernel does not answer.
-    #[error("asking the kernel about its network: {0}")]
+    /// A netlink request failed.
+    #[error("netlink request failed: {0}")]
     Netlink(String),
 }
 
@@ -139,9 +136,9 @@ impl From<io::Error> for NetError {
     }
 }
 
-/// Runs one exchange with the kernel; for a task of a runtime, in which no other may run, on another thread.
-fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send) -> Result<T, NetError> {
-    let ask = || {
+/// Runs one netlink exchange; within a tokio runtime on another thread, as runtimes do not nest.
+fn netlink<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send) -> Result<T, NetError> {
+    let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let (connection, handle, _) = rtnetlink::new_connection()?;
@@ -150,10 +147,10 @@ fn ask<T: Send>(exchange: impl AsyncFnOnce(Handle) -> Result<T, NetError> + Send
         })
     };
     if tokio::runtime::Handle::try_current().is_err() {
-        return ask();
+        return run();
     }
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, ask)?;
+        let thread = std::thread::Builder::new().spawn_scoped(scope, run)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

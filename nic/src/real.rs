@@ -1,5 +1,5 @@
-//! What holds on real networks, of which nothing is known beforehand: the connection learns its path, and timers allow for a
-//! general-purpose kernel.
+//! Defaults for real networks of unknown properties: connections measure their path, and timers
+//! allow for a general-purpose kernel.
 
 use std::time::Duration;
 
@@ -8,56 +8,52 @@ use spray_core::loss::RtoConfig;
 use spray_core::path::{BalancerKind, Path};
 use spray_wire::Kind;
 
-/// Least retransmission timeout: a general-purpose kernel may keep a thread from the CPU for this long.
+/// Minimum retransmission timeout: the kernel may keep a thread from the CPU for this long.
 pub const MIN_RTO: Duration = Duration::from_millis(5);
-/// Longest time that a packet waits for others before it is acknowledged.
+/// Maximum delay of an acknowledgement.
 pub const ACK_DELAY: Duration = Duration::from_micros(50);
-/// Packets for an ACK, and entropy values that it echoes: those of all of them.
+/// Packets per ACK, and entropy values echoed in it: all of them.
 pub const ACK_EVERY: u32 = 4;
-/// Most packets between the first unacknowledged one and the next: a bandwidth-delay product of 100 Gb/s and 1 ms.
+/// Window in packets: the bandwidth-delay product of 100 Gb/s and 1 ms.
 pub const WINDOW_PACKETS: u32 = 8192;
-/// The path before anything is known of it.
+/// Round-trip time assumed before measurement.
 pub const FIRST_RTT: Duration = Duration::from_micros(100);
-/// The link's rate where the driver does not tell.
+/// Link rate, in bits per second, if the driver does not report one.
 pub const FIRST_BPS: u64 = 10_000_000_000;
-/// How long a peer may be silent.
+/// Time without progress after which a connection fails.
 pub const GIVE_UP: Duration = Duration::from_secs(5);
 
-/// Bytes of an Ethernet header, which the MTU does not count.
 const ETHERNET_HEADER: u32 = 14;
 
-/// A time in the unit that everything inside counts in.
+/// Converts a duration to picoseconds, saturating.
 pub const fn ps(time: Duration) -> u64 {
     let ps = time.as_nanos().saturating_mul(1000);
     if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 }
 }
 
-/// Bounds of the retransmission timeout for a first guess at the round-trip time. What follows from the path is added once that is
-/// measured.
-#[must_use]
+/// Returns the bounds of the retransmission timeout for an assumed round-trip time. Measurements
+/// extend them.
 pub fn rto(first_rtt_ps: u64) -> RtoConfig {
     let min_ps = ps(MIN_RTO);
     RtoConfig { initial_ps: RtoConfig::for_path(first_rtt_ps).initial_ps.max(2 * min_ps), min_ps, max_ps: 16 * min_ps }
 }
 
-/// Bytes of a data frame besides its payload.
-#[must_use]
+/// Returns the bytes of a data frame without payload.
 pub fn header_bytes(v6: bool, sealed: bool) -> u32 {
     let seal_bytes = if sealed { spray_wire::seal_bytes(Kind::Data) } else { 0 };
     (spray_wire::header_bytes(v6, Kind::Data) + seal_bytes) as u32
 }
 
-/// Bytes of payload that fit a packet of `mtu` bytes.
+/// Returns the bytes of payload in a packet of `mtu` bytes.
 ///
 /// # Errors
-/// The least MTU, when they are too few.
+/// The smallest possible MTU, if there are too few.
 pub fn payload_bytes(mtu: u32, header_bytes: u32) -> Result<u32, u32> {
     let room = (mtu + ETHERNET_HEADER).saturating_sub(header_bytes);
     if room < LEAST_PAYLOAD_BYTES { Err(LEAST_PAYLOAD_BYTES + header_bytes - ETHERNET_HEADER) } else { Ok(room) }
 }
 
-/// A connection over a path of which nothing is known.
-#[must_use]
+/// Returns the configuration of a connection over an unknown path.
 pub fn flow(payload_bytes: u32, header_bytes: u32) -> FlowConfig {
     let first_rtt_ps = ps(FIRST_RTT);
     let path = Path::new(first_rtt_ps, FIRST_BPS, payload_bytes + header_bytes);

@@ -1,52 +1,47 @@
-//! The few calls of the operating system that a driver thread needs.
+//! System calls of a driver thread.
 
-#[cfg(any(feature = "udp", feature = "xdp"))]
-use std::ffi::c_int;
 #[cfg(any(feature = "udp", feature = "xdp"))]
 use std::os::fd::AsRawFd;
 #[cfg(feature = "xdp")]
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::{io, os::fd::RawFd, time::Duration};
 
-/// The kernel's monotonic clock in nanoseconds, which XDP programs read as well.
-#[must_use]
+/// Returns the kernel's monotonic clock in nanoseconds, which XDP programs read as well.
 pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// How long threads of this process have run so far, in nanoseconds, added up.
-#[must_use]
+/// Returns the CPU time of all threads of this process, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to, and every Linux has the clocks that the callers name.
+    // SAFETY: `time` is a valid timespec to write to, and every Linux has the callers' clocks.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns memory to the system that the allocator keeps. glibc returns by itself only what is at the end of its heap.
+/// Returns free heap memory to the system; glibc itself returns the end of its heap only.
 pub(crate) fn trim_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the call reads and writes nothing of its caller's, and may be made at any time on any thread.
+    // SAFETY: the call accesses no memory of its caller, and is allowed at any time on any thread.
     unsafe {
         libc::malloc_trim(0)
     };
 }
 
-/// The user that this process has the rights of.
 pub(crate) fn user() -> u32 {
-    // SAFETY: it takes nothing and cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Raises the number of files that this process may have open to its hard limit: shells begin programs with less.
+/// Raises the limit of open files of this process to its hard limit.
 pub fn raise_open_files() {
     let mut limit = open_files();
     limit.rlim_cur = limit.rlim_max;
-    // Where it cannot be raised, the lower one holds, which `check_open_files` returns as an error where it is too low.
+    // On failure the lower limit stays, which `check_open_files` reports if it is too low.
     // SAFETY: `limit` is a valid rlimit to read.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
 }
@@ -54,7 +49,7 @@ pub fn raise_open_files() {
 /// Checks that this process may have `needed` files open.
 ///
 /// # Errors
-/// When its limit is lower: names both numbers.
+/// The limit is lower.
 pub fn check_open_files(needed: u64) -> io::Result<()> {
     let most = open_files().rlim_cur;
     if most >= needed {
@@ -73,10 +68,10 @@ fn open_files() -> libc::rlimit {
     limit
 }
 
-/// Puts the calling thread into the SCHED_IDLE class: it runs when nothing else wants the CPU, above all not ksoftirqd.
+/// Puts the calling thread into SCHED_IDLE, where it yields to all others, above all to ksoftirqd.
 ///
 /// # Errors
-/// When the kernel refuses, which it does to nobody by default.
+/// The kernel refuses.
 pub fn set_idle_priority() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: `parameters` is a valid sched_param to read; pid 0 is the calling thread.
@@ -86,12 +81,13 @@ pub fn set_idle_priority() -> io::Result<()> {
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors
-/// When there is no such CPU.
+/// There is no such CPU.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: all zeros is an empty cpu_set_t, whose bit `cpu` exists as checked above; the size passed is its own.
+    // SAFETY: all zeros is an empty cpu_set_t, whose bit `cpu` exists (see above); the size is its
+    // own.
     check(unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -99,48 +95,52 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     })
 }
 
-/// Sleeps until one of `fds` is readable, at most for `timeout`. An interrupted sleep counts as over.
+/// Sleeps until one of `fds` is readable, at most for `timeout`, or until interrupted.
 pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Duration) {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: `fds` is valid for its own length, `timeout` to read, and no signal mask is given.
     unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &raw const timeout, std::ptr::null()) };
 }
 
-/// What [`wait_readable`] waits for.
-#[must_use]
+/// Returns a descriptor for [`wait_readable`].
 pub fn readable(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-/// Sets an option of a socket, whose value is a C structure or a number.
+/// Sets an option of a socket; `value` is a C structure or a number.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) fn set_option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_int, value: T) -> io::Result<()> {
+pub(crate) fn set_option<T: Copy>(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: T,
+) -> io::Result<()> {
     let (socket, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
     // SAFETY: the pointer and length describe a live value, which the call only reads.
     check(unsafe { libc::setsockopt(socket, level, name, (&raw const value).cast(), length) })
 }
 
-/// Asks for an option of a socket, whose value is a C structure or array of numbers, or a number.
+/// Returns an option of a socket: a C structure, an array of numbers, or a number.
 ///
 /// # Safety
-/// Any bytes are a value of `T`.
+/// Any bytes must be a valid `T`.
 #[cfg(any(feature = "udp", feature = "xdp"))]
-pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: c_int, name: c_int) -> io::Result<T> {
+pub(crate) unsafe fn option<T: Copy>(socket: &impl AsRawFd, level: i32, name: i32) -> io::Result<T> {
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointers describe the value's space and its length, both writable.
+    // SAFETY: the pointers refer to the value's space and its length, both writable.
     check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length) })?;
-    // SAFETY: by contract; what an older kernel did not write is zeros.
+    // SAFETY: by contract; bytes that an older kernel did not write are zeros.
     Ok(unsafe { value.assume_init() })
 }
 
-/// A descriptor that is readable while any of `fds` is.
+/// Returns a descriptor that is readable while any of `fds` is.
 #[cfg(feature = "xdp")]
 pub(crate) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<OwnedFd> {
-    // SAFETY: a plain argument; the result is checked before it is used.
+    // SAFETY: a plain argument; the result is checked before use.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     check(epoll.min(0))?;
-    // SAFETY: the call above just made this descriptor, and nothing else owns it.
+    // SAFETY: the call above created this descriptor, and nothing else owns it.
     let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
     for fd in fds {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
@@ -150,7 +150,6 @@ pub(crate) fn any_readable(fds: impl IntoIterator<Item = RawFd>) -> io::Result<O
     Ok(epoll)
 }
 
-/// Whether a call succeeded.
 pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

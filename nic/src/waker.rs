@@ -1,7 +1,6 @@
-//! Wakes a thread that sleeps on file descriptors.
+//! Wakes threads that sleep on file descriptors.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-#[cfg(any(feature = "tokio", feature = "xdp"))]
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,17 +13,15 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Readable when somebody wakes.
-    #[cfg(any(feature = "tokio", feature = "xdp"))]
-    #[must_use]
+    /// Returns a descriptor that is readable while a wake-up is pending.
     pub fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
 
-    /// One that nobody has woken.
+    /// Creates a waker without a pending wake-up.
     ///
     /// # Errors
-    /// When the process may open no more files.
+    /// The process has too many open files.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         Ok(Self { reader, writer, woken: AtomicBool::new(false) })
@@ -33,22 +30,21 @@ impl Waker {
     /// Ends the sleep, or the next one.
     pub fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
-            // The pipe holds one byte at most and its reader exists, so this neither blocks nor fails.
+            // The pipe holds at most one byte and its reader exists: this neither blocks nor fails.
             let _ = (&self.writer).write(&[1]);
         }
     }
 
-    /// Whether somebody has woken since the last [`rearm`](Self::rearm).
     #[cfg(test)]
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
     }
 
-    /// Clears a wake-up, before looking for its reason.
+    /// Clears a pending wake-up. Call it before looking for its reason.
     pub fn rearm(&self) {
         if self.woken.load(Ordering::Acquire) {
             let _ = (&self.reader).read(&mut [0]);
-            // It swaps, so that the thread sees all commands queued before the last wake-up.
+            // A swap, so that the thread sees all commands queued before the last wake-up.
             self.woken.swap(false, Ordering::AcqRel);
         }
     }

@@ -1,6 +1,7 @@
-//! XDP programs: loading them, attaching them, and the one that steers frames of the transport into AF_XDP sockets.
+//! XDP programs: loading, attaching, and the program that redirects spray frames to AF_XDP sockets.
 //!
-//! [`Host::open`](crate::Host::open) does all of it for an interface. Programs of other objects are loaded by the same functions.
+//! [`Host::open`](crate::Host::open) uses them for an interface; programs of other objects load
+//! with the same functions.
 
 mod error;
 mod info;

@@ -273,7 +273,7 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, &matrix, &["--no-marking", "1"], "unexpected argument '1'");
     sim("ring:4", &matrix, &[], "allowed: a .topo file");
     sim("leaf-spine:2x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
-    sim("leaf-spine:2x0x2", &matrix, &[], "`spines` is 0; allowed: whole, 1 to 1024");
+    sim("leaf-spine:2x0x2", &matrix, &[], "`spines` is 0; allowed: integer, 1 to 1024");
     sim("leaf-spine:1000x2x1000", &matrix, &[], "1000000 hosts; allowed: at most 65536");
     sim("fat-tree:2x2x2x3x2", &matrix, &[], "multiples of");
     sim("dragonfly:6x2x1x1", &matrix, &[], "allowed: multiples of 5");
@@ -282,9 +282,9 @@ fn bad_input_is_refused_with_line_and_column() {
     sim("leaf-spine:1x1x4", "cross-leaf-permutation:9", &[], "more than half");
     let lossless = root().join("tests/scenarios/lossless.toml").display().to_string();
     let out = folder.join("out");
-    refused(&["run", "/nowhere.toml", "--engine", "sim"], &["/nowhere.toml: there is no such file; `spray init"]);
+    refused(&["run", "/nowhere.toml", "--engine", "sim"], &["/nowhere.toml: no such file; `spray init"]);
     if cfg!(feature = "xdp") {
         refused(&["run", &lossless, "--out", &out], &["use `--engine sim`"]);
-        refused(&["compare", "/nowhere.toml"], &["/nowhere.toml: there is no such file; `spray init"]);
+        refused(&["compare", "/nowhere.toml"], &["/nowhere.toml: no such file; `spray init"]);
     }
 }

@@ -1,7 +1,7 @@
-//! What was seen of frames, for people: captures that Wireshark reads, and the life of chosen packets.
+//! Observed frames, for people: captures for Wireshark, and the life of chosen packets.
 //!
-//! Whoever sees a frame makes a [`Sighting`] of it and hands it to a [`Witness`], which writes a capture
-//! ([`Capture`]), follows packets ([`Tracer`]), or does both. Nothing here is on the path of frames that nobody wants to see.
+//! An observer passes a [`Sighting`] of each frame to a [`Witness`], which writes a capture
+//! ([`Capture`]), follows packets ([`Tracer`]), or both. Without observers nothing here runs.
 #![forbid(unsafe_code)]
 
 mod pcapng;

@@ -1,4 +1,4 @@
-//! A capture file in the pcapng format, of several interfaces.
+//! A capture file in pcapng format, with several interfaces.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,40 +12,39 @@ use pcap_file::{DataLink, Endianness, PcapError};
 
 use super::{SNAP_BYTES, Sighting};
 
-/// Times count nanoseconds.
+/// Resolution of timestamps: powers of ten per second.
 const NANOSECONDS: u8 = 9;
-/// Of a frame that came, and of one that goes.
+/// Flags of a block: direction.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Writes sightings into a capture file; see [`Capture::new`].
+/// Writes sightings to a capture file.
 ///
-/// Nothing that goes wrong with the file is of concern to those who send frames: a failed write ends the capture, and
-/// [`finish`](Self::finish) tells.
+/// A failed write ends the capture silently, and [`finish`](Self::finish) returns the error.
 pub struct Capture<W: Write> {
     file: PcapNgWriter<W>,
     epoch: Duration,
     left: u64,
     written: Written,
     failed: Option<io::Error>,
-    /// Where frames are made that come without their bytes.
-    space: Vec<u8>,
+    /// Buffer for frames that are built from their headers.
+    buffer: Vec<u8>,
 }
 
-/// What a capture holds.
+/// Counts of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Frames in the file.
     pub frames: u64,
-    /// Frames that came when it had as many as it may.
+    /// Frames beyond the limit.
     pub left_out: u64,
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a file with these interfaces, which takes `frames` frames at most. Time 0 of the sightings is `epoch` after 1970.
+    /// Begins a file of at most `frames` frames. Time 0 of sightings is `epoch` after 1970.
     ///
     /// # Errors
-    /// Errors of the output.
+    /// The first error of the output.
     pub fn new<'a>(
         output: W,
         interfaces: impl IntoIterator<Item = &'a str>,
@@ -64,10 +63,10 @@ impl<W: Write> Capture<W> {
             let block = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: SNAP_BYTES as u32, options };
             file.write_pcapng_block(block).map_err(io_error)?;
         }
-        Ok(Self { file, epoch, left: frames, written: Written::default(), failed: None, space: Vec::new() })
+        Ok(Self { file, epoch, left: frames, written: Written::default(), failed: None, buffer: Vec::new() })
     }
 
-    /// Writes one sighting, unless the file is full.
+    /// Writes one sighting, unless the file is full or has failed.
     pub fn write(&mut self, sighting: &Sighting) {
         if self.failed.is_some() {
             return;
@@ -77,7 +76,7 @@ impl<W: Write> Capture<W> {
             return;
         };
         self.left = left;
-        let (bytes, original) = sighting.content.bytes(&mut self.space);
+        let (bytes, original) = sighting.content.bytes(&mut self.buffer);
         let kept = &bytes[..bytes.len().min(SNAP_BYTES)];
         let direction = if sighting.outbound { OUTBOUND } else { INBOUND };
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
@@ -95,10 +94,7 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    /// Writes out what is buffered, and tells what the file holds.
-    ///
-    /// # Errors
-    /// The first error of the output.
+    /// Flushes the file, and returns the counts or the first error of the output.
     pub fn finish(mut self) -> io::Result<Written> {
         match self.failed.take() {
             Some(error) => Err(error),
@@ -127,7 +123,7 @@ mod tests {
     use super::*;
     use crate::{Content, Treatment};
 
-    /// Accepts so many bytes, then no more.
+    /// Accepts this number of bytes.
     #[derive(Debug)]
     struct SmallDisk(usize);
 
@@ -167,7 +163,7 @@ mod tests {
             assert_eq!((packet.original_len, packet.data.len()), (300, SNAP_BYTES));
             assert!(packet.data.iter().all(|byte| u32::from(*byte) == number));
             let direction = EnhancedPacketOption::Flags(if number % 2 == 0 { OUTBOUND } else { INBOUND });
-            let comment = EnhancedPacketOption::Comment("dropped: queue full; 77 bytes waited".into());
+            let comment = EnhancedPacketOption::Comment("dropped: queue full; 77 bytes queued".into());
             let expected = if number == 1 { vec![direction, comment] } else { vec![direction] };
             assert_eq!((packet.interface_id, packet.options), (number % 2, expected));
             number += 1;
@@ -181,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_ends_the_capture_and_is_told_at_the_end() {
+    fn a_full_disk_ends_the_capture_and_finish_fails() {
         let mut capture = Capture::new(SmallDisk(1_000), ["a"], Duration::ZERO, 100).unwrap();
         (0..100).for_each(|number| capture.write(&Sighting { interface: 0, ..sighting(number) }));
         assert_eq!(capture.finish().map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));

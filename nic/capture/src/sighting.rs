@@ -1,121 +1,120 @@
-//! A frame that was seen somewhere.
+//! A frame observed at an interface.
 
 use spray_wire::switch_view::cut;
 use spray_wire::{Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Envelope, Ports, emit_in_place, offsets, parse};
 
-/// Bytes kept of a frame: all headers of any frame of ours, and some of the payload.
+/// Bytes captured per frame: all spray headers, and some of the payload.
 pub const SNAP_BYTES: usize = 256;
 
 /// A frame at an interface.
 #[derive(Clone, Debug)]
 pub struct Sighting {
-    /// When, in ps of scenario time; negative before it begins.
+    /// Time, in ps of scenario time; negative before the scenario begins.
     pub at_ps: i64,
-    /// Where: by its place among the interfaces.
+    /// Index of the interface.
     pub interface: u32,
-    /// It goes out there, or else it has come in.
+    /// Whether the frame leaves the interface.
     pub outbound: bool,
     /// The frame.
     pub content: Content,
-    /// What happened to it there.
+    /// How the port treated it.
     pub fate: Treatment,
-    /// Bytes that waited at the port when it came there, where somebody knows.
+    /// Bytes queued at the port when the frame arrived there, if known.
     pub waiting_bytes: Option<u64>,
 }
 
-/// What a frame is.
+/// The content of a frame.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// Its first bytes, how many it had, and what it says where somebody wants to know.
+    /// The first bytes, the length, and the headers if they were parsed.
     Bytes(Box<[u8]>, u32, Option<Box<(Envelope, Common, Body)>>),
-    /// What it says: of a frame that was only simulated. Its payload is zeros.
+    /// The headers of a frame that was only simulated. Its payload is zeros.
     Made {
-        /// Addresses, and what switches have written.
+        /// Addresses, ports and IP fields.
         envelope: Envelope,
         /// The common header.
         common: Common,
-        /// What follows.
+        /// Fields of the kind.
         body: Body,
     },
-    /// A frame of so many bytes that switches send each other; it has no layout.
+    /// A frame of this length between switches, without a layout.
     Notice(u32),
 }
 
-/// What happened to a frame at a port.
+/// How a port treated a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Treatment {
-    /// It got a mark.
+    /// It was marked.
     pub marked: bool,
-    /// It was cut to its header.
+    /// It was trimmed.
     pub trimmed: bool,
-    /// It was dropped, for this reason.
+    /// The reason why it was dropped.
     pub dropped: Option<&'static str>,
 }
 
-/// The second Ethernet type of local experiments (IEEE 802).
+/// Local experimental EtherType 2 (IEEE 802).
 const EXPERIMENT: [u8; 2] = [0x88, 0xb6];
 
 impl Sighting {
-    /// What the capture says of it beside its bytes, if there is anything to say.
+    /// Returns the comment in a capture, if any.
     pub fn comment(&self) -> Option<String> {
-        let mut said: Vec<String> = Vec::new();
-        said.extend(self.fate.marked.then(|| "marked".into()));
-        said.extend(self.fate.trimmed.then(|| "trimmed: queue full".into()));
-        said.extend(self.fate.dropped.map(|cause| format!("dropped: {cause}")));
-        if !said.is_empty() {
-            said.extend(self.waiting_bytes.map(|bytes| format!("{bytes} bytes waited")));
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.fate.marked.then(|| "marked".into()));
+        parts.extend(self.fate.trimmed.then(|| "trimmed: queue full".into()));
+        parts.extend(self.fate.dropped.map(|cause| format!("dropped: {cause}")));
+        if !parts.is_empty() {
+            parts.extend(self.waiting_bytes.map(|bytes| format!("{bytes} bytes queued")));
         }
-        said.extend(matches!(self.content, Content::Notice(_)).then(|| "from switch to switch".into()));
+        parts.extend(matches!(self.content, Content::Notice(_)).then(|| "from switch to switch".into()));
         if self.at_ps < 0 {
-            said.push(format!("{:.3} us before the scenario begins", -self.at_ps as f64 / 1e6));
+            parts.push(format!("{:.3} us before the scenario begins", -self.at_ps as f64 / 1e6));
         }
-        (!said.is_empty()).then(|| said.join("; "))
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 
 impl Content {
-    /// A frame that is there. `parses` says whether anybody wants to know what it says.
+    /// Creates the content from a frame's bytes, with its headers if `parses`.
     pub fn of(frame: &[u8], parses: bool) -> Self {
-        let said = if parses { parse(frame, Ports::DEFAULT).ok().flatten() } else { None };
-        let said = said.map(|frame| Box::new((frame.envelope, frame.common, frame.body)));
-        Self::Bytes(frame[..frame.len().min(SNAP_BYTES)].into(), frame.len() as u32, said)
+        let headers = if parses { parse(frame, Ports::DEFAULT).ok().flatten() } else { None };
+        let headers = headers.map(|frame| Box::new((frame.envelope, frame.common, frame.body)));
+        Self::Bytes(frame[..frame.len().min(SNAP_BYTES)].into(), frame.len() as u32, headers)
     }
 
-    /// What it says: addresses, common header, and what follows.
-    pub(crate) fn said(&self) -> Option<(&Envelope, &Common, &Body)> {
+    pub(crate) fn headers(&self) -> Option<(&Envelope, &Common, &Body)> {
         match self {
-            Self::Bytes(_, _, said) => said.as_deref().map(|(envelope, common, body)| (envelope, common, body)),
+            Self::Bytes(_, _, headers) => headers.as_deref().map(|(envelope, common, body)| (envelope, common, body)),
             Self::Made { envelope, common, body } => Some((envelope, common, body)),
             Self::Notice(_) => None,
         }
     }
 
-    /// The frame's bytes, or the first of them, and how many there are. `space` is where they are made if need be.
-    pub(crate) fn bytes<'a>(&'a self, space: &'a mut Vec<u8>) -> (&'a [u8], usize) {
+    /// Returns the first bytes and the length, built in `buffer` if necessary.
+    pub(crate) fn bytes<'a>(&'a self, buffer: &'a mut Vec<u8>) -> (&'a [u8], usize) {
         match self {
             Self::Bytes(bytes, len, _) => (bytes, *len as usize),
             Self::Made { envelope, common, body } => {
-                space.resize(body.header_bytes(envelope.is_v6()) + body.payload_bytes(), 0);
-                let len = make(space, envelope, common, body).unwrap_or(0);
-                (&space[..len], len)
+                buffer.resize(body.header_bytes(envelope.is_v6()) + body.payload_bytes(), 0);
+                let len = build(buffer, envelope, common, body).unwrap_or(0);
+                (&buffer[..len], len)
             }
             Self::Notice(len) => {
-                space.clear();
-                space.extend([2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0].iter().chain(&EXPERIMENT));
-                (space, (*len as usize).max(space.len()))
+                buffer.clear();
+                buffer.extend([2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0].iter().chain(&EXPERIMENT));
+                (buffer, (*len as usize).max(buffer.len()))
             }
         }
     }
 }
 
-/// Makes a frame as switches have left it. Returns its length.
-fn make(space: &mut [u8], envelope: &Envelope, common: &Common, body: &Body) -> Option<usize> {
+/// Builds a frame, trimmed if its DSCP says so. Returns its length.
+fn build(buffer: &mut [u8], envelope: &Envelope, common: &Common, body: &Body) -> Option<usize> {
     let v6 = envelope.is_v6();
-    // Some body of an earlier frame may lie where the payload is.
-    space.get_mut(body.header_bytes(v6)..)?.fill(0);
-    let len = emit_in_place(space, envelope, common, body, body.payload_bytes()).ok()?;
+    // The buffer may hold an earlier frame where the payload is.
+    buffer.get_mut(body.header_bytes(v6)..)?.fill(0);
+    let len = emit_in_place(buffer, envelope, common, body, body.payload_bytes()).ok()?;
     if !matches!((body, envelope.dscp), (Body::Data(_), DSCP_TRIMMED | DSCP_TRIMMED_LAST)) {
         return Some(len);
     }
-    cut(space.get_mut(..len)?, v6, envelope.dscp, offsets::trimmed_len(v6) as u32).map(|bytes| bytes as usize)
+    cut(buffer.get_mut(..len)?, v6, envelope.dscp, offsets::trimmed_len(v6) as u32).map(|bytes| bytes as usize)
 }

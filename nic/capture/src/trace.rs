@@ -1,88 +1,88 @@
-//! The life of chosen flows' packets, from what is seen of them.
+//! The life of chosen flows' packets, reconstructed from sightings.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use spray_core::event::Event;
 use spray_core::feedback::LossCause;
-use spray_wire::{Ack, BITMAP_BITS, Body, Common, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack, Time};
+use spray_wire::{Ack, BITMAP_BITS, Body, DSCP_TRIMMED, DSCP_TRIMMED_LAST, Data, Envelope, Nack, Time};
 
 use super::Sighting;
 
 /// Follows the packets of chosen flows.
 #[derive(Debug)]
 pub struct Tracer {
-    /// By interface where it is.
+    /// By index of the interface.
     places: Vec<Place>,
-    /// By the first flow of a connection.
+    /// By first flow of the connection.
     connections: HashMap<usize, Connection>,
-    /// By address of a host and number there the first flow of a connection.
+    /// First flow of the connection by host address and the connection number there.
     numbers: HashMap<(IpAddr, u32), usize>,
     rows: Vec<Row>,
-    /// Rows beyond [`MOST_ROWS`].
+    /// Rows beyond [`MAX_ROWS`].
     left_out: u64,
 }
 
-/// Most rows: of some gigabyte.
-const MOST_ROWS: usize = 5_000_000;
+/// Limit of rows: some gigabyte.
+const MAX_ROWS: usize = 5_000_000;
 
-/// What a tracer has found: its rows, and how many it has left out.
+/// The rows of a tracer, and the number of rows left out.
 pub type Rows = (Vec<Row>, u64);
 
-/// Something in the life of a packet.
+/// An event in the life of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// When, in ps of scenario time.
+    /// Time, in ps of scenario time.
     pub at_ps: i64,
-    /// Its flow.
+    /// Flow.
     pub flow: usize,
-    /// Its sequence number.
+    /// Packet sequence number.
     pub packet: u64,
-    /// Which transmission of it, from 1; of what concerns no single one how many there were by then.
+    /// Transmission, from 1; of events of no single one the number of transmissions until then.
     pub attempt: u32,
-    /// The entropy value of that transmission.
+    /// Entropy value of that transmission.
     pub ev: Option<u16>,
     /// What happened.
     pub event: Life,
-    /// At which host or port.
+    /// Host or port.
     pub place: String,
-    /// Bytes that waited at the port when the packet came there.
+    /// Bytes queued at the port when the packet arrived there.
     pub queue_bytes: Option<u64>,
-    /// Why, or how it was.
+    /// Cause or circumstances.
     pub detail: String,
 }
 
-/// What happens to a packet.
+/// An event in the life of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Its sender learns that it did not arrive whole.
+    /// The sender receives a Nack.
     Nacked,
-    /// Its timer runs out.
+    /// The retransmission timer expires.
     Timeout,
-    /// It was lost, and is about to be sent again.
+    /// The packet was declared lost and is scheduled for retransmission.
     Retransmit,
-    /// Its sender sends it.
+    /// The sender sends it.
     Sent,
-    /// It joins the queue of a port.
+    /// It is queued at a port.
     Queued,
     /// A port marks it.
     Marked,
-    /// A port cuts it to its header.
+    /// A port trims it.
     Trimmed,
-    /// It is lost.
+    /// It is dropped.
     Dropped,
-    /// It is at its receiver.
+    /// It arrives at the receiver.
     Received,
-    /// It came there after one with a higher sequence number; retransmissions do not count.
+    /// It arrives after a higher sequence number; retransmissions do not count.
     Reordered,
-    /// It had come there before.
+    /// It arrives again.
     Duplicate,
-    /// Its sender learns that it arrived.
+    /// The sender receives its acknowledgement.
     Acked,
 }
 
 impl Life {
-    /// All of them, in the order in which those of one moment stand.
+    /// Every event with its name, in the order within one moment.
     pub const ALL: [(Self, &'static str); 12] = [
         (Self::Nacked, "nacked"),
         (Self::Timeout, "timeout"),
@@ -98,7 +98,7 @@ impl Life {
         (Self::Acked, "acked"),
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -107,80 +107,70 @@ impl Life {
 /// An interface.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The host or switch that has it.
+    /// Host or switch.
     pub node: String,
-    /// The port: the link that leaves there.
+    /// Port: the outgoing link.
     pub port: String,
-    /// It is a host's.
+    /// Whether the node is a host.
     pub of_host: bool,
 }
 
-/// A connection with chosen flows.
 #[derive(Clone, Debug, Default)]
 struct Connection {
-    /// Its flows by the numbers of its messages, and whether each was chosen.
+    /// Flows by message number, and whether each was chosen.
     flows: Vec<(usize, bool)>,
     evs: u32,
     packets: BTreeMap<u64, Packet>,
-    /// One more than the highest packet that has come the first time.
+    /// One more than the highest packet received, retransmissions excluded.
     next: u64,
-    /// Packets below it are acknowledged.
     cumulative: u64,
 }
 
-/// A packet that was sent.
 #[derive(Clone, Debug)]
 struct Packet {
     flow: usize,
     chosen: bool,
-    /// When each transmission was sent.
     sent_at: Vec<Time>,
     arrived: bool,
     acked: bool,
 }
 
 impl Tracer {
-    /// A tracer where the interfaces are at these places.
+    /// Creates a tracer for interfaces at these places.
     pub fn new(places: Vec<Place>) -> Self {
         Self { places, connections: HashMap::new(), numbers: HashMap::new(), rows: Vec::new(), left_out: 0 }
     }
 
-    /// Follows a connection with `evs` entropy values. Its flows come by the numbers of its messages, with whether they are chosen; it
-    /// goes by the first one.
+    /// Follows a connection with `evs` entropy values and flows, by message number, and whether
+    /// each is chosen. The first flow identifies the connection.
     pub fn follow(&mut self, flows: Vec<(usize, bool)>, evs: u32) {
         if let Some((first, _)) = flows.first() {
             self.connections.insert(*first, Connection { flows, evs, ..Connection::default() });
         }
     }
 
-    /// Whether the connection that begins with flow `first` is followed.
+    /// Returns whether the connection of flow `first` is followed.
     pub fn follows(&self, first: usize) -> bool {
         self.connections.contains_key(&first)
     }
 
-    /// Frames to `host` with this number of a connection are of the one that begins with flow `first`.
+    /// Maps a connection number at `host` to the connection of flow `first`.
     pub fn know(&mut self, host: IpAddr, number: u32, first: usize) {
         if self.follows(first) {
             self.numbers.insert((host, number), first);
         }
     }
 
-    /// Takes a sighting.
-    pub(crate) fn see(&mut self, sighting: &Sighting) {
-        if let Some((envelope, common, body)) = sighting.content.said() {
-            self.frame(sighting, envelope, common, body);
-        }
-    }
-
-    fn frame(&mut self, sighting: &Sighting, envelope: &Envelope, common: &Common, body: &Body) {
-        if self.rows.len() > MOST_ROWS {
-            self.left_out += (self.rows.len() - MOST_ROWS) as u64;
-            self.rows.truncate(MOST_ROWS);
+    pub(crate) fn on_sighting(&mut self, sighting: &Sighting) {
+        let Some((envelope, common, body)) = sighting.content.headers() else { return };
+        if self.rows.len() > MAX_ROWS {
+            self.left_out += (self.rows.len() - MAX_ROWS) as u64;
+            self.rows.truncate(MAX_ROWS);
         }
         let Some(first) = self.numbers.get(&(envelope.dst, common.connection)).copied() else { return };
         let arrives = !sighting.outbound && self.places[sighting.interface as usize].of_host;
         match body {
-            // The server says here which number it has given the connection.
+            // Announces the server's connection number.
             Body::Accept(terms) => self.know(envelope.src, terms.connection, first),
             Body::Data(data) if !data.trailer => self.data(sighting, envelope, data, first),
             Body::Ack(ack) if arrives => self.ack(sighting, ack, first),
@@ -200,7 +190,7 @@ impl Tracer {
         let Some(packet) = connection.packets.get_mut(&data.psn).filter(|packet| packet.chosen) else { return };
         let (arrives, port) = match sighting.outbound {
             true => (false, &place.port),
-            // It has come by the link the other way.
+            // The link of the other direction.
             false => (place.of_host, &self.places[sighting.interface as usize ^ 1].port),
         };
         let row = Row {
@@ -259,7 +249,6 @@ impl Tracer {
             }
         }
         connection.cumulative = connection.cumulative.max(ack.cumulative);
-        // Copies of them may still be under way, and say so themselves.
     }
 
     fn nack(&mut self, sighting: &Sighting, nack: &Nack, first: usize) {
@@ -275,7 +264,6 @@ impl Tracer {
         }
     }
 
-    /// Takes what a sender's algorithm reported.
     pub(crate) fn report(&mut self, at_ps: i64, first: usize, event: &Event) {
         let (psn, life, why) = match *event {
             Event::Timeout { psn } => (psn, Life::Timeout, ""),
@@ -288,10 +276,9 @@ impl Tracer {
         }
     }
 
-    /// All rows, by time, and how many were left out.
     pub(crate) fn finish(mut self) -> Rows {
         self.rows.sort_by_key(|row| (row.at_ps, row.event as u8));
-        // What concerns no single transmission is of all that went before it, at their sender.
+        // Events of no single transmission belong to all earlier ones, at the sender.
         let mut sent: HashMap<(usize, u64), (u32, String)> = HashMap::new();
         for row in &mut self.rows {
             let packet = (row.flow, row.packet);
@@ -321,7 +308,7 @@ impl Connection {
 }
 
 impl Packet {
-    /// Which transmission had this time.
+    /// Returns the number of the transmission at `sent_at`, from 1; 0 if unknown.
     fn attempt(&self, sent_at: Time) -> u32 {
         self.sent_at.iter().rposition(|at| *at == sent_at).map_or(0, |place| place as u32 + 1)
     }
@@ -348,6 +335,6 @@ const fn name(cause: LossCause) -> &'static str {
         LossCause::Trimmed => "trimmed",
         LossCause::TrimmedLast => "trimmed by the last port",
         LossCause::Missing => "missing",
-        LossCause::GoneBack => "gone back",
+        LossCause::GoneBack => "go-back-N",
     }
 }

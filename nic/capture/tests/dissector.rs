@@ -1,4 +1,4 @@
-//! Wireshark's reading of every kind of frame, by our dissector, beside that of our own parser.
+//! Compares the Wireshark dissector with the parser, for every kind of frame.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeSet, HashMap};
@@ -15,7 +15,7 @@ use spray_wire::{
     Seal, Section, TAG_BYTES, Terms, Time, emit, emit_sealed, open, parse, switch_view,
 };
 
-/// One body of each kind, an Ack with echoes and one without, a handshake with a key exchange's message, a trailer.
+/// One body of each kind; also an Ack with echoes, a key exchange message, a trailer.
 fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..133).map(|i| (i * 7) as u8).collect();
     let data = Data {
@@ -104,7 +104,7 @@ fn bodies() -> Vec<(Body, Vec<u8>)> {
     ]
 }
 
-/// The time of so many eighths of a nanosecond.
+/// Returns the time of a number of eighths of a nanosecond.
 fn counted(eighths: u64) -> Time {
     Time::from_ns(eighths / 8).after(eighths % 8 * Time::STEP_PS)
 }
@@ -124,7 +124,7 @@ fn frames() -> Vec<Vec<u8>> {
                 dst_mac: [2, 0, 0, 0, 0, 2],
                 src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
                 dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
-                // An entropy value may be the port of a protocol that Wireshark knows.
+                // An entropy value may be the port of another protocol in Wireshark.
                 src_port: EvPort::new([50_000, 53, 67, 123, 161, 514, 1_812, 2_152, 4_500, 1][number % 10]),
                 dst_port: spray_wire::Ports::DEFAULT.first(),
                 dscp: if is_data { DSCP_DATA } else { DSCP_CONTROL },
@@ -183,7 +183,7 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> PathBuf {
     path
 }
 
-/// What the dissector is to say of a frame, by field.
+/// Returns the expected output of the dissector, by field.
 fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
     let mut said = HashMap::new();
     let mut own = bytes.to_vec();
@@ -233,7 +233,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             if !frame.payload.is_empty() && bytes.len() <= spray_capture::SNAP_BYTES {
                 say("payload", hex(frame.payload));
             } else if !frame.payload.is_empty() {
-                // What the capture has of it.
+                // The captured bytes.
                 say("payload", hex(&bytes[at..spray_capture::SNAP_BYTES]));
             }
         }
@@ -327,7 +327,7 @@ fn runs(numbers: impl Iterator<Item = u64>) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
-/// Fields of the dissector that say in another form what others say, or what our parser checks and does not tell.
+/// Fields that repeat others in another form, or that the parser checks but does not return.
 const OTHERS: [&str; 8] =
     ["flags", "header_checksum", "header_tag", "payload_checksum", "payload_tag", "section", "bitmap", "flags2"];
 
@@ -360,7 +360,7 @@ fn wireshark_reads_every_kind_of_frame_as_we_do() {
     assert_eq!(trimmed.len(), 8, "two of each version of IP, plain and sealed");
 }
 
-/// A frame that somebody cut, made longer or changed is shown as what it is, and no byte of it breaks the dissector.
+/// Truncated, extended and modified frames are shown as such, and never break the dissector.
 #[test]
 fn malformed_frames_are_shown_as_malformed() {
     let folder = Folder::new();
@@ -369,7 +369,7 @@ fn malformed_frames_are_shown_as_malformed() {
         for len in [43, 50, 69, 80, frame.len() - 1] {
             wrong.push(frame[..len.min(frame.len() - 1)].to_vec());
         }
-        // An IP datagram that is whole and shorter, and one with an unknown kind or version.
+        // A shorter but complete IP datagram, and one of an unknown kind or version.
         let mut short = frame[..frame.len() - 1].to_vec();
         let bytes = (short.len() - 14) as u16;
         short[16..18].copy_from_slice(&bytes.to_be_bytes());
@@ -390,7 +390,7 @@ fn malformed_frames_are_shown_as_malformed() {
     assert!(shown.len() > 20, "{}", shown.len());
 }
 
-/// Programs get the same ports from the kernel: what begins otherwise is left to other dissectors.
+/// Other programs may use the same ports: other payloads are left to other dissectors.
 #[test]
 fn what_other_programs_send_to_the_ports_is_theirs() {
     let folder = Folder::new();

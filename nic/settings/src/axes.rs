@@ -20,7 +20,7 @@ pub struct Axis {
 pub enum AxisValue {
     /// `true` or `false`.
     Flag(bool),
-    /// A whole number.
+    /// An integer.
     Whole(i64),
     /// A number.
     Number(f64),
@@ -29,17 +29,17 @@ pub enum AxisValue {
 }
 
 impl AxisValue {
-    /// The value of a flag.
+    /// Returns the value of a flag.
     pub fn flag(&self) -> Option<bool> {
         if let Self::Flag(flag) = self { Some(*flag) } else { None }
     }
 
-    /// A whole number.
+    /// Returns an integer.
     pub fn whole(&self) -> Option<i64> {
         if let Self::Whole(number) = self { Some(*number) } else { None }
     }
 
-    /// A number, whole or not.
+    /// Returns a number, integer or not.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Whole(number) => Some(*number as f64),

@@ -1,4 +1,4 @@
-//! Checks what is written against what is declared.
+//! Checks settings against their declaration.
 
 use serde_json::{Map, Value};
 use spray_core::units::{ByteSize, Ratio};
@@ -9,13 +9,13 @@ use crate::schema::AUTO;
 use crate::shape::{Field, List, Scalar, Shape, Table};
 
 impl Document {
-    /// The settings in the form that their types read. Everything that the declaration says is checked.
+    /// Returns the checked settings in the form that their types deserialize.
     pub(crate) fn checked(&self, shape: &Shape) -> Result<Value, Mistake> {
         let Shape::Table(table) = shape else { unreachable!("settings are a table") };
         self.table(&self.root, table, &[])
     }
 
-    /// A mistake for a value that its type's own reader refuses.
+    /// Creates the mistake for a value that its type refuses to deserialize.
     pub(crate) fn refused(&self, path: &str, shape: &Shape, why: &serde_json::Error) -> Mistake {
         match shape.field(path) {
             Some(Field { name, shape, auto, .. }) if shape.is_plain() => {
@@ -25,7 +25,7 @@ impl Document {
         }
     }
 
-    /// A mistake for a value that `shape` does not take.
+    /// Creates the mistake for a value that `shape` does not accept.
     fn wrong(&self, node: &Node, name: &str, shape: &Shape, auto: bool) -> Mistake {
         let given = match &node.value {
             Tree::Scalar(Value::String(word)) => word,
@@ -37,23 +37,27 @@ impl Document {
         self.mistake_from(&node.at, format!("`{name}` is {}{hint}; allowed: {allowed}", node.given))
     }
 
-    /// The checked table `node`, which stands at `path`.
     fn table(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Value, Mistake> {
         let Tree::Table(given) = &node.value else {
             let message = format!("`{}` is {}; allowed: a table", path.last().unwrap_or(&""), node.given);
             return Err(self.mistake_from(&node.at, message));
         };
-        let variant = self.variant(node, given, table, path)?;
-        let goes =
+        let variant = self.variant(node, table, path)?;
+        let applies =
             |field: &&Field| field.only.is_empty() || field.only.iter().any(|only| Some(only) == variant.as_ref());
-        let names: Vec<&str> = table.fields.iter().filter(goes).map(|field| field.name.as_str()).collect();
-        self.check_names(given, table, &names, path)?;
+        let names: Vec<&str> = table.fields.iter().filter(applies).map(|field| field.name.as_str()).collect();
+        let unknown = |(name, _): &&(String, Node)| table.fields.iter().all(|field| field.name != *name);
+        if let Some((name, node)) = given.iter().find(unknown) {
+            let hint = did_you_mean(name, &names);
+            let message = format!("unknown field `{name}` {}{hint}; allowed: {}", inside(path), names.join(", "));
+            return Err(self.mistake_from(&node.named_at, message));
+        }
         let mut value = Map::new();
         for (name, node) in given {
-            let Some(field) = table.fields.iter().filter(goes).find(|field| field.name == *name) else {
+            let Some(field) = table.fields.iter().filter(applies).find(|field| field.name == *name) else {
                 let (tag, variant) =
                     (table.tag.as_ref().map_or("", |(tag, _)| tag), variant.as_deref().unwrap_or_default());
-                let message = format!("`{name}` does not go with {tag} `{variant}`; allowed: {}", names.join(", "));
+                let message = format!("`{name}` does not apply to {tag} `{variant}`; allowed: {}", names.join(", "));
                 return Err(self.mistake_from(&node.named_at, message));
             };
             if !(field.auto && matches!(&node.value, Tree::Scalar(word) if word == AUTO)) {
@@ -61,47 +65,23 @@ impl Document {
             }
         }
         let missing = |field: &&Field| field.required && !value.contains_key(&field.name);
-        match table.fields.iter().filter(goes).find(missing) {
+        match table.fields.iter().filter(applies).find(missing) {
             Some(field) => Err(self.missing(node, field, path)),
             None => Ok(Value::Object(value)),
         }
     }
 
-    /// Refuses a field that no variant has. `names` are those of this one.
-    fn check_names(
-        &self,
-        given: &[(String, Node)],
-        table: &Table,
-        names: &[&str],
-        path: &[&str],
-    ) -> Result<(), Mistake> {
-        let unknown = |(name, _): &&(String, Node)| table.fields.iter().all(|field| field.name != *name);
-        let Some((name, node)) = given.iter().find(unknown) else { return Ok(()) };
-        let hint = did_you_mean(name, names);
-        let message = format!("unknown field `{name}` in {}{hint}; allowed: {}", header(path), names.join(", "));
-        Err(self.mistake_from(&node.named_at, message))
-    }
-
-    /// The variant that the table's tag names; `None` for a table without variants.
-    fn variant(
-        &self,
-        node: &Node,
-        given: &[(String, Node)],
-        table: &Table,
-        path: &[&str],
-    ) -> Result<Option<String>, Mistake> {
+    fn variant(&self, node: &Node, table: &Table, path: &[&str]) -> Result<Option<String>, Mistake> {
         let Some((tag, _)) = &table.tag else { return Ok(None) };
         let field = table.fields.iter().find(|field| field.name == *tag).unwrap_or_else(|| unreachable!("has its tag"));
-        let Some((_, word)) = given.iter().find(|(name, _)| name == tag) else {
-            return Err(self.missing(node, field, path));
-        };
+        let word = node.get(tag).ok_or_else(|| self.missing(node, field, path))?;
         let word = self.value(word, &field.shape, false, &[path, &[tag]].concat())?;
         Ok(word.as_str().map(String::from))
     }
 
     fn missing(&self, node: &Node, field: &Field, path: &[&str]) -> Mistake {
         let allowed = allowed(&field.shape, field.auto);
-        self.mistake_from(&node.at, format!("{} needs `{}`; allowed: {allowed}", header(path), field.name))
+        self.mistake_from(&node.at, format!("missing field `{}` {}; allowed: {allowed}", field.name, inside(path)))
     }
 
     fn value(&self, node: &Node, shape: &Shape, auto: bool, path: &[&str]) -> Result<Value, Mistake> {
@@ -117,11 +97,8 @@ impl Document {
             (Shape::List(List { of, single: true, .. }), Tree::Table(_)) if matches!(**of, Shape::Table(_)) => {
                 self.value(node, of, false, path).map(|value| Value::Array(vec![value]))
             }
-            (Shape::List(List { of, single: true, .. }), Tree::Scalar(_)) => {
-                let read = match (&**of, &node.value) {
-                    (Shape::Scalar(scalar), Tree::Scalar(value)) => scalar.read(value, node),
-                    _ => None,
-                };
+            (Shape::List(List { of, single: true, .. }), Tree::Scalar(value)) => {
+                let read = if let Shape::Scalar(scalar) = &**of { scalar.read(value, node) } else { None };
                 read.map(|value| Value::Array(vec![value])).ok_or_else(|| self.wrong(node, name, shape, false))
             }
             (Shape::Scalar(scalar), Tree::Scalar(value)) => {
@@ -136,14 +113,14 @@ impl Document {
 }
 
 impl Scalar {
-    /// `value` in the form that its type reads; `None` if this kind takes no such value.
     fn read(&self, value: &Value, node: &Node) -> Option<Value> {
         match self {
             Self::Flag => value.as_bool().map(Value::from),
             Self::Text | Self::File => text(value, node).filter(|text| !text.is_empty()).map(Value::from),
             Self::Integer(min, max) => value.as_i64().filter(|value| (min..=max).contains(&value)).map(Value::from),
             Self::Number(min, max, decimals) | Self::Ratio(min, max, decimals) => {
-                let fits = |value: &f64| (min..=max).contains(&value) && decimals.is_none_or(|most| has(*value, most));
+                let fits =
+                    |value: &f64| (min..=max).contains(&value) && decimals.is_none_or(|most| exact(*value, most));
                 let percent = || value.as_str()?.parse().ok().map(|ratio: Ratio| ratio.ppm() as f64 / 1e6);
                 let may_be_text = matches!(self, Self::Ratio(..));
                 value.as_f64().or_else(|| may_be_text.then(percent)?).filter(fits).map(Value::from)
@@ -152,23 +129,22 @@ impl Scalar {
                 let bytes = value.as_i64().or_else(|| value.as_str().and_then(bytes));
                 bytes.filter(|bytes| (min..=max).contains(&bytes)).map(Value::from)
             }
-            // A whole number counts as its digits.
+            // Digits may be a word.
             Self::Choice(words) => {
                 let given = value.as_str().map_or_else(|| node.given.clone(), String::from);
                 words.iter().any(|(word, _)| *word == given).then(|| given.into())
             }
-            Self::Own(_) => Some(value.clone()),
+            Self::Custom(_) => Some(value.clone()),
         }
     }
 }
 
-/// Whether no decimal of `number` is behind the first `most`.
-fn has(number: f64, most: u32) -> bool {
+/// Returns whether `number` has at most `most` decimals.
+fn exact(number: f64, most: u32) -> bool {
     let scale = 10f64.powi(most as i32);
     (number * scale).round() / scale == number
 }
 
-/// For a number within its range: how many of its decimals count.
 fn decimals(node: &Node, shape: &Shape) -> Option<String> {
     let Shape::Scalar(Scalar::Number(min, max, Some(most)) | Scalar::Ratio(min, max, Some(most))) = shape else {
         return None;
@@ -177,21 +153,21 @@ fn decimals(node: &Node, shape: &Shape) -> Option<String> {
     value.as_f64().filter(|value| (min..=max).contains(&value)).map(|_| format!(", with at most {most} decimals"))
 }
 
-/// ` (did you mean `...`?)` with the word of `names` that is most like `given`; empty if none is much like it.
+/// Returns ` (did you mean `...`?)` with the name most similar to `given`, or an empty string.
 pub fn did_you_mean(given: &str, names: &[&str]) -> String {
     let likeness = |name: &&&str| strsim::jaro_winkler(given, name);
     let nearest = names.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     nearest.filter(|name| likeness(name) > 0.8).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// What may stand behind a number of bytes.
+/// Suffixes of [`ByteSize`].
 const SUFFIXES: [&str; 7] = ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"];
 
 fn bytes(text: &str) -> Option<i64> {
     text.parse().ok().map(|bytes: ByteSize| bytes.bytes() as i64)
 }
 
-/// For a number with a suffix that means no bytes: the one that it is but for its case, or all there are; otherwise empty.
+/// Suggests a suffix of bytes that differs in case only, or lists all of them.
 fn suffix_hint(given: &str, shape: &Shape) -> String {
     let given = given.trim();
     let end = given.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(given.len());
@@ -206,7 +182,7 @@ fn suffix_hint(given: &str, shape: &Shape) -> String {
     }
 }
 
-/// The value as text. A value on the command line is text however it is written: `name=5` needs no quotation marks.
+/// Returns the value as text. Assigned values are text in any form: `name=5` needs no quotes.
 fn text(value: &Value, node: &Node) -> Option<String> {
     let assigned = matches!(node.at, Origin::Assignment(_)).then(|| node.given.clone());
     value.as_str().map(String::from).or(assigned)
@@ -216,7 +192,11 @@ fn allowed(shape: &Shape, auto: bool) -> String {
     format!("{}{}", if auto { "\"auto\", or " } else { "" }, shape.allowed())
 }
 
-/// The line with which a file begins the table at `path`.
+fn inside(path: &[&str]) -> String {
+    if path.is_empty() { "at the top level".into() } else { format!("in {}", header(path)) }
+}
+
+/// Returns the header of the table at `path` in a file.
 pub(crate) fn header(path: &[&str]) -> String {
     let names: Vec<_> = path.iter().filter(|name| name.parse::<usize>().is_err()).copied().collect();
     match path.last() {

@@ -1,4 +1,4 @@
-//! A file of settings, and assignments that replace parts of it. Each value knows where it comes from.
+//! A settings file, and assignments that override parts of it. Each value has its origin.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,11 @@ pub struct Document {
     pub(crate) axes: Vec<Axis>,
 }
 
-/// A value and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// Where the value stands.
     pub at: Origin,
-    /// Where its name stands. An entry of a list has no name: then this is where the value stands.
+    /// Origin of the key; of an entry of a list, which has no key, that of the value.
     pub named_at: Origin,
-    /// The first line of the value as the user wrote it.
     pub given: String,
     pub value: Tree,
 }
@@ -43,17 +40,15 @@ pub(crate) enum Tree {
 }
 
 impl Document {
-    /// Reads the file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// When the file cannot be read or is not TOML.
+    /// The file cannot be read or is not TOML.
     pub fn load(file: &Path) -> Result<Self, Mistake> {
         let text = read_file(file, MAX_SETTINGS_BYTES).map_err(|error| Mistake {
             place: file.display().to_string(),
             message: match error.kind() {
-                io::ErrorKind::NotFound => {
-                    "there is no such file; `spray init FILE` writes a scenario to begin with".into()
-                }
+                io::ErrorKind::NotFound => "no such file; `spray init FILE` creates a scenario to begin with".into(),
                 io::ErrorKind::InvalidData => "is not text; allowed: a scenario in TOML".into(),
                 _ => format!("cannot be read: {error}"),
             },
@@ -61,25 +56,24 @@ impl Document {
         Self::parse(file, &text)
     }
 
-    /// Parses `text`. Messages name `file`, and relative paths in the text start at its folder.
+    /// Parses `text`. Messages name `file`, and relative paths in it are relative to its folder.
     ///
     /// # Errors
-    /// When it is not TOML.
+    /// The text is not TOML.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Mistake> {
-        let at = Origin::File(0);
-        let root = Node { named_at: at.clone(), at, given: String::new(), value: Tree::Table(Vec::new()) };
+        let root = Node::of(Tree::Table(Vec::new()), &Origin::File(0), "");
         let mut document = Self { file: file.to_path_buf(), text: text.into(), root, axes: Vec::new() };
         let table = DeTable::parse(text).map_err(|error| document.not_toml(&error))?;
         document.root.value = nodes(text, table.get_ref(), None);
         Ok(document)
     }
 
-    /// Assigns `value` to the setting at `path`, such as `transport.reps.buffer`. The value is TOML or text without quotation
-    /// marks. A number in the path is a place in a list; `+`, or the number after the last place, appends. `label` is how the
-    /// user asked for it: messages about the value begin with it.
+    /// Assigns `value`, in TOML or unquoted text, to the setting at `path`, such as
+    /// `transport.reps.buffer`. A number in the path is an index in a list; `+`, or the index after
+    /// the last, appends. `label` is the assignment as the user wrote it, for messages.
     ///
     /// # Errors
-    /// When a part of the path is neither a table nor a list, or when `value` begins like a list, a table or a text and is not TOML.
+    /// A part of the path is no table or list, or `value` is an invalid table, list or string.
     pub fn assign(&mut self, path: &str, value: &str, label: &str) -> Result<(), Mistake> {
         let origin = Origin::Assignment(label.into());
         let mistake = |message: String| Mistake { place: label.into(), message };
@@ -92,7 +86,7 @@ impl Document {
                 mistake(match entries {
                     Some(entries) if name.parse::<usize>().is_ok() => no_entry(&parent, entries),
                     _ => format!(
-                        "`{name}` is no place in `{parent}`; allowed: PATH=VALUE, as in transport.reps.buffer=4"
+                        "`{name}` does not exist in `{parent}`; allowed: PATH=VALUE, as in transport.reps.buffer=4"
                     ),
                 })
             })?;
@@ -102,10 +96,10 @@ impl Document {
         Ok(())
     }
 
-    /// The settings, checked against the declaration of `T`.
+    /// Returns the settings, checked against the declaration of `T`.
     ///
     /// # Errors
-    /// The first setting that is unknown, missing, of the wrong type or out of its range.
+    /// The first setting that is unknown, missing, of the wrong type or out of range.
     pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Mistake> {
         let shape = Shape::of::<T>();
         let value = self.checked(&shape)?;
@@ -115,18 +109,18 @@ impl Document {
         })
     }
 
-    /// A mistake in the setting at `path`. Where there is no such setting it names the place of the table that would hold it.
+    /// Creates a mistake at the setting at `path` or, if it is not set, at its table.
     pub fn mistake(&self, path: &str, message: impl Into<String>) -> Mistake {
         self.mistake_from(&self.nearest(path).at, message)
     }
 
-    /// Whether an assignment set `path` or a part of it.
+    /// Returns whether an assignment set `path` or a part of it.
     pub fn is_assigned(&self, path: &str) -> bool {
         self.find(path).is_some_and(Node::is_assigned)
     }
 
-    /// The folder at which relative paths in the setting at `path` start: the folder of the file, or the working directory if an
-    /// assignment set it.
+    /// Returns the base of relative paths in the setting at `path`: the folder of the file, or the
+    /// working directory if an assignment set it.
     pub fn folder(&self, path: &str) -> &Path {
         match self.nearest(path).at {
             Origin::File(_) => self.file.parent().unwrap_or(Path::new("")),
@@ -134,13 +128,12 @@ impl Document {
         }
     }
 
-    /// What the reader of TOML minds, and how to mend it.
     fn not_toml(&self, error: &toml::de::Error) -> Mistake {
         let span = error.span().unwrap_or(0..0);
         let message = match error.message() {
             "duplicate key" => {
                 let key = self.text.get(span.clone()).unwrap_or_default();
-                format!("`{key}` is there already; allowed: each field once in its table, and a table under one header")
+                format!("duplicate key `{key}`; allowed: each field once in its table, and a table under one header")
             }
             other => {
                 let other = other.lines().collect::<Vec<_>>().join("; ");
@@ -163,12 +156,12 @@ impl Document {
         Mistake { place, message: message.into() }
     }
 
-    /// The node at `path`, or the last one on the way to it.
+    /// Returns the node at `path`, or its last ancestor.
     pub(crate) fn nearest(&self, path: &str) -> &Node {
         path.split('.').try_fold(&self.root, |node, name| node.get(name).ok_or(node)).unwrap_or_else(|last| last)
     }
 
-    /// Whether `path` is set.
+    /// Returns whether `path` is set.
     pub fn has(&self, path: &str) -> bool {
         self.find(path).is_some()
     }
@@ -183,13 +176,13 @@ impl Document {
 }
 
 impl Node {
-    fn get(&self, name: &str) -> Option<&Self> {
+    pub fn get(&self, name: &str) -> Option<&Self> {
         match &self.value {
             Tree::Scalar(_) => None,
             Tree::List(items) => items.get(name.parse::<usize>().ok()?),
             Tree::Table(fields) => {
                 let own = fields.iter().find(|(known, _)| known == name).map(|(_, node)| node);
-                // A table that stands alone is the first of its list.
+                // A single table is the first entry of its list.
                 own.or_else(|| (name == "0").then_some(self))
             }
         }
@@ -203,12 +196,11 @@ impl Node {
         }
     }
 
-    /// Length of the list; `None` for anything else.
     fn entries(&self) -> Option<usize> {
         if let Tree::List(items) = &self.value { Some(items.len()) } else { None }
     }
 
-    /// The child of that name, made where there is none.
+    /// Returns the child of that name, created if missing.
     fn child(&mut self, name: &str, origin: &Origin) -> Option<&mut Self> {
         let empty = || Self::of(Tree::Table(Vec::new()), origin, "a table");
         if matches!(name, "+" | "0") && matches!(&self.value, Tree::Table(fields) if fields.is_empty()) {
@@ -254,25 +246,25 @@ impl Node {
     }
 }
 
-/// What to say to the place of an entry that `list` does not have.
+/// The message for a path to an entry that `list` does not have.
 pub(crate) fn no_entry(list: &str, entries: usize) -> String {
     let last = entries.checked_sub(1).map_or_else(String::new, |last| format!("0 to {last}, or "));
     format!("`{list}` has {entries} entries; allowed: {last}`{list}.+`, which adds one")
 }
 
-/// The two sides of `path=value`.
+/// Splits `path=value`.
 ///
 /// # Errors
-/// When `text` has another form.
+/// The text has another form.
 pub fn assignment(text: &str) -> Result<(&str, &str), Mistake> {
     let parts = text.split_once('=').map(|(path, value)| (path.trim(), value.trim()));
     parts.filter(|(path, value)| !path.is_empty() && !value.is_empty()).ok_or_else(|| Mistake {
         place: format!("--set {text}"),
-        message: "no assignment; allowed: PATH=VALUE, as in transport.reps.buffer=4".into(),
+        message: "not an assignment; allowed: PATH=VALUE, as in transport.reps.buffer=4".into(),
     })
 }
 
-/// The value of an assignment: TOML if it is that, else the text as it stands, or a list of such values.
+/// Parses the value of an assignment: TOML, else unquoted text or a list of such values.
 fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
     let line = format!("value = {text}");
     match DeTable::parse(&line) {
@@ -294,17 +286,16 @@ fn assigned(text: &str, origin: &Origin) -> Result<Node, String> {
     }
 }
 
-/// The values of a list without further brackets.
+/// Returns the values of a list without nested brackets.
 fn bare_list(text: &str) -> Option<impl Iterator<Item = &str>> {
     let inner = text.strip_prefix('[')?.strip_suffix(']')?.trim();
     let words = || inner.strip_suffix(',').unwrap_or(inner).split(',').map(str::trim);
     (!inner.contains(['[', ']', '{', '}']) && words().all(|word| !word.is_empty())).then(words)
 }
 
-/// The fields of a table that stands in `text`. With `origin` they all come from there, without it from their places in the text.
+/// Converts a table in `text`. All nodes get `origin`, or without it their positions in the text.
 fn nodes(text: &str, table: &DeTable<'_>, origin: Option<&Origin>) -> Tree {
     let mut fields: Vec<_> = table.iter().collect();
-    // In the order in which they stand.
     fields.sort_by_key(|(key, _)| key.span().start);
     let field = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
         let mut node = node(text, value, origin);

@@ -1,4 +1,4 @@
-//! The JSON Schema of a file: lists are allowed in place of one value, and long parts are definitions.
+//! The JSON Schema of a file: lists are allowed in place of one value, and long parts are shared.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::schema::{parts, schema};
 use crate::shape::{Shape, is_marked};
 
-/// The JSON Schema of a file with the settings of `T`: as [`schema`], and where one value is declared there may be a list, an axis of a sweep.
+/// Returns the JSON Schema of a settings file: [`schema`], with lists where one value is declared.
 pub fn file_schema<T: JsonSchema>() -> Value {
     let mut schema = schema::<T>();
     allow_lists(&mut schema);
@@ -18,14 +18,14 @@ pub fn file_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Parts longer than this as text become definitions, each once however often it occurs.
-const WORTH_A_NAME: usize = 200;
+/// Length of the text from which a part becomes a shared definition.
+const SHARED_FROM: usize = 200;
 
 fn share(schema: &mut Value, names: &mut HashMap<String, String>, definitions: &mut Map<String, Value>) {
     for part in parts(schema) {
         share(part, names, definitions);
         let text = part.to_string();
-        if text.len() > WORTH_A_NAME {
+        if text.len() > SHARED_FROM {
             let next = format!("part-{}", names.len() + 1);
             let name = names.entry(text).or_insert(next);
             let reference = json!({ "$ref": format!("#/definitions/{name}") });
@@ -49,7 +49,6 @@ fn allow_lists(schema: &mut Value) {
     }
 }
 
-/// Lets `field` take a list of what it takes.
 fn allow_list(field: &mut Value) {
     let bare = field.take();
     *field = json!({ "anyOf": [bare, { "type": "array", "items": bare, "minItems": 1 }] });

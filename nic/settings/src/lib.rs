@@ -1,20 +1,18 @@
 //! Settings that are declared once, as Rust structs.
 //!
-//! A struct with `#[derive(Serialize, Deserialize, JsonSchema)]` says what a table of a TOML file may hold: field names,
-//! types, defaults (`#[serde(default)]`), ranges (`#[schemars(range(..))]`) and, in the doc comments, what each field means.
-//! From that one declaration come
-//! - the values, by [`Document::read`], from a file and from assignments `path=value` that replace parts of it;
-//! - messages that name file, line and column, or the assignment, and what is allowed there ([`Mistake`]);
-//! - a JSON Schema, by [`schema`], with which editors complete and check files;
+//! A struct with `#[derive(Serialize, Deserialize, JsonSchema)]` declares a table of a TOML file:
+//! field names, types, defaults (`#[serde(default)]`), ranges (`#[schemars(range(..))]`) and, as
+//! doc comments, meanings. From this declaration come
+//! - values, by [`Document::read`], from a file and from assignments `path=value` that override it;
+//! - messages with file, line and column, or the assignment, and what is allowed ([`Mistake`]);
+//! - a JSON Schema, by [`schema`], for completion and checks in editors;
 //! - the tables of the documentation, by [`markdown`].
 //!
-//! A field that is an `Option` takes `"auto"` too, which means the same as leaving it out.
+//! An `Option` accepts `"auto"` too, the same as leaving it out. A field of one value may have a
+//! list in a file: [`Document::variants`] makes one document per combination, unless the
+//! declaration has `#[schemars(extend("x-single" = true))]`. `"x-file"` marks the path of a file.
 //!
-//! A field that takes one value may have a list of values in a file: [`Document::variants`] makes a document for each combination.
-//! A declaration with `#[schemars(extend("x-single" = true))]` refuses such a list. One with `#[schemars(extend("x-file" = true))]` is
-//! the path of a file.
-//!
-//! Connections have the same settings with and without a scenario: [`Transport`] declares them.
+//! [`Transport`] declares the settings of connections, with and without a scenario.
 #![forbid(unsafe_code)]
 
 mod axes;

@@ -1,20 +1,19 @@
-//! What is wrong with a setting, and where.
+//! An error in a setting, with its place.
 
-/// A mistake in settings. It prints as `file:line:column: what; allowed: ...`, or as `--set path=value: what; allowed: ...`.
+/// An invalid setting, as `file:line:column: what; allowed: ...` or `--set path=value: ...`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Mistake {
-    /// The file, with line and column, both from 1, where it could be read; or the assignment.
+    /// The file, with line and column (from 1) if it could be read, or the assignment.
     pub place: String,
     /// What is wrong, and what is allowed.
     pub message: String,
 }
 
-/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The file, at this byte.
+    /// Offset in the file, in bytes.
     File(usize),
-    /// The assignment, as the user wrote it.
+    /// An assignment, as the user wrote it.
     Assignment(String),
 }

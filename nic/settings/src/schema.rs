@@ -4,10 +4,9 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// A setting with this word counts as left out.
 pub(crate) const AUTO: &str = "auto";
 
-/// The JSON Schema of `T`. It allows declared fields only, and says `"auto"` in place of `null`.
+/// Returns the JSON Schema of `T`, with declared fields only and `"auto"` in place of `null`.
 pub fn schema<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft07();
     settings.inline_subschemas = true;
@@ -16,7 +15,7 @@ pub fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The schemas directly in `schema`.
+/// Returns the direct subschemas.
 pub(crate) fn parts(schema: &mut Value) -> Vec<&mut Value> {
     let mut found = Vec::new();
     for (key, value) in schema.as_object_mut().into_iter().flatten() {
@@ -30,11 +29,11 @@ pub(crate) fn parts(schema: &mut Value) -> Vec<&mut Value> {
     found
 }
 
-/// Makes `schema`, and every schema in it, refuse fields that are not declared.
+/// Makes `schema` and its subschemas refuse undeclared fields.
 fn close(schema: &mut Value) {
     parts(schema).into_iter().for_each(close);
     let Value::Object(object) = schema else { return };
-    // The fields of a table have defaults of their own.
+    // The fields of a table have their own defaults.
     if object.get("default").is_some_and(is_of_tables) {
         object.remove("default");
     }
@@ -51,25 +50,23 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Whether this is the default of a table or of a list of tables. The latter is empty.
+/// Returns whether this is the default of a table or, empty, of a list of tables.
 fn is_of_tables(default: &Value) -> bool {
     default.is_object() || default.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Lists the other names of words too. The declaration gives them as `x-alias`.
+/// Adds the other names of words, which the declaration gives as `x-alias`.
 fn list_aliases(object: &mut Map<String, Value>) {
     let Some(Value::Array(words)) = object.get_mut("oneOf") else { return };
-    *words = std::mem::take(words).into_iter().flat_map(with_alias).collect();
+    for mut word in std::mem::take(words) {
+        let alias = word.as_object_mut().and_then(|word| word.remove("x-alias"));
+        let same = format!("The same as `{}`.", word["const"].as_str().unwrap_or_default());
+        words.push(word);
+        words.extend(alias.map(|alias| json!({ "description": same, "type": "string", "const": alias })));
+    }
 }
 
-fn with_alias(mut word: Value) -> Vec<Value> {
-    let Some(alias) = word.as_object_mut().and_then(|word| word.remove("x-alias")) else { return vec![word] };
-    let same = format!("The same as `{}`.", word["const"].as_str().unwrap_or_default());
-    let other = json!({ "description": same, "type": "string", "const": alias });
-    vec![word, other]
-}
-
-/// Copies the fields that all variants have into each of them, since a variant refuses fields of its surroundings.
+/// Copies the common fields into each variant, since a variant refuses fields outside of it.
 fn merge_variants(object: &mut Map<String, Value>) {
     let is_table = |variant: &Value| variant.get("properties").is_some();
     if !object.get("oneOf").and_then(Value::as_array).is_some_and(|variants| variants.iter().all(is_table)) {
@@ -88,7 +85,7 @@ fn merge_variants(object: &mut Map<String, Value>) {
     }
 }
 
-/// Says `"auto"` where the declaration is an `Option`.
+/// Replaces `null`, from an `Option`, by `"auto"`.
 fn null_is_auto(object: &mut Map<String, Value>) {
     if let Some(Value::Array(kinds)) = object.get_mut("type")
         && let Some(null) = kinds.iter().position(|kind| kind == "null")

@@ -1,4 +1,4 @@
-//! The contents of a JSON Schema, in the form that checks and documents use.
+//! JSON Schema in the form that checks and documents use.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::schema::{AUTO, schema};
 
-/// What a setting takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Table(Table),
@@ -21,7 +20,7 @@ pub(crate) enum Shape {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Table {
     pub about: String,
-    /// The field that names the variant, such as `kind`, and its words.
+    /// The field that selects the variant, such as `kind`, and its words.
     pub tag: Option<(String, Vec<String>)>,
     pub fields: Vec<Field>,
 }
@@ -33,20 +32,19 @@ pub(crate) struct Field {
     pub shape: Shape,
     pub required: bool,
     pub default: Option<Value>,
-    /// Whether it takes `"auto"`.
     pub auto: bool,
-    /// Whether a list of values is a mistake, rather than an axis of a sweep.
+    /// Whether a list of values is an error, rather than an axis of a sweep.
     pub single: bool,
-    /// The variants that have it; if there are none, all have it.
+    /// The variants with this field; empty if all have it.
     pub only: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct List {
     pub of: Box<Shape>,
-    /// Whether one element may stand without brackets.
+    /// Whether one element may be written without brackets.
     pub single: bool,
-    /// Whether it needs at least one element.
+    /// Whether it must not be empty.
     pub filled: bool,
 }
 
@@ -54,29 +52,28 @@ pub(crate) struct List {
 pub(crate) enum Scalar {
     Flag,
     Text,
-    /// The path of a file.
     File,
     Integer(i64, i64),
-    /// From, to, and how many decimals count, where not all do.
+    /// Minimum, maximum, and number of significant decimals, if limited.
     Number(f64, f64, Option<u32>),
-    /// The same, or text with a percent sign.
+    /// As `Number`, or text with a percent sign.
     Ratio(f64, f64, Option<u32>),
     Bytes(i64, i64),
-    /// Words, each with its meaning.
+    /// Words and their meanings.
     Choice(Vec<(String, String)>),
-    /// A form of its own, which the type's own reader checks.
-    Own(String),
+    /// A custom form that the type's `Deserialize` checks.
+    Custom(String),
 }
 
 impl Shape {
-    /// What `T` takes. It is made once: a large declaration takes milliseconds, and a sweep reads its scenario thousands of times.
+    /// Returns the shape of `T`, cached: large ones take milliseconds, and sweeps read often.
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
         static MADE: LazyLock<Mutex<HashMap<TypeId, Arc<Shape>>>> = LazyLock::new(Mutex::default);
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(made.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(Self::new(&schema::<T>()))))
     }
 
-    /// What `schema` takes. It comes from [`crate::schema`].
+    /// Converts a schema from [`crate::schema`].
     pub fn new(schema: &Value) -> Self {
         let any = schema.get("anyOf").and_then(Value::as_array);
         if let Some([one, other]) = any.map(Vec::as_slice) {
@@ -99,7 +96,7 @@ impl Shape {
         Self::Scalar(Scalar::new(schema))
     }
 
-    /// The field at `path`. Numbers in the path are places in lists; without one, a list of tables counts as one of them.
+    /// Returns the field at `path`. Indices in lists are optional.
     pub fn field(&self, path: &str) -> Option<&Field> {
         let mut found = None;
         let mut here = self;
@@ -120,7 +117,7 @@ impl Shape {
         found
     }
 
-    /// Whether it takes a value or a list of values, rather than tables.
+    /// Returns whether it accepts a value or a list of values, rather than tables.
     pub fn is_plain(&self) -> bool {
         match self {
             Self::Table(_) => false,
@@ -129,7 +126,7 @@ impl Shape {
         }
     }
 
-    /// The words that it takes, alone or in a list; none if it takes other values.
+    /// Returns the accepted words, alone or in a list; empty if other values are accepted.
     pub fn words(&self) -> Vec<&str> {
         match self {
             Self::Scalar(Scalar::Choice(words)) => words.iter().map(|(word, _)| word.as_str()).collect(),
@@ -138,7 +135,7 @@ impl Shape {
         }
     }
 
-    /// The words that it takes, alone or in a list, if they are described.
+    /// Returns the accepted words, alone or in a list, if they have descriptions.
     pub fn described(&self) -> Option<&[(String, String)]> {
         match self {
             Self::Scalar(Scalar::Choice(words)) => {
@@ -149,7 +146,7 @@ impl Shape {
         }
     }
 
-    /// What is allowed, for messages and documents.
+    /// Returns what is allowed, for messages and documents.
     pub fn allowed(&self) -> String {
         match self {
             Self::Table(_) => "a table".into(),
@@ -160,15 +157,6 @@ impl Shape {
             },
             Self::Scalar(scalar) => scalar.allowed(),
         }
-    }
-}
-
-impl Field {
-    /// Whether it is the same for other variants.
-    fn is_like(&self, other: &Self) -> bool {
-        let Self { name, about, shape, required, default, auto, single, only: _ } = self;
-        (name, about, shape) == (&other.name, &other.about, &other.shape)
-            && (required, default, auto, single) == (&other.required, &other.default, &other.auto, &other.single)
     }
 }
 
@@ -191,7 +179,8 @@ impl Table {
         }];
         for variant in variants {
             for field in fields(variant, &[word(variant)]).into_iter().filter(|field| field.name != tag) {
-                match all.iter_mut().find(|known| known.is_like(&field)) {
+                let is_same = |known: &&mut Field| field == Field { only: field.only.clone(), ..(**known).clone() };
+                match all.iter_mut().find(is_same) {
                     Some(known) => known.only.extend(field.only),
                     None => all.push(field),
                 }
@@ -203,7 +192,6 @@ impl Table {
     }
 }
 
-/// The fields of a table that belong to the variants `only`.
 fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let field = |(name, schema): (&String, &Value)| {
@@ -225,7 +213,7 @@ fn fields(schema: &Value, only: &[String]) -> Vec<Field> {
 impl Scalar {
     fn new(schema: &Value) -> Self {
         if let Some(allowed) = schema.get("x-allowed").and_then(Value::as_str) {
-            return Self::Own(allowed.into());
+            return Self::Custom(allowed.into());
         }
         let words = choices(schema);
         if !words.is_empty() {
@@ -254,23 +242,22 @@ impl Scalar {
         match self {
             Self::Flag => "true, false".into(),
             Self::Text | Self::File => "text".into(),
-            Self::Integer(min, max) => format!("whole, {min} to {max}"),
+            Self::Integer(min, max) => format!("integer, {min} to {max}"),
             Self::Number(f64::MIN, f64::MAX, _) => "a number".into(),
             Self::Number(min, max, _) | Self::Ratio(min, max, _) => format!("{min} to {max}"),
             Self::Bytes(min, max) => format!("{min} to {max}, or with a suffix as \"4 MiB\""),
             Self::Choice(words) => words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
-            Self::Own(allowed) => allowed.clone(),
+            Self::Custom(allowed) => allowed.clone(),
         }
     }
 }
 
-/// How many decimals of a number count: six of a quantity, which is no `double`, unless the schema says otherwise.
+/// Significant decimals: six of a quantity, which is not a `double`, unless the schema sets them.
 fn decimals(schema: &Value) -> Option<u32> {
     let own = schema.get("x-decimals").and_then(Value::as_u64).map(|decimals| decimals as u32);
     own.or((schema.get("format").is_none()).then_some(6))
 }
 
-/// The words that `schema` takes, with their meaning.
 fn choices(schema: &Value) -> Vec<(String, String)> {
     if schema.get("const").is_some() {
         return vec![(text(schema, "const"), text(schema, "description"))];
@@ -280,7 +267,7 @@ fn choices(schema: &Value) -> Vec<(String, String)> {
     words.map(|word| (word.to_string(), String::new())).chain(nested).collect()
 }
 
-/// Whether the declaration of a field, which may be an `Option`, has this mark.
+/// Returns whether the declaration of a field, or of its `Option`, has this mark.
 pub(crate) fn is_marked(schema: &Value, mark: &str) -> bool {
     [schema, &schema["anyOf"][0]].iter().any(|schema| schema.get(mark).and_then(Value::as_bool) == Some(true))
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::check::header;
 use crate::shape::{Field, Scalar, Shape, Table};
 
-/// All settings of `T` in Markdown, with a section for each table.
+/// Returns all settings of `T` in Markdown, one section per table.
 pub fn markdown<T: schemars::JsonSchema + 'static>() -> String {
     let mut text = String::new();
     if let Shape::Table(table) = &*Shape::of::<T>() {
@@ -16,40 +16,40 @@ pub fn markdown<T: schemars::JsonSchema + 'static>() -> String {
     text
 }
 
-/// What the settings of a declaration mean.
+/// The meanings of a declaration's settings.
 #[derive(Debug)]
 pub struct Meanings(Arc<Shape>);
 
 impl Meanings {
-    /// The tables of `T`.
+    /// Creates the meanings of `T`.
     pub fn of<T: schemars::JsonSchema + 'static>() -> Self {
         Self(Shape::of::<T>())
     }
 
-    /// What the setting at `path` means; `None` where there is none.
+    /// Returns the meaning of the setting at `path`, or `None` if there is no such setting.
     pub fn get(&self, path: &str) -> Option<String> {
         self.0.field(path).map(meaning)
     }
 
-    /// The setting at `path`; `None` where there is none.
+    /// Returns the setting at `path`, or `None` if there is no such setting.
     pub fn setting(&self, path: &str) -> Option<Setting> {
         self.0.field(path).map(Setting::of)
     }
 
-    /// The settings in the table at `path`, or in the tables of the list there; none where there is neither.
+    /// Returns the settings of the table, or list of tables, at `path`; otherwise empty.
     pub fn settings(&self, path: &str) -> Vec<Setting> {
         let table = self.0.field(path).and_then(|field| inner(&field.shape));
         table.map_or_else(Vec::new, |(table, _)| table.fields.iter().map(Setting::of).collect())
     }
 
-    /// The paths of all settings of that name, whatever table they stand in.
+    /// Returns the paths of all settings of that name, in any table.
     pub fn named(&self, name: &str) -> Vec<String> {
         let mut found = Vec::new();
         walk(&self.0, "", &mut |path, _, field| found.extend((field.name == name).then(|| path.to_string())));
         found
     }
 
-    /// All words with a meaning that a setting takes, by the setting.
+    /// Returns all described words that settings accept.
     pub fn words(&self) -> Vec<Word> {
         let mut found = Vec::new();
         walk(&self.0, "", &mut |path, table, field| {
@@ -70,7 +70,7 @@ impl Meanings {
         found
     }
 
-    /// The names of all settings and tables at the top.
+    /// Returns the names of all settings and tables at the top level.
     pub fn top(&self) -> Vec<&str> {
         match &*self.0 {
             Shape::Table(table) => table.fields.iter().map(|field| field.name.as_str()).collect(),
@@ -79,7 +79,6 @@ impl Meanings {
     }
 }
 
-/// Calls `visit` with the path, the table and the field of every setting.
 fn walk<'a>(shape: &'a Shape, path: &str, visit: &mut dyn FnMut(&str, &'a Table, &'a Field)) {
     let Some((table, _)) = inner(shape) else { return };
     for field in &table.fields {
@@ -89,33 +88,33 @@ fn walk<'a>(shape: &'a Shape, path: &str, visit: &mut dyn FnMut(&str, &'a Table,
     }
 }
 
-/// A word that a setting takes.
+/// A word that a setting accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The word.
     pub word: String,
-    /// The path of the setting.
+    /// Path of the setting.
     pub path: String,
-    /// Whether it says of which kind a table is.
+    /// Whether it selects the kind of a table.
     pub is_kind: bool,
-    /// What it means.
+    /// Meaning of the word.
     pub meaning: String,
-    /// The settings that go with this kind and not with all.
+    /// The settings that only this kind has.
     pub settings: Vec<Setting>,
 }
 
-/// A setting, in words.
+/// A setting, described.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Setting {
-    /// Its name in its table.
+    /// Name in its table.
     pub name: String,
-    /// The unit of its value; empty where it has none.
+    /// Unit of the value; empty if it has none.
     pub unit: &'static str,
-    /// What it is if nobody sets it; empty where nothing is.
+    /// Default value; empty if it has none.
     pub default: String,
-    /// What it may be.
+    /// Allowed values.
     pub allowed: String,
-    /// What it means.
+    /// Meaning.
     pub meaning: String,
 }
 
@@ -133,7 +132,8 @@ impl Setting {
     }
 }
 
-/// The fields of `T` in Markdown, a line for each with its unit and meaning. A field with fields of its own is followed by these.
+/// Returns the fields of `T` in Markdown, one line each with unit and meaning, nested ones after
+/// their parent.
 pub fn keys<T: schemars::JsonSchema + 'static>() -> String {
     fn lines(text: &mut String, shape: &Shape, prefix: &str) {
         let Shape::Table(table) = shape else { return };
@@ -151,7 +151,7 @@ pub fn keys<T: schemars::JsonSchema + 'static>() -> String {
     text
 }
 
-/// Writes the section of the table at `path`, then those of the tables in it. `about` says what the table is for.
+/// Writes the section of the table at `path`, described by `about`, then those of nested tables.
 fn section(text: &mut String, table: &Table, about: &str, path: &[&str]) {
     let rows: Vec<&Field> = table.fields.iter().filter(|field| inner(&field.shape).is_none()).collect();
     let title = header(path);
@@ -172,7 +172,7 @@ fn section(text: &mut String, table: &Table, about: &str, path: &[&str]) {
     }
 }
 
-/// The table in a field, and whether it is a list of them.
+/// Returns the table in a field, and whether it is a list of tables.
 fn inner(shape: &Shape) -> Option<(&Table, bool)> {
     match shape {
         Shape::Table(table) => Some((table, false)),
@@ -187,7 +187,6 @@ fn row(field: &Field) -> String {
     format!("| `{name}` | {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
 }
 
-/// What the field means: its comment, its words, and the variants that have it.
 fn meaning(field: &Field) -> String {
     let mut parts = vec![field.about.clone()];
     if let Shape::Scalar(Scalar::Choice(words)) = &field.shape {
@@ -201,7 +200,7 @@ fn meaning(field: &Field) -> String {
     parts.join(" ")
 }
 
-/// The unit in which a name ends; empty if it ends in none.
+/// Returns the unit that is the name's suffix, or an empty string.
 fn unit(name: &str) -> &'static str {
     let units = [("_us", "us"), ("_gbps", "Gb/s"), ("_bytes", "bytes"), ("_packets", "packets"), ("_percent", "%")];
     let of = |(suffix, _): &(&str, &str)| name.ends_with(suffix) || *name == suffix[1..];

@@ -191,7 +191,7 @@ fn read(text: &str, assignments: &[&str]) -> Result<Top, Mistake> {
     document.read()
 }
 
-/// Assigns what `text` says: `path=value`.
+/// Assigns `text`, `path=value`.
 fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
@@ -243,22 +243,25 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
             TEXT.replace("leaves", "leafs"),
             "4:1: unknown field `leafs` in [shape] (did you mean `leaves`?); allowed: kind, leaves, latency_us",
         ),
-        (TEXT.replace("leaves = 2", ""), "2:1: [shape] needs `leaves`; allowed: whole, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = 0"), "4:10: `leaves` is 0; allowed: whole, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = 1.5"), "4:10: `leaves` is 1.5; allowed: whole, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = \"two\""), "4:10: `leaves` is \"two\"; allowed: whole, 1 to 8"),
-        (with("leaves = 3"), "5:1: `leaves` is there already; allowed: each field once in its table"),
+        (TEXT.replace("leaves = 2", ""), "2:1: missing field `leaves` in [shape]; allowed: integer, 1 to 8"),
+        (TEXT.replace("leaves = 2", "leaves = 0"), "4:10: `leaves` is 0; allowed: integer, 1 to 8"),
+        (TEXT.replace("leaves = 2", "leaves = 1.5"), "4:10: `leaves` is 1.5; allowed: integer, 1 to 8"),
+        (TEXT.replace("leaves = 2", "leaves = \"two\""), "4:10: `leaves` is \"two\"; allowed: integer, 1 to 8"),
+        (with("leaves = 3"), "5:1: duplicate key `leaves`; allowed: each field once in its table"),
         (TEXT.replace("two-tiers", "ring"), "3:8: `kind` is \"ring\"; allowed: \"two-tiers\", \"drawn\""),
-        (TEXT.replace("kind = \"two-tiers\"", ""), "2:1: [shape] needs `kind`; allowed: \"two-tiers\", \"drawn\""),
-        (with("file = \"f\""), "5:1: `file` does not go with kind `two-tiers`; allowed: kind, leaves, latency_us"),
+        (
+            TEXT.replace("kind = \"two-tiers\"", ""),
+            "2:1: missing field `kind` in [shape]; allowed: \"two-tiers\", \"drawn\"",
+        ),
+        (with("file = \"f\""), "5:1: `file` does not apply to kind `two-tiers`; allowed: kind, leaves, latency_us"),
         (with("latency_us = 10.5"), "5:14: `latency_us` is 10.5; allowed: 0 to 10"),
         (with("latency_us = nan"), "5:14: `latency_us` is nan; allowed: 0 to 10"),
         (TEXT.replace("\"x\"", "\"\""), "1:8: `name` is \"\"; allowed: text"),
         (
             format!("x = 1\n{TEXT}"),
-            "1:1: unknown field `x` in Top level; allowed: name, shape, transport, event, length",
+            "1:1: unknown field `x` at the top level; allowed: name, shape, transport, event, length",
         ),
-        (TEXT.replace("name = \"x\"", ""), "1:1: Top level needs `name`; allowed: text"),
+        (TEXT.replace("name = \"x\"", ""), "1:1: missing field `name` at the top level; allowed: text"),
         (with("[transport]\nreps = 3"), "6:8: `reps` is 3; allowed: a table"),
         (with("[transport]\nreps.on = 1"), "6:11: `on` is 1; allowed: true, false"),
         (
@@ -282,8 +285,11 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
             "6:19: `wait_bytes` is \"1 MiB\"; allowed: \"auto\", or 0 to 1000000",
         ),
         (format!("length = \"1 bd\"\n{TEXT}"), "1:10: `length` is \"1 bd\"; allowed: \"auto\", or \"1 bdp\""),
-        (with("[[event]]\naction = \"down\""), "5:1: [[event]] needs `link`; allowed: text"),
-        (with("[[event]]\nlink = \"a\"\naction = \"rate\""), "5:1: [[event]] needs `factor`; allowed: 0.001 to 0.999"),
+        (with("[[event]]\naction = \"down\""), "5:1: missing field `link` in [[event]]; allowed: text"),
+        (
+            with("[[event]]\nlink = \"a\"\naction = \"rate\""),
+            "5:1: missing field `factor` in [[event]]; allowed: 0.001 to 0.999",
+        ),
         (with("[event]\nlink = \"a\""), "5:1: `event` is [event]; allowed: a list of tables"),
     ];
     for (text, message) in cases {
@@ -292,7 +298,7 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
     }
 }
 
-/// What is no TOML is said where it is, and what cannot be read has no lines.
+/// Invalid TOML is reported with its place, an unreadable file without lines.
 #[test]
 fn files_that_are_no_toml_or_not_there_are_told_apart() {
     let shown = read(&TEXT.replace("leaves = 2", "leaves = "), &[]).unwrap_err().to_string();
@@ -300,13 +306,13 @@ fn files_that_are_no_toml_or_not_there_are_told_apart() {
     let shown = Document::load(Path::new("/dev/null/x.toml")).unwrap_err().to_string();
     assert!(shown.starts_with("/dev/null/x.toml: cannot be read: "), "{shown}");
     let shown = Document::load(Path::new("no/x.toml")).unwrap_err().to_string();
-    assert!(shown.starts_with("no/x.toml: there is no such file; `spray init FILE` writes"), "{shown}");
+    assert!(shown.starts_with("no/x.toml: no such file; `spray init FILE` creates"), "{shown}");
 }
 
 #[test]
 fn mistakes_in_assignments_name_the_assignment() {
     let cases = [
-        ("transport.reps.buffer=9", "`buffer` is 9; allowed: whole, 1 to 8"),
+        ("transport.reps.buffer=9", "`buffer` is 9; allowed: integer, 1 to 8"),
         (
             "transport.reps.bufer=9",
             "unknown field `bufer` in [transport.reps] (did you mean `buffer`?); allowed: buffer, ",
@@ -314,15 +320,15 @@ fn mistakes_in_assignments_name_the_assignment() {
         ("transport.cc.x=9", "unknown field `cc` in [transport]; allowed: balancer, "),
         ("shape.kind=two-tier", "`kind` is two-tier (did you mean `two-tiers`?); allowed: "),
         ("shape.kind=ring", "`kind` is ring; allowed: \"two-tiers\""),
-        ("name.x=1", "`x` is no place in `name`; allowed: "),
+        ("name.x=1", "`x` does not exist in `name`; allowed: "),
         ("event.3.link=1", "`event` has 0 entries; allowed: `event.+`, which adds one"),
         ("event.x.link=1", "`event` is a table; allowed: a list of tables"),
-        ("event.+={link = \"d\"}", "[[event]] needs `action`; allowed: \"down\""),
+        ("event.+={link = \"d\"}", "missing field `action` in [[event]]; allowed: \"down\""),
         ("event.+={link = \"d\"", "; allowed: a value in TOML"),
-        ("shape={kind = \"drawn\"}", "[shape] needs `file`; allowed: text"),
-        ("buffer", "no assignment; allowed: PATH=VALUE"),
-        ("=3", "no assignment; allowed: PATH=VALUE"),
-        ("a.b=", "no assignment; allowed: PATH=VALUE"),
+        ("shape={kind = \"drawn\"}", "missing field `file` in [shape]; allowed: text"),
+        ("buffer", "not an assignment; allowed: PATH=VALUE"),
+        ("=3", "not an assignment; allowed: PATH=VALUE"),
+        ("a.b=", "not an assignment; allowed: PATH=VALUE"),
     ];
     for (assignment, message) in cases {
         let shown = read(TEXT, &[assignment]).expect_err(assignment).to_string();
@@ -369,13 +375,13 @@ fn the_documentation_has_a_table_for_each_table() {
         "| `name` |  | required | text | Its name. |\n",
         "\n## `[shape]`\n\nWhat it is built of.\n\n",
         "| `kind` |  | required | \"two-tiers\", \"drawn\" | `two-tiers`: Of two tiers. `drawn`: As drawn. |\n",
-        "| `leaves` |  | required | whole, 1 to 8 | How many leaves. Only with two-tiers. |\n",
+        "| `leaves` |  | required | integer, 1 to 8 | How many leaves. Only with two-tiers. |\n",
         "| `latency_us` | us | 1 | 0 to 10 | Time through it. |\n",
         "| `share` |  | \"auto\" | \"auto\", or 0.5 to 2 | Shares \\| ratios. |\n",
         "| `balancer` |  | \"ultra-ethernet\" | one or a list of \"paper\", \"ultra-ethernet\", \"6\", \"six\" | One after the other. |\n",
         "`6`: As a number. `six`: The same as `6`. |\n",
         "\n## `[transport.reps]`\n\nRecycles.\n\n",
-        "| `buffer` |  | 8 | whole, 1 to 8 | Entropy values cached. |\n",
+        "| `buffer` |  | 8 | integer, 1 to 8 | Entropy values cached. |\n",
         "\n## `[[event]]`\n\nWhat happens.\n\n| field |",
         "| `factor` |  | required | 0.001 to 0.999 | What is left. Only with rate. |\n",
     ] {
@@ -435,12 +441,12 @@ fn a_wrong_value_of_an_axis_is_named_with_its_place() {
         all.unwrap_err().to_string()
     };
     let with = |leaves: &str| format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = {leaves}\n");
-    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: whole, 1 to 8");
-    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: whole, 1 to 8");
+    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: integer, 1 to 8");
+    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: integer, 1 to 8");
     assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
-    let many = "s.toml:4:10: with this list there are 3 combinations of values; allowed: at most 2";
+    let many = "s.toml:4:10: this list leads to 3 combinations of values; allowed: at most 2";
     assert_eq!(said(&with("[2, 3, 4]"), 2), many);
-    // What tells variants of a table apart is no axis.
+    // The tag of a table's variants is not an axis.
     assert!(said("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
 }
 
@@ -455,7 +461,7 @@ fn assigned_lists_are_axes_too_and_combine() {
     assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
 }
 
-/// As a word alone does: the shell takes quotes away.
+/// Like a single word: the shell removes quotes.
 #[test]
 fn assigned_lists_take_words_without_quotes() {
     let set = |value: &str| {

@@ -1,17 +1,17 @@
-//! Files of users, as text.
+//! User files as text.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Most bytes of a file of settings: 100,000 flows. What is read of it takes fifty times as much memory, 0.2 GiB.
+/// The largest settings file, in bytes: 100,000 flows. Parsed, it takes fifty times as much memory.
 pub const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
-/// Reads what a user's file, device or pipe has to say, of at most `most` bytes.
+/// Reads text of at most `most` bytes from a file, device or pipe.
 ///
 /// # Errors
-/// When there is more, it is no text, or it cannot be read.
+/// The input is larger, not UTF-8, or cannot be read.
 pub fn read_text(reader: impl Read, most: u64) -> io::Result<String> {
     let mut text = String::new();
     reader.take(most + 1).read_to_string(&mut text)?;
@@ -21,16 +21,13 @@ pub fn read_text(reader: impl Read, most: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// The same of a file.
-///
-/// # Errors
-/// As [`read_text`].
+/// Reads a file as text of at most `most` bytes.
 pub fn read_file(file: &Path, most: u64) -> io::Result<String> {
     read_text(File::open(file)?, most)
 }
 
-/// Whether messages may quote a file: it is one that the user who runs this could read, or that all users may. Root reads any file that
-/// a scenario names.
+/// Returns whether messages may quote a file: root, which reads any file that a scenario names, may
+/// quote world-readable ones only.
 pub fn may_quote(file: &Path) -> bool {
     let allows = |file: &Path| fs::metadata(file).is_ok_and(|metadata| metadata.mode() & 0o004 != 0);
     let is_root = || fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);

@@ -1,4 +1,4 @@
-//! The settings of connections: those of `[transport]` in a scenario, and of commands that have connections and no scenario.
+//! The settings of connections, in `[transport]` of a scenario and of commands without one.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -14,64 +14,71 @@ use crate::{Document, Mistake};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Transport {
-    /// What chooses the path of each packet. With a list, one run for each.
+    /// How the path of each packet is chosen. With a list, one run for each.
     #[schemars(schema_with = "one_or_list_of::<BalancerKind>")]
     pub balancer: Vec<BalancerKind>,
     /// Congestion control.
     pub cc: CcKind,
-    /// Window before the first feedback, at least a full packet. By default 1.5 BDP in whole packets. Under `mswift` at most what is in flight at
-    /// its target delay.
+    /// Window before the first feedback, at least a full packet. By default 1.5 BDP in whole
+    /// packets; under `mswift` at most the bytes in flight at its target delay.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub initial_window_bytes: Option<ByteSize>,
-    /// Largest window, at least a full packet. By default 1.5 BDP, or `initial_window_bytes` where that is more; under `fixed-rate` no limit.
+    /// Largest window, at least a full packet. By default 1.5 BDP, or `initial_window_bytes` if
+    /// that is more; under `fixed-rate` no limit.
     #[schemars(range(min = 1, max = 1_099_511_627_776_u64))]
     pub max_window_bytes: Option<ByteSize>,
     /// IP version.
     pub ip: Ip,
-    /// DSCP of data packets. Switches here treat all of them alike; a network may not. Control frames have 46.
+    /// DSCP of data packets. Emulated switches treat all alike; a network may not. Control frames
+    /// have 46.
     #[schemars(range(min = 0, max = 43))]
     pub dscp: u8,
-    /// Payload of a full packet. The `xdp` engine takes at most 3382, with IPv6 3362: XDP on veth carries IP packets of at most
-    /// 3,474 bytes.
+    /// Payload of a full packet. The `xdp` engine supports at most 3382, with IPv6 3362: XDP on
+    /// veth carries IP packets of at most 3,474 bytes.
     #[schemars(range(min = 64, max = 65_000))]
     pub payload_bytes: u32,
     /// Data packets per ACK.
     #[schemars(range(min = 1, max = 64))]
     pub ack_every: u32,
-    /// Most entropy values that an ACK echoes: that of the packet that triggered it, then those of the latest other packets that
-    /// it acknowledges.
+    /// Maximum number of entropy values echoed per ACK: that of the triggering packet, then those
+    /// of the latest other acknowledged packets.
     #[schemars(range(min = 1, max = 16))]
     pub ack_evs: u32,
-    /// Acknowledge a marked packet at once, whatever `ack_every` is, as in the published simulations.
+    /// Acknowledge a marked packet immediately, regardless of `ack_every`, as in the published
+    /// simulations.
     pub ack_marked: bool,
-    /// How long an ACK may wait for more packets. By default a quarter of the base RTT.
+    /// Maximum delay of an ACK that waits for more packets. By default a quarter of the base RTT.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub ack_delay_us: Option<Micros>,
-    /// Number of entropy values. By default what the scheme's paper gives it: 256 of `bitmap` and `mixed`, 65535 of the others.
+    /// Number of entropy values. By default that of the scheme's paper: 256 of `bitmap` and
+    /// `mixed`, 65535 of the others.
     #[schemars(range(min = 1, max = 65_535))]
     pub evs: Option<u32>,
-    /// Most packets from the oldest unacknowledged one to the newest; a power of two.
+    /// Maximum distance from the oldest unacknowledged packet to the newest; a power of two.
     #[schemars(range(min = 256, max = 16_384))]
     pub window_packets: u32,
-    /// What becomes of packets out of order, at both ends.
+    /// Out-of-order handling: sender and receiver mode.
     pub receiver: ReceiverKind,
-    /// With the receiver `selective`: a packet counts as lost when this many packets sent after it have arrived, and `sack_rule` holds. With 0 only the
-    /// retransmission timer and trimmed headers tell of losses.
+    /// With the receiver `selective`: a packet is declared lost when this many packets sent after
+    /// it have arrived and `sack_rule` holds. With 0 only the retransmission timer and trimmed
+    /// headers detect losses.
     #[schemars(range(min = 0, max = 16_384))]
     pub sack_gap_packets: u32,
-    /// What else must hold before such a packet counts as lost.
+    /// Additional condition for declaring such a packet lost.
     pub sack_rule: SackRule,
-    /// Send messages in an ideal erasure code: any packets, if they are enough, make up the message. The simulator only.
+    /// Send messages in an ideal erasure code: any sufficient number of packets restores the
+    /// message. The simulator only.
     pub erasure: bool,
-    /// Least retransmission timeout, and the first one. By default the base RTT plus the time that full queues take to empty, one for
-    /// each switch on the path and at least four, but no more than `rto_max_us`; with `pfc` a full queue is all memory of its switch.
+    /// Minimum and initial retransmission timeout. By default the base RTT plus the time to drain
+    /// full queues, one per switch on the path and at least four, but no more than `rto_max_us`;
+    /// with `pfc` a full queue is all memory of its switch.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_min_us: Option<Micros>,
-    /// Largest retransmission timeout. By default 16 times the least; 0 means the least.
+    /// Maximum retransmission timeout. By default 16 times the minimum; 0 means the minimum.
     #[schemars(range(min = 0, max = 3_600_000_000_u64))]
     pub rto_max_us: Option<Micros>,
-    /// Time without progress after which a connection fails. By default 20 ms, or four times the largest retransmission timeout where
-    /// that is longer.
+    /// Time without progress after which a connection fails. By default 20 ms, or four times the
+    /// maximum retransmission timeout if that is longer.
     #[schemars(range(min = 0.000_001, max = 3_600_000_000_u64))]
     pub give_up_us: Option<Micros>,
     /// Settings of the receivers.
@@ -127,13 +134,13 @@ pub enum Ip {
     V6,
 }
 
-/// The schema of a list that may be written as its one element.
+/// Returns the schema of a list that may be written as its only element.
 pub fn one_or_list_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let one = generator.subschema_for::<T>();
     json_schema!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }] })
 }
 
-/// The `[transport]` settings of a connection without a scenario, as `spray send` takes them.
+/// The `[transport]` settings of a connection without a scenario, as in `spray send`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Connections {
     #[serde(default)]
@@ -142,9 +149,6 @@ pub struct Connections {
 
 impl Transport {
     /// Reads the `[transport]` settings of `document`, which need not be a whole scenario.
-    ///
-    /// # Errors
-    /// The first mistake, with its place and what is allowed there.
     pub fn read(document: &Document) -> Result<Self, Mistake> {
         let Connections { transport } = document.read()?;
         transport.check(document)?;
@@ -156,52 +160,43 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Refuses settings that contradict each other.
-    ///
-    /// # Errors
-    /// As [`Transport::read`].
+    /// Checks for contradictory settings.
     pub fn check(&self, document: &Document) -> Result<(), Mistake> {
-        let mistake = |field: &str, message: String| Err(document.mistake(&format!("transport.{field}"), message));
+        let mistake = |field: &str, message: &str| Err(document.mistake(&format!("transport.{field}"), message));
         if !self.window_packets.is_power_of_two() {
             let message = format!("`window_packets` is {}; allowed: powers of two", self.window_packets);
-            return mistake("window_packets", message);
+            return mistake("window_packets", &message);
         }
         if self.erasure && self.receiver != ReceiverKind::Selective {
-            return mistake(
-                "receiver",
-                "`erasure` repairs losses in its own way; allowed: `receiver = \"selective\"`".into(),
-            );
+            return mistake("receiver", "`erasure` includes loss recovery; allowed: `receiver = \"selective\"`");
         }
         let subflows = self.schemes.ordered_chaos.subflows;
         if !subflows.is_power_of_two() {
             let message = format!("`subflows` is {subflows}; allowed: powers of two, 1 to 64");
-            return mistake("ordered-chaos.subflows", message);
+            return mistake("ordered-chaos.subflows", &message);
         }
         let windows = self.initial_window_bytes.zip(self.max_window_bytes);
         if windows.is_some_and(|(first, most)| first > most) {
             let message = "`initial_window_bytes` is above `max_window_bytes`; allowed: not above";
-            return mistake("initial_window_bytes", message.into());
+            return mistake("initial_window_bytes", message);
         }
         let own = &self.receivers.irn;
         if let Some(cap) = own.cap_packets.filter(|cap| *cap > self.window_packets) {
             let message =
                 format!("`cap_packets` is {cap}; allowed: at most `window_packets`, here {}", self.window_packets);
-            return mistake("irn.cap_packets", message);
+            return mistake("irn.cap_packets", &message);
         }
         if own.rto_high_us.zip(own.rto_low_us).is_some_and(|(high, low)| high < low) {
-            return mistake("irn.rto_high_us", "`rto_high_us` is below `rto_low_us`; allowed: not below".into());
+            return mistake("irn.rto_high_us", "`rto_high_us` is below `rto_low_us`; allowed: not below");
         }
         let bounds = self.rto_max_us.zip(self.rto_min_us);
         if bounds.is_some_and(|(max, min)| max.ps() != 0 && max < min) {
-            return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below".into());
+            return mistake("rto_max_us", "`rto_max_us` is below `rto_min_us`; allowed: not below");
         }
         Ok(())
     }
 
-    /// Refuses amounts in bytes that connections cannot have with full packets of `packet_bytes`, headers included.
-    ///
-    /// # Errors
-    /// The first one, with its place.
+    /// Checks amounts in bytes against full packets of `packet_bytes`, headers included.
     pub fn check_bytes(&self, document: &Document, packet_bytes: u32) -> Result<(), Mistake> {
         if packet_bytes > MAX_PACKET_BYTES {
             let (headers, most) = (packet_bytes - self.payload_bytes, MAX_PACKET_BYTES);
@@ -227,10 +222,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Refuses more parts of a connection than it has entropy values, for those that `balancers` make.
-    ///
-    /// # Errors
-    /// The first one, with its place. A default is capped at the number of entropy values.
+    /// Checks that no balancer of `balancers` has more subflows or labels than entropy values.
+    /// A default is capped at their number instead.
     pub fn check_parts(
         &self,
         document: &Document,
@@ -255,13 +248,13 @@ impl Transport {
         Ok(())
     }
 
-    /// The settings of a connection over `path`. Bounds of the retransmission timeout that are not set follow from an empty
-    /// path.
+    /// Returns the configuration of a connection over `path`. Unset bounds of the retransmission
+    /// timeout are those of an empty path.
     pub fn flow_config(&self, path: &ConnectionPath) -> FlowConfig {
         self.flow_config_under(self.cc, path)
     }
 
-    /// The settings of a connection under another congestion control.
+    /// Returns the configuration of a connection under another congestion control.
     pub fn flow_config_under(&self, control: CcKind, path: &ConnectionPath) -> FlowConfig {
         let ConnectionPath { balancer, base_rtt_ps, link_bps, payload_bytes, header_bytes, trimming } = *path;
         let known = Path::new(base_rtt_ps, link_bps, payload_bytes + header_bytes);
@@ -296,18 +289,18 @@ impl Transport {
         }
     }
 
-    /// The number of entropy values under `balancer`.
+    /// Returns the number of entropy values under `balancer`.
     pub fn evs(&self, balancer: &BalancerConfig) -> u16 {
         let set = self.evs.map(|evs| u16::try_from(evs).expect("its range is checked as it is read"));
         set.unwrap_or(balancer.evs())
     }
 
-    /// The time without progress after which a connection with these bounds of the retransmission timeout fails.
+    /// Returns the time without progress after which a connection with these bounds fails.
     pub fn give_up_ps(&self, rto: RtoConfig) -> u64 {
         self.give_up_us.map_or(GIVE_UP_PS.max(rto.max_ps.saturating_mul(4)), Micros::ps)
     }
 
-    /// Bounds of the retransmission timeout. `min_ps` is the least one unless the settings say another.
+    /// Returns the bounds of the retransmission timeout. `min_ps` is the default minimum.
     pub fn rto(&self, min_ps: u64) -> RtoConfig {
         let most_ps = self.rto_max_us.map(Micros::ps).filter(|max| *max > 0);
         let min_ps = self.rto_min_us.map_or(min_ps.min(most_ps.unwrap_or(u64::MAX)), Micros::ps);
@@ -316,24 +309,24 @@ impl Transport {
     }
 }
 
-/// Largest packet on the wire: its length has 16 bits.
+/// Largest packet on the wire: the length field has 16 bits.
 const MAX_PACKET_BYTES: u32 = u16::MAX as u32;
 
-/// The least time without progress after which a connection fails, unless the settings say another: two freezing timeouts (REPS §3.2).
+/// Default of the give-up time: two freezing timeouts (REPS §3.2).
 const GIVE_UP_PS: u64 = 20_000_000_000;
 
-/// What the settings of a connection follow from.
+/// Properties of a path from which the settings of a connection derive.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionPath {
-    /// What chooses paths.
+    /// Path selection.
     pub balancer: BalancerKind,
-    /// Round-trip time of a full packet and its ACK in an empty network.
+    /// Round-trip time of a full packet and its ACK in an idle network.
     pub base_rtt_ps: u64,
     /// Rate of the sender's link, in bits per second.
     pub link_bps: u64,
     /// Payload of a full packet.
     pub payload_bytes: u32,
-    /// All headers of a data frame.
+    /// Bytes of all headers of a data frame.
     pub header_bytes: u32,
     /// Whether switches trim data frames instead of dropping them.
     pub trimming: bool,

@@ -1,4 +1,4 @@
-//! The documents of a sweep, one for each combination of values. And settings as they are resolved, to be written down.
+//! The documents of a sweep, one per combination of values, and resolved settings.
 
 use std::path::Path;
 
@@ -11,19 +11,19 @@ use crate::mistake::{Mistake, Origin};
 use crate::shape::{Field, Scalar, Shape};
 
 impl Document {
-    /// The axes that [`Document::variants`] chose values of; none in a document as it was read.
+    /// Returns the axes chosen by [`Document::variants`]; empty in a document as read.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// A document for each combination of values, where `T` takes one value and this document has a list. The first axis changes
-    /// most slowly. A document without such lists has one variant, itself.
+    /// Returns one document per combination of values, where `T` accepts one value and there is a
+    /// list; without lists, itself. The first axis changes most slowly.
     ///
     /// # Errors
-    /// When there are more than `most` combinations, or a list names a value twice.
+    /// There are more than `most` combinations, or a list contains a value twice.
     pub fn variants<T: JsonSchema + 'static>(&self, most: usize) -> Result<Vec<Self>, Mistake> {
         let mut lists = Vec::new();
-        each_setting(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
+        walk(&self.root, &Shape::of::<T>(), None, &mut Vec::new(), &mut |path, node, field, shape| {
             if let (Some(Field { single: false, .. }), Shape::Scalar(_)) = (field, shape)
                 && let Tree::List(items) = &node.value
                 && !items.is_empty()
@@ -36,8 +36,7 @@ impl Document {
         for (path, at, items) in &lists {
             let runs = variants.len() * items.len();
             if runs > most {
-                let message =
-                    format!("with this list there are {runs} combinations of values; allowed: at most {most}");
+                let message = format!("this list leads to {runs} combinations of values; allowed: at most {most}");
                 return Err(self.mistake_from(at, message));
             }
             let values = values(items);
@@ -60,11 +59,8 @@ impl Document {
         Ok(variants)
     }
 
-    /// The settings that are given here, in the form that their declaration `T` has, as JSON; defaults are left out. Files have the
-    /// paths that they have from anywhere.
-    ///
-    /// # Errors
-    /// As [`Document::read`].
+    /// Returns the settings as JSON in the form of their declaration `T`, without defaults and with
+    /// absolute paths of files. Errors are those of [`Document::read`].
     pub fn resolved<T: JsonSchema + 'static>(&self) -> Result<Value, Mistake> {
         let shape = Shape::of::<T>();
         let mut files = Vec::new();
@@ -80,7 +76,7 @@ impl Document {
         found.checked(&shape)
     }
 
-    /// The files that the settings name, as they are read.
+    /// Returns the files that the settings name, relative to the working directory.
     pub fn files<T: JsonSchema + 'static>(&self) -> Vec<std::path::PathBuf> {
         let mut files = Vec::new();
         self.each_file(&Shape::of::<T>(), |path, name| files.push(self.folder(&path).join(Path::new(&name))));
@@ -88,7 +84,7 @@ impl Document {
     }
 
     fn each_file(&self, shape: &Shape, mut found: impl FnMut(String, String)) {
-        each_setting(&self.root, shape, None, &mut Vec::new(), &mut |path, node, _, shape| {
+        walk(&self.root, shape, None, &mut Vec::new(), &mut |path, node, _, shape| {
             if let (Shape::Scalar(Scalar::File), Tree::Scalar(value)) = (shape, &node.value) {
                 let name = match (value.as_str(), &node.at) {
                     (Some(name), _) => name,
@@ -103,40 +99,33 @@ impl Document {
     }
 }
 
-/// Hears of a setting: its path, its node, its field if it has one of its own, and what it takes.
-type Found<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
+/// Called with path, node, field (unless it is an entry of a list) and shape of a setting.
+type Visit<'a, 'f> = &'f mut dyn FnMut(&[String], &'a Node, Option<&Field>, &Shape);
 
-/// Calls `found` for each setting that stands in `node` and is declared.
-fn each_setting<'a>(
-    node: &'a Node,
-    shape: &Shape,
-    field: Option<&Field>,
-    path: &mut Vec<String>,
-    found: Found<'a, '_>,
-) {
+fn walk<'a>(node: &'a Node, shape: &Shape, field: Option<&Field>, path: &mut Vec<String>, visit: Visit<'a, '_>) {
     match (shape, &node.value) {
         (Shape::Table(table), Tree::Table(fields)) => {
             for (name, inner) in fields {
-                // The field of any variant: those of one name take one value, or all of them a list.
+                // The field of any variant: those of one name all accept one value, or all a list.
                 let Some(field) = table.fields.iter().find(|field| field.name == *name) else { continue };
                 path.push(name.clone());
-                each_setting(inner, &field.shape, Some(field), path, found);
+                walk(inner, &field.shape, Some(field), path, visit);
                 path.pop();
             }
         }
         (Shape::List(list), Tree::List(items)) => {
             for (index, item) in items.iter().enumerate() {
                 path.push(index.to_string());
-                each_setting(item, &list.of, None, path, found);
+                walk(item, &list.of, None, path, visit);
                 path.pop();
             }
         }
-        (Shape::List(list), _) if list.single => each_setting(node, &list.of, None, path, found),
-        _ => found(path, node, field, shape),
+        (Shape::List(list), _) if list.single => walk(node, &list.of, None, path, visit),
+        _ => visit(path, node, field, shape),
     }
 }
 
-/// The values of an axis, all of the one kind that holds them.
+/// Returns the values of an axis, all of the most specific kind that holds them.
 fn values(items: &[Node]) -> Vec<AxisValue> {
     let scalar = |item: &Node| if let Tree::Scalar(value) = &item.value { value.clone() } else { Value::Null };
     let given: Vec<Value> = items.iter().map(scalar).collect();

@@ -1,4 +1,4 @@
-//! What handles and the driver thread say to each other.
+//! Commands, notices and replies between handles and the driver thread.
 
 use std::{
     io,
@@ -15,20 +15,20 @@ use crate::endpoint::{
 };
 use crate::waker::Waker;
 
-/// What can go wrong.
+/// Errors of async endpoints.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The configuration is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The connection could not be begun.
+    /// The connection could not be established.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The connection failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The message was not taken.
+    /// The message was not accepted.
     #[error(transparent)]
     Send(#[from] SendError),
     /// The driver thread could not be started.
@@ -42,14 +42,14 @@ pub enum Error {
     #[cfg(feature = "udp")]
     #[error(transparent)]
     Udp(#[from] crate::device::UdpError),
-    /// The kernel does not tell where frames to the peer go.
+    /// The next hop could not be resolved.
     #[cfg(feature = "xdp")]
     #[error(transparent)]
     NextHop(crate::net::NetError),
-    /// Nobody tells where frames to the peer go.
+    /// The endpoint follows no routes.
     #[error(
-        "where frames to {0} go is not known: an endpoint on a device of its own follows no routes; connect to a Peer, with the Ethernet \
-         address of the next hop"
+        "no route to {0}: an endpoint on a custom device does not follow routes; connect to a Peer, with the next hop's Ethernet \
+         address"
     )]
     NoRoutes(IpAddr),
     /// The connection was closed before the message was delivered.
@@ -60,48 +60,37 @@ pub enum Error {
     Stopped,
 }
 
-/// A whole message that was received.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its number among the peer's messages.
+    /// Number among the peer's messages.
     pub number: u32,
-    /// Its bytes.
+    /// Content.
     pub data: Bytes,
 }
 
-/// Where an answer goes.
 pub(super) type Reply<T> = oneshot::Sender<T>;
+pub(super) type Done = Reply<Result<(), Error>>;
 
-/// A command of a handle to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
     Connect { peer: Peer, reply: Reply<Result<Opened, Error>> },
-    Send { connection: ConnectionId, data: Bytes, reply: Reply<Result<(), Error>> },
-    Close { connection: ConnectionId, reply: Reply<Result<(), Error>> },
+    Send { connection: ConnectionId, data: Bytes, reply: Done },
+    Close { connection: ConnectionId, reply: Done },
     Stats { reply: Reply<EndpointStats> },
     ConnectionStats { connection: ConnectionId, reply: Reply<Option<ConnectionStats>> },
 }
 
-/// News of a handle for the thread, which needs no answer.
+/// A notice to the driver thread, without a bound on their number.
 #[derive(Debug)]
 pub(super) enum Notice {
-    Send {
-        connection: ConnectionId,
-        data: Bytes,
-        reply: Reply<Result<(), Error>>,
-    },
-    Consumed {
-        connection: ConnectionId,
-        bytes: u64,
-    },
-    Dropped {
-        connection: ConnectionId,
-    },
-    /// The endpoint is closed, with all its connections.
-    End,
+    Send { connection: ConnectionId, data: Bytes, reply: Done },
+    Consumed { connection: ConnectionId, bytes: u64 },
+    Dropped { connection: ConnectionId },
+    CloseEndpoint,
 }
 
-/// A connection that is open: what its handle is made of.
+/// The thread's side of a new connection, from which its handle is made.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) shared: Arc<Shared>,
@@ -109,7 +98,7 @@ pub(super) struct Opened {
     pub(super) error: Arc<OnceLock<ConnectionError>>,
 }
 
-/// What both halves of a handle hold. The last one to go closes the connection.
+/// State of both halves of a handle. Dropping the last one closes the connection.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) id: ConnectionId,
@@ -123,7 +112,6 @@ impl Drop for Shared {
     }
 }
 
-/// Sends commands to the driver thread.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     pub(super) commands: mpsc::Sender<Command>,
@@ -132,15 +120,14 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    pub(super) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Error> {
+    pub(super) async fn request<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).await.map_err(|_| Error::Stopped)?;
         self.waker.wake();
         answer.await.map_err(|_| Error::Stopped)
     }
 
-    /// Sends a command that must not wait: taking a message, or dropping a handle. At most one for each message is
-    /// queued.
+    /// Sends a notice without waiting. At most one per message is queued.
     pub(super) fn notify(&self, notice: Notice) {
         if self.notices.send(notice).is_ok() {
             self.waker.wake();

@@ -1,4 +1,4 @@
-//! A connection's handles.
+//! Handles of a connection.
 
 use std::{
     future::poll_fn,
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::channel::{Command, Error, Message, Notice, Opened, Shared};
 use crate::endpoint::{ConnectionError, ConnectionId, ConnectionStats, Peer};
 
-/// One connection. Dropping it closes it once everything sent is delivered.
+/// A connection. Dropping it closes it after everything sent is delivered.
 #[derive(Debug)]
 pub struct Connection {
     sending: SendHalf,
@@ -26,100 +26,80 @@ impl Connection {
     }
 
     /// Sends a message; see [`SendHalf::send`].
-    ///
-    /// # Errors
-    /// When the message is too long, or the connection fails or is closed first.
     pub async fn send(&self, data: Bytes) -> Result<(), Error> {
         self.sending.send(data).await
     }
 
     /// Waits for a message; see [`RecvHalf::recv`].
-    ///
-    /// # Errors
-    /// When the connection failed.
     pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
         self.receiving.recv().await
     }
 
-    /// Parts the two directions, so that tasks of their own may serve them. The connection closes when both halves are dropped.
+    /// Splits the directions for separate tasks. Dropping both halves closes the connection.
     #[must_use]
     pub fn split(self) -> (SendHalf, RecvHalf) {
         (self.sending, self.receiving)
     }
 
-    /// Closes the connection. Resolves when everything sent is delivered and the peer knows.
-    ///
-    /// # Errors
-    /// When the connection fails first.
+    /// Closes the connection; see [`SendHalf::close`].
     pub async fn close(self) -> Result<(), Error> {
         self.sending.close().await
     }
 
-    /// Counters of this connection.
-    ///
-    /// # Errors
-    /// When the driver thread has ended.
+    /// Returns the counters of this connection.
     pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
         self.sending.stats().await
     }
 
-    /// The peer's addresses.
-    #[must_use]
+    /// Returns the peer's addresses.
     pub fn peer(&self) -> Peer {
         self.sending.peer()
     }
 
-    /// Its number in the endpoint.
-    #[must_use]
+    /// Returns the number in the endpoint.
     pub fn id(&self) -> ConnectionId {
         self.sending.shared.id
     }
 }
 
-/// The sending half of a connection. Its clones send by the same connection.
+/// The sending half of a connection. Clones send on the same connection.
 #[derive(Debug, Clone)]
 pub struct SendHalf {
     shared: Arc<Shared>,
 }
 
 impl SendHalf {
-    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be under way at a
-    /// time.
-    ///
-    /// Dropping the future early does not take the message back.
+    /// Sends a message. Resolves when the peer has acknowledged all of it. Several messages may be
+    /// in flight. Dropping the future early does not cancel the message.
     ///
     /// # Errors
-    /// When the message is too long, or the connection fails or is closed first.
+    /// The message is too long, or the connection fails or is closed first.
     pub async fn send(&self, data: Bytes) -> Result<(), Error> {
         let connection = self.shared.id;
-        self.shared.handle.ask(|reply| Command::Send { connection, data, reply }).await?
+        self.shared.handle.request(|reply| Command::Send { connection, data, reply }).await?
     }
 
-    /// Closes the connection, in both directions. Resolves when everything sent is delivered and the peer knows.
+    /// Closes both directions. Resolves after delivery and the peer's confirmation.
     ///
     /// # Errors
-    /// When the connection fails first.
+    /// The connection fails first.
     pub async fn close(self) -> Result<(), Error> {
         let connection = self.shared.id;
-        self.shared.handle.ask(|reply| Command::Close { connection, reply }).await?
+        self.shared.handle.request(|reply| Command::Close { connection, reply }).await?
     }
 
-    /// Counters of this connection.
-    ///
-    /// # Errors
-    /// When the driver thread has ended.
+    /// Returns the counters of this connection.
     pub async fn stats(&self) -> Result<Option<ConnectionStats>, Error> {
         let connection = self.shared.id;
-        self.shared.handle.ask(|reply| Command::ConnectionStats { connection, reply }).await
+        self.shared.handle.request(|reply| Command::ConnectionStats { connection, reply }).await
     }
 
-    /// The peer's addresses.
-    #[must_use]
+    /// Returns the peer's addresses.
     pub fn peer(&self) -> Peer {
         self.shared.peer
     }
 
-    /// Hands a message over without waiting. The receiver resolves when it is delivered. The caller bounds how many there are.
+    /// Queues a message without waiting, and returns its delivery. The caller bounds the number.
     pub(super) fn submit(&self, data: Bytes) -> oneshot::Receiver<Result<(), Error>> {
         let (reply, delivered) = oneshot::channel();
         self.shared.handle.notify(Notice::Send { connection: self.shared.id, data, reply });
@@ -137,19 +117,17 @@ pub struct RecvHalf {
 }
 
 impl RecvHalf {
-    /// Waits for a message. Messages may come in another order than they were sent in. `None` once the connection is
-    /// closed.
-    ///
-    /// Dropping the future loses no message.
+    /// Waits for a message, in any order. Returns `None` when the connection is closed. Dropping
+    /// the future loses no message.
     ///
     /// # Errors
-    /// When the connection failed.
+    /// The connection failed.
     pub async fn recv(&mut self) -> Result<Option<Message>, Error> {
-        poll_fn(|context| self.poll_recv(context)).await
+        poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Message>, Error>> {
-        let Some(message) = ready!(self.messages.poll_recv(context)) else {
+    pub(super) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>, Error>> {
+        let Some(message) = ready!(self.messages.poll_recv(cx)) else {
             return Poll::Ready(self.error.get().map_or(Ok(None), |&error| Err(error.into())));
         };
         let (connection, bytes) = (self.shared.id, message.data.len() as u64);
@@ -158,13 +136,12 @@ impl RecvHalf {
         Poll::Ready(Ok(Some(message)))
     }
 
-    /// How many messages were taken.
+    /// Returns the number of messages received, modulo 2^32.
     pub(super) fn taken(&self) -> u32 {
         self.taken
     }
 
-    /// The peer's addresses.
-    #[must_use]
+    /// Returns the peer's addresses.
     pub fn peer(&self) -> Peer {
         self.shared.peer
     }

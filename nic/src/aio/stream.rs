@@ -1,4 +1,4 @@
-//! A connection as a stream of bytes each way.
+//! A connection as a byte stream in each direction.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,28 +15,27 @@ use super::channel::Error;
 use super::connection::{Connection, RecvHalf, SendHalf};
 use crate::endpoint::{ConnectionError, Peer};
 
-/// Longest message of a stream: what is written at once, if that is less.
+/// Longest message of a stream.
 const CHUNK_BYTES: usize = 64 << 10;
 //= docs/specs/endpoint.md#END-39 at most 8 MiB or 256 messages
-/// What may be under way, from the oldest message on that is not delivered: a writer waits for more. So much a reader has to hold until the
-/// oldest one is there, and it holds no more.
+/// Limits in flight from the oldest undelivered message on: those of a reader's reorder buffer.
 const WINDOW_BYTES: usize = 8 << 20;
 const WINDOW_MESSAGES: usize = 256;
 
-/// A stream of bytes each way over one connection, in order.
+/// An ordered byte stream in each direction over one connection.
 ///
-/// Each write becomes a message, so that small writes are better made through a `tokio::io::BufWriter`; nothing waits here for a flush.
-/// Shutting it down ends this side's bytes and leaves the other direction open; it succeeds once the peer has all of them, even if the peer
-/// has closed the connection by then. Dropping it closes the connection once everything that was written is delivered.
+/// Each write becomes a message, so that small writes belong into a `tokio::io::BufWriter`; no
+/// flush is needed. Shutdown ends this direction only; it succeeds when the peer has all bytes,
+/// even if the peer has closed by then. Dropping the stream closes the connection after delivery.
 #[derive(Debug)]
 pub struct Stream {
     sending: SendHalf,
     receiving: RecvHalf,
-    /// Bytes and outcomes of the messages under way, oldest first.
-    under_way: VecDeque<(usize, oneshot::Receiver<Result<(), Error>>)>,
-    under_way_bytes: usize,
+    /// Bytes and outcomes of messages in flight, oldest first.
+    in_flight: VecDeque<(usize, oneshot::Receiver<Result<(), Error>>)>,
+    in_flight_bytes: usize,
     shut: bool,
-    /// The number of the message whose bytes come next, and messages that came before it.
+    /// The number of the next message in order.
     next: u32,
     early: Early,
     current: Bytes,
@@ -44,8 +43,8 @@ pub struct Stream {
 }
 
 impl Connection {
-    /// Makes the connection a stream of bytes each way, for `tokio::io`. Both sides must do so, after the same messages: all that were sent
-    /// before must have been received.
+    /// Converts the connection to byte streams, for `tokio::io`. Both sides must do so after the
+    /// same messages: all that were sent before must have been received.
     #[must_use]
     pub fn into_stream(self) -> Stream {
         let (sending, receiving) = self.split();
@@ -59,8 +58,8 @@ impl Stream {
         Self {
             sending,
             receiving,
-            under_way: VecDeque::new(),
-            under_way_bytes: 0,
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
             shut: false,
             next,
             early: Early::default(),
@@ -69,22 +68,21 @@ impl Stream {
         }
     }
 
-    /// The peer's addresses.
-    #[must_use]
+    /// Returns the peer's addresses.
     pub fn peer(&self) -> Peer {
         self.sending.peer()
     }
 
-    /// Waits until no more than so many messages, and bytes in them, are under way.
-    fn poll_room(&mut self, context: &mut Context<'_>, messages: usize, bytes: usize) -> Poll<io::Result<()>> {
-        while let Some((_, delivered)) = self.under_way.front_mut() {
-            let outcome = match Pin::new(delivered).poll(context) {
+    /// Waits until at most `messages` and `bytes` are in flight.
+    fn poll_room(&mut self, cx: &mut Context<'_>, messages: usize, bytes: usize) -> Poll<io::Result<()>> {
+        while let Some((_, delivered)) = self.in_flight.front_mut() {
+            let outcome = match Pin::new(delivered).poll(cx) {
                 Poll::Ready(outcome) => outcome,
-                Poll::Pending if self.under_way.len() <= messages && self.under_way_bytes <= bytes => break,
+                Poll::Pending if self.in_flight.len() <= messages && self.in_flight_bytes <= bytes => break,
                 Poll::Pending => return Poll::Pending,
             };
-            let bytes = self.under_way.pop_front().map_or(0, |(bytes, _)| bytes);
-            self.under_way_bytes -= bytes;
+            let bytes = self.in_flight.pop_front().map_or(0, |(bytes, _)| bytes);
+            self.in_flight_bytes -= bytes;
             match outcome.unwrap_or(Err(Error::Stopped)) {
                 //= docs/specs/endpoint.md#END-39 that is no error, as long as all bytes are
                 Err(Error::Closed | Error::Connection(ConnectionError::PeerClosed)) if bytes == 0 => {}
@@ -95,28 +93,25 @@ impl Stream {
     }
 
     fn submit(&mut self, data: Bytes) {
-        self.under_way_bytes += data.len();
-        self.under_way.push_back((data.len(), self.sending.submit(data)));
+        self.in_flight_bytes += data.len();
+        self.in_flight.push_back((data.len(), self.sending.submit(data)));
     }
 
-    /// Waits for the next bytes in order; `false` at the end.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+    /// Waits for the next bytes in order; returns `false` at the end.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while !self.ended && self.current.is_empty() {
             if let Some(data) = self.early.take(self.next) {
                 self.take(data);
                 continue;
             }
-            match ready!(self.receiving.poll_recv(context)).map_err(broken)? {
+            match ready!(self.receiving.poll_recv(cx)).map_err(broken)? {
                 Some(message) if message.number == self.next => self.take(message.data),
                 Some(message) if is_before(message.number, self.next) => {
-                    let what = "a message came that was sent before the stream began: both sides begin it after the same messages";
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
+                    let what =
+                        "received a message from before the stream: both sides must begin it after the same messages";
+                    return Poll::Ready(Err(invalid(what)));
                 }
-                Some(message) => {
-                    self.early
-                        .put(message.number, message.data)
-                        .map_err(|what| io::Error::new(io::ErrorKind::InvalidData, what))?;
-                }
+                Some(message) => self.early.put(message.number, message.data).map_err(invalid)?,
                 None if self.early.messages.is_empty() => self.ended = true,
                 None => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             }
@@ -124,7 +119,7 @@ impl Stream {
         Poll::Ready(Ok(!self.ended))
     }
 
-    /// Takes the message that comes next. An empty one is the end.
+    /// Accepts the next message. An empty one is the end.
     //= docs/specs/endpoint.md#END-39 an empty one is the end
     fn take(&mut self, data: Bytes) {
         self.next = self.next.wrapping_add(1);
@@ -133,7 +128,7 @@ impl Stream {
     }
 }
 
-/// Messages that came before their turn.
+/// Messages received out of order.
 #[derive(Debug, Default)]
 struct Early {
     messages: BTreeMap<u32, Bytes>,
@@ -141,7 +136,7 @@ struct Early {
 }
 
 impl Early {
-    /// Keeps a message. Beyond what a writer may have under way the peer is none of ours, and would have us keep all that it sends.
+    /// Stores a message. Fails if the peer exceeds a stream's limits, which bound memory.
     //= docs/specs/endpoint.md#END-39 a reader ends
     fn put(&mut self, number: u32, data: Bytes) -> Result<(), &'static str> {
         self.bytes += data.len();
@@ -150,7 +145,7 @@ impl Early {
         }
         match self.messages.len() < WINDOW_MESSAGES && self.bytes <= WINDOW_BYTES {
             true => Ok(()),
-            false => Err("the peer sends more than a stream may have under way"),
+            false => Err("the peer exceeds a stream's limits"),
         }
     }
 
@@ -161,9 +156,13 @@ impl Early {
     }
 }
 
-/// Whether a message was sent before another. Numbers begin again after 2^32.
+/// Returns whether a message precedes another; numbers wrap around.
 fn is_before(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
+}
+
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 fn broken(error: Error) -> io::Error {
@@ -179,12 +178,8 @@ fn broken(error: Error) -> io::Error {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if ready!(self.poll_next(context))? {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if ready!(self.poll_next(cx))? {
             let bytes = self.current.len().min(buffer.remaining());
             buffer.put_slice(&self.current[..bytes]);
             self.current.advance(bytes);
@@ -194,12 +189,12 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         if self.shut {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let chunk = &data[..data.len().min(CHUNK_BYTES)];
-        ready!(self.poll_room(context, WINDOW_MESSAGES - 1, WINDOW_BYTES - CHUNK_BYTES))?;
+        ready!(self.poll_room(cx, WINDOW_MESSAGES - 1, WINDOW_BYTES - CHUNK_BYTES))?;
         // An empty message would be the end.
         if !chunk.is_empty() {
             self.submit(Bytes::copy_from_slice(chunk));
@@ -207,15 +202,15 @@ impl AsyncWrite for Stream {
         Poll::Ready(Ok(chunk.len()))
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !std::mem::replace(&mut self.shut, true) {
             self.submit(Bytes::new());
         }
-        self.poll_room(context, 0, 0)
+        self.poll_room(cx, 0, 0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Handles, over a network in memory that runs by itself.
+//! Handles, over a network in memory in real time.
 
 mod streams;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// A network whose time is the machine's.
+/// A network in real time.
 struct Running {
     network: MemoryNetwork,
     stop: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ struct Running {
 }
 
 impl Running {
-    /// Its hosts give up so late that a machine that stands still for a second ends nothing.
+    /// Give-up times are long enough for a machine that stalls for a second.
     fn new(impairments: Impairments) -> Self {
         Self::giving_up(impairments, Duration::from_secs(20))
     }
@@ -138,7 +138,7 @@ fn a_removed_interface_ends_everything_that_waits() {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
         let (ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
-        // The server, the second port, only waits: for a message, and for another client.
+        // The server, on the second port, waits for a message and for another client.
         network.network.set_link(1, LinkState::Removed);
         let (message, client_error) = tokio::join!(theirs.recv(), server.accept());
         assert!(matches!(message, Err(Error::Connection(ConnectionError::InterfaceGone))));
@@ -150,7 +150,7 @@ fn a_removed_interface_ends_everything_that_waits() {
 
 #[test]
 fn errors_reach_the_handles() {
-    // Beside other tests a thread may wait for its turn for several tenths of a second.
+    // Under load a thread may be delayed by several tenths of a second.
     let network = Running::giving_up(Impairments::delay(US), Duration::from_secs(2));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
@@ -172,7 +172,7 @@ fn errors_reach_the_handles() {
     });
 }
 
-/// Its handles are dropped while messages wait for room in the endpoint, and for their delivery.
+/// Handles are dropped while messages wait for room in the endpoint, and for delivery.
 #[test]
 fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
     let network = Running::new(Impairments::delay(100 * US));
@@ -196,7 +196,7 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
     });
 }
 
-/// Also those that a caller still holds: what was sent arrives, and then their handles say that they are closed.
+/// Including those with handles: everything sent arrives, then the handles report the close.
 #[test]
 fn closing_an_endpoint_closes_the_connections_that_are_in_use() {
     let network = Running::new(Impairments::delay(100 * US));

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::channel::{Command, Error, Handle, Message, Notice, Opened, Reply, Shared};
+use super::channel::{Command, Done, Error, Handle, Message, Notice, Opened, Reply, Shared};
 use crate::{
     device::Device,
     driver::DriverOptions,
@@ -21,10 +21,9 @@ use crate::{
     waker::Waker,
 };
 
-/// How long connections may take to close after the last handle is gone.
+/// Time limit of connections to close after the last handle is dropped.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// The thread's ends of the channels.
 #[derive(Debug)]
 pub(super) struct Inputs {
     pub(super) commands: mpsc::Receiver<Command>,
@@ -37,16 +36,16 @@ pub(super) struct Inputs {
 struct Entry {
     messages: mpsc::Sender<Message>,
     error: Arc<OnceLock<ConnectionError>>,
-    deliveries: HashMap<MessageId, Reply<Result<(), Error>>>,
+    deliveries: HashMap<MessageId, Done>,
     /// Messages that wait for room in the endpoint.
-    waiting: VecDeque<(Bytes, Reply<Result<(), Error>>)>,
-    closing: Option<Reply<Result<(), Error>>>,
-    /// The handle was dropped, or it or the endpoint was closed.
+    waiting: VecDeque<(Bytes, Done)>,
+    closing: Option<Done>,
+    /// The handle was dropped or closed, or the endpoint was closed.
     close_wanted: bool,
 }
 
-/// The thread's state besides the endpoint. It holds the handles' senders weakly, so it notices when they are
-/// dropped.
+/// The thread's state besides the endpoint. It holds the handles' senders weakly, to detect their
+/// drop.
 #[derive(Debug)]
 struct Server {
     inputs: Inputs,
@@ -55,11 +54,10 @@ struct Server {
     waker: Arc<Waker>,
     connecting: HashMap<ConnectionId, (Peer, Reply<Result<Opened, Error>>)>,
     entries: HashMap<ConnectionId, Entry>,
-    /// The endpoint was closed.
     is_closed: bool,
 }
 
-/// Starts the thread. Fails if it cannot get the priority or CPU asked for. What it returns closes when the thread has ended.
+/// Starts the thread with these options. The returned receiver closes when the thread has ended.
 pub(super) fn start<D: Device + Send + 'static>(
     mut host: Host<D>,
     inputs: Inputs,
@@ -78,9 +76,9 @@ pub(super) fn start<D: Device + Send + 'static>(
         if started.send(applied).is_err() || failed {
             return;
         }
-        // It was started.
+        // The host was started before.
         let _ = host.run(options.idle, &[server.waker.fd()], |endpoint, now| server.serve(endpoint, now));
-        host.outlast(LINGER, |endpoint, now| {
+        host.run_until_closed(LINGER, |endpoint, now| {
             let _ = server.serve(endpoint, now);
         });
         drop((server, host, ends));
@@ -95,7 +93,7 @@ impl Server {
             self.on_event(endpoint, event);
         }
         if endpoint.is_device_gone() {
-            // Every connection has been told. Without the thread, waiting for a peer or connecting to one fails too.
+            // Every connection has failed. As the thread ends, so do `accept` and `connect`.
             return ControlFlow::Break(());
         }
         self.waker.rearm();
@@ -109,7 +107,7 @@ impl Server {
                 Err(_) => break,
             }
         }
-        // Nobody waits for them any more.
+        // All their handles are gone.
         self.connecting.drain().for_each(|(connection, _)| endpoint.abort(connection));
         ControlFlow::Break(())
     }
@@ -133,13 +131,7 @@ impl Server {
         }
     }
 
-    fn on_send<D: Device>(
-        &mut self,
-        endpoint: &mut Endpoint<D>,
-        connection: ConnectionId,
-        data: Bytes,
-        reply: Reply<Result<(), Error>>,
-    ) {
+    fn on_send<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, data: Bytes, reply: Done) {
         match self.entries.get_mut(&connection) {
             Some(entry) => {
                 entry.waiting.push_back((data, reply));
@@ -158,7 +150,7 @@ impl Server {
                     entry.close(endpoint, connection);
                 }
             }
-            Notice::End => {
+            Notice::CloseEndpoint => {
                 self.is_closed = true;
                 self.entries.iter_mut().for_each(|(connection, entry)| entry.close(endpoint, *connection));
             }
@@ -170,7 +162,7 @@ impl Server {
             EndpointEvent::Connected { connection, .. } => self.on_connected(endpoint, connection),
             EndpointEvent::Accepted { connection, peer, .. } => {
                 match self.open(connection, peer) {
-                    // Without room, or without a taker, the handle is dropped, which closes the connection.
+                    // Without room or receiver the handle is dropped, which closes the connection.
                     Some(handle) => drop(self.inputs.accepted.try_send(handle)),
                     None => endpoint.abort(connection),
                 }
@@ -198,13 +190,13 @@ impl Server {
     fn on_connected<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
         let Some((peer, reply)) = self.connecting.remove(&connection) else { return };
         match self.open(connection, peer) {
-            // If nobody waits for it, the handle is dropped, which closes the connection.
+            // Dropping the handle, if nothing waits for it, closes the connection.
             Some(handle) => drop(reply.send(Ok(handle))),
             None => endpoint.abort(connection),
         }
     }
 
-    /// Makes the handle of an open connection; `None` if all handles are dropped.
+    /// Creates the handle of an open connection; `None` if all handles are dropped.
     fn open(&mut self, id: ConnectionId, peer: Peer) -> Option<Opened> {
         let (commands, notices) = (self.commands.upgrade()?, self.notices.upgrade()?);
         let handle = Handle { commands, notices, waker: Arc::clone(&self.waker) };
@@ -240,8 +232,7 @@ impl Entry {
         self.submit(endpoint, connection);
     }
 
-    /// Hands waiting messages to the endpoint, as many as it takes. When none is left, closes the connection if asked
-    /// to.
+    /// Passes waiting messages to the endpoint until it is full, then closes if wanted.
     fn submit<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId) {
         while let Some((data, reply)) = self.waiting.pop_front() {
             match endpoint.send(connection, data.clone()) {

@@ -23,7 +23,7 @@ fn an_idle_driver_sleeps_until_something_is_due() {
         failed |= matches!(endpoints[0].poll_event(), Some(EndpointEvent::Failed { .. }));
         if failed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    // Twelve attempts over 8 ms, with 100 rounds of spinning after each at most, and 100 us of spinning before each.
+    // Twelve attempts over 8 ms, each after 100 us and before at most 100 rounds of spinning.
     assert!(rounds < 60_000, "{rounds}");
     assert_eq!(endpoints[0].config().address, address(0, false));
 }

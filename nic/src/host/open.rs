@@ -1,4 +1,4 @@
-//! Interfaces become hosts.
+//! Opens interfaces as hosts.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -7,29 +7,30 @@ use crate::device::{Device, TakeOverError, XskConfig, XskInterface};
 use crate::endpoint::{ConfigError, EndpointConfig, Peer, Shard};
 use crate::net::{Interface, Mtu, NetError, NextHops, PermanentNeighbours, Resolver, Source};
 
-/// What [`Host::open_with`] opens, and how.
+/// Options of [`Host::open_with`].
 #[derive(Debug, Clone)]
 pub struct HostConfig {
     /// The interface.
     pub interface: Interface,
-    /// The endpoint. Frames to its address and ports come to it, all others to the kernel.
+    /// The endpoint. Frames to its address and ports are redirected to it, others to the kernel.
     pub endpoint: EndpointConfig,
-    /// The sockets: sizes of rings, copy or zero-copy. The interface's name and the queue in it do not count.
+    /// The sockets: ring sizes, copy or zero-copy. Interface name and queue are ignored.
     pub sockets: XskConfig,
-    /// The only queue to take, to which the NIC must put the ports' frames; by default all queues.
+    /// The only queue to use, to which the NIC must steer the ports' frames; by default all queues.
     pub queue: Option<u32>,
-    /// Endpoints, each with some of the queues and for a thread of its own; where there are fewer queues, as many. See [`Host::open_shards`].
+    /// Number of endpoints, at most one per queue, each for one thread. See [`Host::open_shards`].
     pub shards: usize,
-    /// Whether frames go where the kernel's routes lead, and follow their changes. Without, they go to the Ethernet addresses that peers have.
+    /// Follow the kernel's routes; otherwise frames go to the peers' Ethernet addresses.
     pub follows_routes: bool,
 }
 
 impl HostConfig {
-    /// The defaults for an interface of this thread's network namespace, at its first address: those of [`EndpointConfig::real`] for its
-    /// Ethernet address, MTU and link's rate; all queues, zero-copy where the driver has it, and the kernel's routes.
+    /// Returns the defaults for an interface of this thread's network namespace at its first
+    /// address: [`EndpointConfig::real`], the link's rate, all queues, zero-copy if supported, and
+    /// the kernel's routes.
     ///
     /// # Errors
-    /// When there is no such interface, it has no address, or its MTU is too small.
+    /// There is no such interface, it has no address, or its MTU is too small.
     pub fn of(interface: &str) -> Result<Self, NetError> {
         let interface = Interface::find(interface)?;
         interface.check_kind()?;
@@ -37,20 +38,16 @@ impl HostConfig {
         Self::on(interface, address)
     }
 
-    /// As [`of`](Self::of), at an address of one's choice.
+    /// The same as [`of`](Self::of), at this address.
     ///
     /// # Errors
-    /// When the MTU is too small.
+    /// The MTU is too small.
     pub fn on(interface: Interface, address: IpAddr) -> Result<Self, NetError> {
-        let mut endpoint =
-            EndpointConfig::real(address, interface.station().mac, interface.longest_packet()).map_err(|error| {
-                match error {
-                    ConfigError::Mtu { mtu, needed } => {
-                        NetError::Mtu { interface: interface.name.clone(), mtu, needed }
-                    }
-                    other => NetError::Netlink(other.to_string()),
-                }
-            })?;
+        let config = EndpointConfig::real(address, interface.station().mac, interface.longest_packet());
+        let mut endpoint = config.map_err(|error| match error {
+            ConfigError::Mtu { mtu, needed } => NetError::Mtu { interface: interface.name.clone(), mtu, needed },
+            other => NetError::Netlink(other.to_string()),
+        })?;
         endpoint.link_bps = interface.link_bps.unwrap_or(endpoint.link_bps);
         let sockets = XskConfig::new(interface.name.clone(), 0);
         Ok(Self { interface, endpoint, sockets, queue: None, shards: 1, follows_routes: true })
@@ -58,49 +55,41 @@ impl HostConfig {
 }
 
 impl Host<XskInterface> {
-    /// Takes an interface of this thread's network namespace over, with the defaults of [`HostConfig::of`]. Needs root, or the rights
-    /// that errors name.
+    /// Takes over an interface of this thread's network namespace, with the defaults of
+    /// [`HostConfig::of`]. Needs root, or the capabilities that errors name.
     ///
     /// # Errors
-    /// Says what stands in the way, and what to do about it.
+    /// The cause, and how to resolve it.
     pub fn open(interface: &str) -> Result<Self, TakeOverError> {
         Self::open_with(HostConfig::of(interface)?)
     }
 
-    /// As [`open`](Self::open), with settings of one's choice. It starts no thread.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open), with these settings. It starts no thread.
     pub fn open_with(config: HostConfig) -> Result<Self, TakeOverError> {
         Self::open_as(config, |device| device)
     }
 
-    /// The peer at an address, with the Ethernet address to which the kernel's routes send what goes there. Where the kernel does not know
-    /// that, it is made to ask.
+    /// Returns the peer at an address, with the next hop's Ethernet address according to the
+    /// kernel's routes, resolved if necessary.
     ///
     /// # Errors
-    /// When there is no route, or no link or no answer of the next hop for as long as a connection waits for its peer
-    /// ([`EndpointConfig::with_give_up`]).
+    /// There is no route or no link, or the next hop does not answer within
+    /// [`EndpointConfig::with_give_up`].
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         peer(self.endpoint.device(), self, address)
     }
 }
 
 impl<D: Device> Host<D> {
-    /// As [`Host::open_with`], on what `wrap` makes of the device.
-    ///
-    /// # Errors
-    /// As [`Host::open_with`].
+    /// The same as [`Host::open_with`], with a device wrapped by `wrap`.
     pub fn open_as(config: HostConfig, wrap: impl FnMut(XskInterface) -> D) -> Result<Self, TakeOverError> {
         let mut shards = Self::open_shards(HostConfig { shards: 1, ..config }, wrap)?;
         Ok(shards.remove(0))
     }
 
-    /// As [`open_as`](Self::open_as), with a host for each of the configuration's shards: each is for a thread of its own, has connections of
-    /// its own, and all have one address. Connections of peers come to each in turn. The first one has to run.
-    ///
-    /// # Errors
-    /// As [`Host::open_with`].
+    /// The same as [`open_as`](Self::open_as), with one host per shard, each for one thread, with
+    /// its own connections and the same address. Incoming connections are distributed in turn. The
+    /// first host has to run.
     pub fn open_shards(
         config: HostConfig,
         mut wrap: impl FnMut(XskInterface) -> D,
@@ -122,27 +111,23 @@ impl<D: Device> Host<D> {
     }
 }
 
-/// From where the endpoint of this configuration sends.
 fn source(interface: &Interface, endpoint: &EndpointConfig) -> Source {
-    let patience = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
-    Source::of(interface, endpoint.address, patience)
+    let timeout = Duration::from_micros(endpoint.flow.give_up_ps / 1_000_000);
+    Source::of(interface, endpoint.address, timeout)
 }
 
 impl<D> Host<D> {
-    /// The interface's MTU, which may change while the host runs; `None` on a device of one's own.
-    #[must_use]
+    /// Returns the interface's MTU, which may change at runtime; `None` on a custom device.
     pub fn mtu(&self) -> Option<Mtu> {
         self.routes.as_ref().map(NextHops::mtu)
     }
 
-    /// The permanent entries of the kernel's table of neighbours by which frames go; `None` on a device of one's own.
-    #[must_use]
+    /// Returns the permanent neighbour entries in use; `None` on a custom device.
     pub fn permanent_neighbours(&self) -> Option<PermanentNeighbours> {
         self.routes.as_ref().map(NextHops::permanent)
     }
 
-    /// Tells next hops, from any thread, once the host has been started; `None` where it follows no routes.
-    #[must_use]
+    /// Returns the resolver of next hops, for any thread; `None` before start or without routes.
     pub fn resolver(&self) -> Option<Resolver> {
         self.routes.as_ref()?.resolver()
     }
@@ -150,10 +135,7 @@ impl<D> Host<D> {
 
 #[cfg(feature = "udp")]
 impl Host<crate::device::Nic> {
-    /// The peer at an address: as that of an interface that is taken over, or just there, where the device is UDP sockets.
-    ///
-    /// # Errors
-    /// As on an interface.
+    /// Returns the peer at an address: resolved on an interface, or as given on UDP sockets.
     pub fn peer(&self, address: IpAddr) -> Result<Peer, NetError> {
         let interface = self.endpoint.device().xdp();
         interface.map_or(Ok(Peer::at(address)), |device| peer(device, self, address))

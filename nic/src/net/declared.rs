@@ -1,4 +1,4 @@
-//! What a driver declares of XDP, by the kernel's generic netlink family `netdev`, from Linux 6.3 on.
+//! XDP features that a driver declares, from generic netlink family `netdev` (Linux 6.3).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,12 +6,12 @@ use std::mem::MaybeUninit;
 use rtnetlink::packet_core::NlasIterator;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// What the driver of an interface declares.
+/// Features that the driver of an interface declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Declared {
     /// Bits of `enum netdev_xdp_act`.
     pub xdp: u64,
-    /// The most buffers of a frame in zero-copy mode; 0 where the kernel does not tell.
+    /// Maximum number of buffers per frame in zero-copy mode; 0 if the kernel does not report it.
     pub zero_copy_segments: u32,
     /// Bits of `enum netdev_xsk_flags`.
     pub xsk: u64,
@@ -20,10 +20,10 @@ pub struct Declared {
 impl Declared {
     const NAMES: [&str; 7] = ["basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg"];
 
-    /// Asks for the interface of this number, of the calling thread's network namespace.
+    /// Queries an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// `ENOENT` where the kernel does not tell, which is before Linux 6.3, `ENODEV` when there is no such interface.
+    /// `ENOENT` if the kernel does not support the query, before Linux 6.3; `ENODEV`.
     pub fn of(index: u32) -> io::Result<Self> {
         const DEVICE_GET: u8 = 1;
         const INTERFACE: u16 = 1;
@@ -32,81 +32,72 @@ impl Declared {
         let family = family(&socket)?;
         let answer = send_request(&socket, family, DEVICE_GET, INTERFACE, &index.to_ne_bytes())?;
         let mut found = Self::default();
-        each(&answer, |kind, value| match kind {
-            3 => found.xdp = number(value),
-            4 => found.zero_copy_segments = number(value) as u32,
-            6 => found.xsk = number(value),
-            _ => {}
-        });
+        for attribute in NlasIterator::new(&answer).flatten() {
+            let value = number(attribute.value());
+            match attribute.kind() {
+                3 => found.xdp = value,
+                4 => found.zero_copy_segments = value as u32,
+                6 => found.xsk = value,
+                _ => {}
+            }
+        }
         Ok(found)
     }
 
-    /// Whether programs run in the driver.
-    #[must_use]
+    /// Returns whether programs run in the driver.
     pub const fn native(&self) -> bool {
         self.xdp & 1 != 0
     }
 
-    /// Whether they may hand frames to sockets.
-    #[must_use]
+    /// Returns whether programs may redirect frames to sockets.
     pub const fn redirect(&self) -> bool {
         self.xdp & 2 != 0
     }
 
-    /// Whether it sends frames that programs on other interfaces redirect to it.
-    #[must_use]
+    /// Returns whether the driver sends frames that programs on other interfaces redirect to it.
     pub const fn sends(&self) -> bool {
         self.xdp & 4 != 0
     }
 
-    /// Whether sockets share their memory with the driver.
-    #[must_use]
+    /// Returns whether sockets share memory with the driver.
     pub const fn zero_copy(&self) -> bool {
         self.xdp & 8 != 0
     }
 
-    /// Whether programs take frames of several buffers, which are longer than one.
-    #[must_use]
+    /// Returns whether programs support frames of several buffers.
     pub const fn fragments(&self) -> bool {
         self.xdp & 32 != 0
     }
 
-    /// The names of `xdp`, as the kernel's documentation has them.
-    #[must_use]
+    /// Returns the names of the bits of `xdp`, as in the kernel's documentation.
     pub fn names(&self) -> Vec<&'static str> {
         Self::NAMES.into_iter().enumerate().filter(|(bit, _)| self.xdp >> bit & 1 == 1).map(|(_, name)| name).collect()
     }
 }
 
-/// The number that the kernel has given the family `netdev`.
 fn family(socket: &Socket) -> io::Result<u16> {
-    /// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_NAME` and `CTRL_ATTR_FAMILY_ID` of `linux/genetlink.h`.
+    // Of `linux/genetlink.h`.
     const CONTROL: u16 = 16;
     const GET_FAMILY: u8 = 3;
     const NAME: u16 = 2;
     const NUMBER: u16 = 1;
     let answer = send_request(socket, CONTROL, GET_FAMILY, NAME, b"netdev\0")?;
-    let mut found = 0;
-    each(&answer, |kind, value| {
-        if kind == NUMBER {
-            found = number(value) as u16;
-        }
-    });
-    Ok(found)
+    let attribute = NlasIterator::new(&answer).flatten().find(|attribute| attribute.kind() == NUMBER);
+    Ok(attribute.map_or(0, |attribute| number(attribute.value()) as u16))
 }
 
-/// Sends a command with one attribute, and returns the attributes of its answer.
+/// Sends a command with one attribute, and returns the attributes of the answer.
 fn send_request(socket: &Socket, family: u16, command: u8, kind: u16, value: &[u8]) -> io::Result<Vec<u8>> {
     socket.send(&request(family, command, kind, value))?;
     let mut room = [MaybeUninit::uninit(); 8192];
     let mut answer = Vec::with_capacity(room.len());
     let length = socket.recv(&mut room)?;
-    // SAFETY: the call has written that many bytes.
+    // SAFETY: the call has initialized that many bytes.
     answer.extend(room[..length].iter().map(|byte| unsafe { byte.assume_init() }));
     attributes(&answer)
 }
 
-/// Bytes of `struct nlmsghdr` and of `struct genlmsghdr`.
+/// Bytes of `struct nlmsghdr` and `struct genlmsghdr`.
 const HEADER: usize = 16;
 const COMMAND: usize = 4;
 
@@ -124,10 +115,10 @@ fn request(family: u16, command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The attributes of an answer, or the error that it is.
+/// Returns the attributes of an answer, or the error that it reports.
 fn attributes(answer: &[u8]) -> io::Result<Vec<u8>> {
     const ERROR: u16 = 2;
-    let malformed = || io::Error::other("the kernel's answer is cut off");
+    let malformed = || io::Error::other("the kernel's answer is truncated");
     let kind = answer.get(4..6).and_then(|bytes| bytes.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes));
     if kind == Some(ERROR) {
         let code = answer.get(HEADER..).and_then(|bytes| bytes.first_chunk()).map(|bytes| i32::from_ne_bytes(*bytes));
@@ -135,14 +126,7 @@ fn attributes(answer: &[u8]) -> io::Result<Vec<u8>> {
     }
     answer.get(HEADER + COMMAND..).map(Vec::from).ok_or_else(malformed)
 }
-
-fn each(attributes: &[u8], mut take: impl FnMut(u16, &[u8])) {
-    for attribute in NlasIterator::new(attributes).flatten() {
-        take(attribute.kind(), attribute.value());
-    }
-}
-
-/// An integer of two, four or eight bytes.
+/// Decodes an integer of two, four or eight bytes.
 fn number(value: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let place = if cfg!(target_endian = "big") { 8_usize.saturating_sub(value.len()) } else { 0 };

@@ -1,6 +1,6 @@
-//! What is known of drivers: how long their frames may be with native XDP, on which kernels others trust them, and what breaks.
+//! Known properties of drivers: MTU limits of native XDP, kernels on which it works, and defects.
 //!
-//! All of it is from public threads and sources, which each row names; none was repeated on hardware here.
+//! All of it is from public sources, named in each row; none was reproduced on hardware here.
 
 mod quirks;
 
@@ -8,77 +8,70 @@ pub use quirks::{Quirk, Setting, Weight, quirks};
 
 use super::ethtool::Ethtool;
 
-/// A kernel's version: `(6, 1)` of `6.1.0-13-amd64`.
+/// A kernel's version: `(6, 1)` for `6.1.0-13-amd64`.
 pub type Kernel = (u32, u32);
 
-/// Reads a version from what `uname -r` says.
-#[must_use]
+/// Parses a version from the output of `uname -r`.
 pub fn kernel(release: &str) -> Option<Kernel> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// The version of the kernel that runs.
-#[must_use]
+/// Returns the version of the running kernel.
 pub fn running() -> Option<Kernel> {
     kernel(&std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
 }
 
-/// Whether something works, by what others say of it.
+/// Published experience with a feature of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Others run it every day.
+    /// In production use.
     Known,
-    /// Nothing is known: a probe has to tell.
+    /// Unknown: must be probed.
     Untried,
-    /// It breaks.
+    /// Known to fail.
     Broken {
-        /// How.
+        /// Symptom.
         why: &'static str,
-        /// Where that is documented.
+        /// Reference.
         source: &'static str,
     },
 }
 
-/// The longest MTU with which a driver takes a program in native mode whose frames are one buffer; `None` where nothing is known.
-#[must_use]
+/// Returns the largest MTU for native XDP with frames of one buffer, or `None` if unknown.
 pub fn mtu_limit(driver: &str) -> Option<u32> {
     MTU_LIMITS.iter().find(|(names, _)| names.contains(&driver)).map(|(_, limit)| *limit)
 }
 
-/// The longest packet that a driver receives by XDP of either mode, where that is less than the MTU may be: vmxnet3 has nothing of a frame beyond
-/// its first buffer, of 3,072 bytes (tried in a virtual machine with Linux 6.18).
-#[must_use]
+/// Returns the longest packet that a driver receives in XDP of either mode, if below the largest
+/// MTU: vmxnet3 passes the first buffer only, of 3,072 bytes (tested in a virtual machine, Linux
+/// 6.18).
 pub fn receives_up_to(driver: &str) -> Option<u32> {
     (driver == "vmxnet3").then_some(3050)
 }
 
-/// Whether a driver resets its link to heed rules by which packets come to a queue: by its source, `set_features` and what that calls in Linux
-/// 6.18. `ixgbe` takes none for IPv6, either.
-#[must_use]
+/// Returns whether a driver resets its link to enable flow steering rules (`set_features` in Linux
+/// 6.18). `ixgbe` supports no rules for IPv6 either.
 pub fn resets_for_rules(driver: &str) -> bool {
     ["ixgbe", "i40e", "bnxt_en"].contains(&driver)
 }
 
-/// Whether native XDP of a driver works on a kernel.
-#[must_use]
+/// Returns the experience with native XDP of a driver on a kernel.
 pub fn native(driver: &str, kernel: Kernel) -> Trust {
     first(NATIVE, driver, kernel)
 }
 
-/// Whether AF_XDP sockets without copies work with a driver on a kernel.
-#[must_use]
+/// Returns the experience with zero-copy AF_XDP sockets of a driver on a kernel.
 pub fn zero_copy(driver: &str, kernel: Kernel) -> Trust {
     match native(driver, kernel) {
-        // Without the program in the driver, no frame comes without a copy.
+        // Zero-copy requires the program in the driver.
         broken @ Trust::Broken { .. } => broken,
         _ => first(ZERO_COPY, driver, kernel),
     }
 }
 
-/// Why zero-copy on an interface of this thread's network namespace is better not even tried: it is known to break with its driver on the
-/// kernel that runs.
-#[must_use]
+/// Returns why zero-copy on an interface of this thread's network namespace must not be tried: its
+/// driver is known to fail on the running kernel.
 pub fn distrust(interface: &str) -> Option<String> {
     let driver = Ethtool::open(interface).and_then(|nic| nic.driver()).ok()?.name;
     match zero_copy(&driver, running()?) {
@@ -87,19 +80,20 @@ pub fn distrust(interface: &str) -> Option<String> {
     }
 }
 
-/// Whether busy polling of sockets without copies is known to win with a driver on a kernel.
+/// Returns whether busy polling of zero-copy sockets is known to be faster.
 ///
-/// Figures with it are published for i40e alone: 20 Mpps are Firedancer's aim for a core that polls an XL710 (its
-/// `book/guide/internals/net_tile.md`). The gains of firedancer#10371, 2.4 times with mlx5_core and 1.5 times with i40e, are of copy mode;
-/// bnxt_en ceases to send there, and ixgbe stalls on 6.14 (bpf-examples#138).
-#[must_use]
+/// Published for i40e only: 20 Mpps are Firedancer's target for a core that polls an XL710 (its
+/// `book/guide/internals/net_tile.md`). The gains of firedancer#10371, 2.4 times with mlx5_core and
+/// 1.5 times with i40e, are of copy mode; there bnxt_en stops sending, and ixgbe stalls on 6.14
+/// (bpf-examples#138).
 pub fn busy_polling_wins(driver: &str, kernel: Kernel) -> bool {
     driver == "i40e" && zero_copy(driver, kernel) == Trust::Known
 }
 
-/// Limits by the names that drivers tell: ebpf-docs, `BPF_PROG_TYPE_XDP`, of Linux 6.8; ice also ethernet-linux-ice#34, bnxt_en also
-/// cilium#35426, ena also cilium#12138. That of veth, which ebpf-docs gives as 3520, is without the Ethernet header. vmxnet3 takes programs up
-/// to 3494, of which [`receives_up_to`] leaves less.
+/// Limits by driver name: ebpf-docs, `BPF_PROG_TYPE_XDP`, of Linux 6.8; ice also
+/// ethernet-linux-ice#34, bnxt_en also cilium#35426, ena also cilium#12138. That of veth, which
+/// ebpf-docs gives as 3520, excludes the Ethernet header. vmxnet3 accepts programs up to 3494, see
+/// [`receives_up_to`].
 const MTU_LIMITS: &[(&[&str], u32)] = &[
     (&["veth", "virtio_net", "mana", "hv_netvsc"], 3506),
     (&["sfc"], 3508),
@@ -114,7 +108,7 @@ const MTU_LIMITS: &[(&[&str], u32)] = &[
     (&["igc", "st_gmac", "st_xgmac", "stmmaceth", "netsec", "tun"], 1500),
 ];
 
-/// What holds for a driver from one kernel on, before another.
+/// Experience with a driver on kernels `from..until`.
 struct Rule {
     driver: &'static str,
     from: Kernel,
@@ -143,14 +137,14 @@ const NO_NATIVE: &str = "it has no native XDP";
 
 const NATIVE: &[Rule] = &[
     known("mlx5_core", (5, 15), (6, 4)),
-    broken("mlx5_core", ((6, 4), (6, 5)), "others trust 5.15 to 6.3 and from 6.5 on, but not 6.4", LIST),
+    broken("mlx5_core", ((6, 4), (6, 5)), "others trust 5.15 to 6.3 and 6.5 or later, but not 6.4", LIST),
     known("mlx5_core", (6, 5), EVER),
     known("i40e", (5, 19), EVER),
-    broken("ice", (FIRST, (4, 19)), "XDP is broken in 4.18, RHEL 8's", "firedancer#273"),
+    broken("ice", (FIRST, (4, 19)), "XDP is broken in 4.18 of RHEL 8", "firedancer#273"),
     broken(
         "igb",
         ((6, 14), (6, 15)),
-        "frames that native XDP passes to the kernel fill the receive ring",
+        "frames that native XDP passes to the kernel fill up the receive ring",
         "xdp-tutorial#466",
     ),
     broken("e1000", (FIRST, EVER), NO_NATIVE, "xdp-tools#469"),
@@ -160,32 +154,27 @@ const NATIVE: &[Rule] = &[
 
 const ZERO_COPY: &[Rule] = &[
     known("mlx5_core", (6, 1), EVER),
-    broken(
-        "mlx5_core",
-        (FIRST, (6, 1)),
-        "queues of sockets without copies are numbered after the others",
-        "odp#1574, onload#39",
-    ),
+    broken("mlx5_core", (FIRST, (6, 1)), "zero-copy queues are numbered after the others", "odp#1574, onload#39"),
     known("i40e", (5, 19), EVER),
-    broken("i40e", (FIRST, (5, 19)), "sockets bind, and sending fails", "firedancer#4266, fd_config_auto.c @0533934"),
+    broken("i40e", (FIRST, (5, 19)), "sockets bind, but sending fails", "firedancer#4266, fd_config_auto.c @0533934"),
     broken(
         "ice",
         (FIRST, (6, 11)),
-        "opening sockets while frames are sent may take the NIC away until the next boot; mended in the summer of 2024",
+        "opening sockets under traffic may disable the NIC until the next boot; fixed in summer 2024",
         "ethernet-linux-ice#58, #61, #62",
     ),
     broken("ixgbe", ((6, 18), (6, 19)), "frames are held until the socket is closed, on an X540", "xdp-tutorial#471"),
     broken(
         "ena",
         (FIRST, EVER),
-        "only drivers outside of the kernel have it; 2.13.1 corrupts memory, and waking reaches the wrong queue",
+        "only out-of-tree drivers support it; 2.13.1 corrupts memory, and wake-ups reach the wrong queue",
         "amzn-drivers#330, #221, onload#305",
     ),
     broken("st_gmac", (FIRST, EVER), RAN_DRY, "analogdevicesinc/linux#3517"),
     broken("st_xgmac", (FIRST, EVER), RAN_DRY, "analogdevicesinc/linux#3517"),
 ];
 
-const RAN_DRY: &str = "a queue whose fill ring once ran dry never receives again";
+const RAN_DRY: &str = "a queue that ran out of fill descriptors once never receives again";
 
 fn first(rules: &[Rule], driver: &str, kernel: Kernel) -> Trust {
     let holds = |rule: &&Rule| rule.driver == driver && (rule.from..rule.until).contains(&kernel);

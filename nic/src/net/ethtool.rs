@@ -1,6 +1,6 @@
-//! What the driver of an interface tells and takes: the requests of `ethtool`, as ioctls, which every kernel answers.
+//! Queries and settings of `ethtool`, as ioctls, which every kernel supports.
 //!
-//! The netlink family of the same purpose lacks hash fields and private flags on the kernels that spray runs on.
+//! The corresponding netlink family lacks hash fields and private flags on supported kernels.
 
 mod features;
 mod hashing;
@@ -22,10 +22,10 @@ pub(crate) use rules::RuleTable;
 /// `SIOCETHTOOL` of `linux/sockios.h`.
 pub(crate) const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// Words for the answer to any command whose structure has one size. The largest, `struct ethtool_rxnfc`, has 48.
+/// Words of the buffer for commands of fixed size. The largest, `struct ethtool_rxnfc`, has 48.
 const WORDS: usize = 64;
 
-/// A command with its arguments, ready to be sent: any of one size, or that for features.
+/// A command with its arguments: any of fixed size, or that for features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Request(pub(crate) [u32; Self::WORDS]);
@@ -33,7 +33,6 @@ pub(crate) struct Request(pub(crate) [u32; Self::WORDS]);
 impl Request {
     const WORDS: usize = 48;
 
-    /// No command.
     pub(crate) const NONE: Self = Self([0; Self::WORDS]);
 
     fn of(words: &[u32]) -> Self {
@@ -43,28 +42,31 @@ impl Request {
     }
 }
 
-/// Asks the driver of an interface of the network namespace in which it was opened.
+/// Queries the driver of an interface in the network namespace of its creation.
+///
+/// Queries fail with `ENODEV` if there is no such interface, and with `EOPNOTSUPP` if its driver
+/// does not support them. Settings fail if the driver refuses, or permissions are missing.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: Socket,
     name: CString,
 }
 
-/// Which driver an interface has.
+/// Identity of a driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DriverInfo {
-    /// The driver's name, such as `mlx5_core`.
+    /// Driver name, such as `mlx5_core`.
     pub name: String,
-    /// Its version: that of the kernel, unless the driver was built outside of it.
+    /// Version: that of the kernel, unless the driver was built out of tree.
     pub version: String,
-    /// The version of the firmware.
+    /// Firmware version.
     pub firmware: String,
-    /// Where the device is, such as `0000:3b:00.0`; empty where it is nowhere.
+    /// Bus address of the device, such as `0000:3b:00.0`; empty if it has none.
     pub bus: String,
 }
 
-/// How many queues an interface has, by what they are for, and how many it may have.
+/// The queues of an interface, by use, and their limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channels {
     /// Queues that only receive.
@@ -75,47 +77,46 @@ pub struct Channels {
     pub other: u32,
     /// Queues that do both.
     pub combined: u32,
-    /// The most there may be of `rx`, `tx`, `other` and `combined`.
+    /// Maximum of `rx`, `tx`, `other` and `combined`.
     pub most: [u32; 4],
 }
 
 impl Channels {
-    /// Queues on which frames arrive.
-    #[must_use]
+    /// Returns the number of receive queues.
     pub const fn receiving(&self) -> u32 {
         self.rx + self.combined
     }
 }
 
-/// The slots of a queue's rings in the NIC, and how many it may have.
+/// Ring sizes of a queue in the NIC, in slots, and their limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingSizes {
-    /// To receive.
+    /// Receive ring.
     pub rx: u32,
-    /// To send.
+    /// Transmit ring.
     pub tx: u32,
-    /// The most there may be to receive.
+    /// Maximum of `rx`.
     pub most_rx: u32,
-    /// The most there may be to send.
+    /// Maximum of `tx`.
     pub most_tx: u32,
 }
 
-/// Whether pause frames stop the other side, and this one.
+/// Link-layer flow control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
-    /// Both sides agree on it.
+    /// Autonegotiation is on.
     pub negotiated: bool,
-    /// Pause frames that arrive stop sending.
+    /// Received pause frames stop transmission.
     pub rx: bool,
     /// Pause frames are sent.
     pub tx: bool,
 }
 
 impl Ethtool {
-    /// For an interface of the calling thread's network namespace.
+    /// Creates a handle for an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// `ENODEV` when no interface can have that name; whether there is one is told by the requests.
+    /// `ENODEV` if the name is invalid. A missing interface is an error of the first request.
     pub fn open(interface: &str) -> io::Result<Self> {
         let no_device = || io::Error::from_raw_os_error(libc::ENODEV);
         let name = CString::new(interface).map_err(|_| no_device())?;
@@ -125,10 +126,7 @@ impl Ethtool {
         Ok(Self { socket: Socket::new(Domain::IPV4, Type::DGRAM, None)?, name })
     }
 
-    /// Its driver.
-    ///
-    /// # Errors
-    /// `ENODEV` when there is no such interface, `EOPNOTSUPP` when it has no driver that tells.
+    /// Returns the driver.
     pub fn driver(&self) -> io::Result<DriverInfo> {
         const COMMAND: u32 = 3;
         let words = self.get(COMMAND)?;
@@ -136,29 +134,20 @@ impl Ethtool {
         Ok(DriverInfo { name: text(0), version: text(1), firmware: text(2), bus: text(3) })
     }
 
-    /// The queues it has now.
-    ///
-    /// # Errors
-    /// As [`driver`](Self::driver).
+    /// Returns the current queues.
     pub fn channels(&self) -> io::Result<Channels> {
         const COMMAND: u32 = 0x3c;
         let [_, most_rx, most_tx, most_other, most_combined, rx, tx, other, combined, ..] = self.get(COMMAND)?;
         Ok(Channels { rx, tx, other, combined, most: [most_rx, most_tx, most_other, most_combined] })
     }
 
-    /// The sizes of its rings.
-    ///
-    /// # Errors
-    /// As [`driver`](Self::driver).
+    /// Returns the ring sizes.
     pub fn rings(&self) -> io::Result<RingSizes> {
         let [_, most_rx, _, _, most_tx, rx, _, _, tx, ..] = self.get(GET_RINGS)?;
         Ok(RingSizes { rx, tx, most_rx, most_tx })
     }
 
-    /// Gives its rings other sizes. Most drivers reset the link for it.
-    ///
-    /// # Errors
-    /// When the driver refuses, or rights are missing.
+    /// Sets the ring sizes. Most drivers reset the link.
     pub fn set_rings(&self, rx: u32, tx: u32) -> io::Result<()> {
         const COMMAND: u32 = 0x11;
         let mut words = self.get(GET_RINGS)?;
@@ -166,67 +155,54 @@ impl Ethtool {
         self.set(COMMAND, &words[1..9])
     }
 
-    /// Whether it takes and sends pause frames.
-    ///
-    /// # Errors
-    /// As [`driver`](Self::driver).
+    /// Returns the flow control settings.
     pub fn pause(&self) -> io::Result<Pause> {
         const COMMAND: u32 = 0x12;
         let [_, negotiated, rx, tx, ..] = self.get(COMMAND)?;
         Ok(Pause { negotiated: negotiated != 0, rx: rx != 0, tx: tx != 0 })
     }
 
-    /// The rate of its link in bits per second.
+    /// Returns the link rate in bits per second.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` also when there is no link.
+    /// `EOPNOTSUPP` also if there is no link.
     pub fn link_bps(&self) -> io::Result<u64> {
         const COMMAND: u32 = 1;
         const UNKNOWN: u32 = u32::MAX;
         let words = self.get(COMMAND)?;
-        // `struct ethtool_cmd` has the lower half of the rate at byte 12 and the upper one at byte 28.
+        // `struct ethtool_cmd` has the low half of the rate at byte 12 and the high one at byte 28.
         match first_half(words[3]) | first_half(words[7]) << 16 {
             0 | UNKNOWN => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
             mbps => Ok(u64::from(mbps) * 1_000_000),
         }
     }
 
-    /// Its MTU in bytes.
-    ///
-    /// # Errors
-    /// `ENODEV` when there is no such interface.
+    /// Returns the MTU in bytes.
     pub fn mtu(&self) -> io::Result<u32> {
         let mut request = self.request();
-        // SAFETY: SIOCGIFMTU reads the name, which ends in a NUL within its array, and writes the union's `int`.
+        // SAFETY: SIOCGIFMTU reads the NUL-terminated name, and writes the union's `int`.
         unsafe { self.ioctl(libc::SIOCGIFMTU, &mut request) }?;
         // SAFETY: the ioctl above succeeded and so wrote this member.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu };
         u32::try_from(mtu).map_err(io::Error::other)
     }
 
-    /// Gives it another MTU. Some drivers reset the link for it.
-    ///
-    /// # Errors
-    /// When the driver refuses, or rights are missing.
+    /// Sets the MTU. Some drivers reset the link.
     pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_mtu = i32::try_from(mtu).map_err(io::Error::other)?;
-        // SAFETY: SIOCSIFMTU reads the name, which ends in a NUL within its array, and the union's `int`, which was just written.
+        // SAFETY: SIOCSIFMTU reads the NUL-terminated name, and the `int` written above.
         unsafe { self.ioctl(libc::SIOCSIFMTU, &mut request) }
     }
 
-    /// What a command without arguments answers; the first word is the command.
+    /// Sends a command without arguments. The first word of the answer is the command.
     fn get(&self, command: u32) -> io::Result<[u32; WORDS]> {
         let mut words = [0; WORDS];
-        self.ask(command, &mut words)?;
+        self.ioctl_words(command, &mut words)?;
         Ok(words)
     }
 
-    /// Sends a command whose structure has one size.
-    /// Sets whether the interface writes checksums, which veth only promises to do, or the kernel's stack does.
-    ///
-    /// # Errors
-    /// When the driver refuses, or rights are missing.
+    /// Sets whether transmit checksums are offloaded, which veth only pretends to do.
     pub fn set_tx_checksums(&self, on: bool) -> io::Result<()> {
         const COMMAND: u32 = 0x17;
         self.set(COMMAND, &[on.into()])
@@ -235,21 +211,20 @@ impl Ethtool {
     fn set(&self, command: u32, arguments: &[u32]) -> io::Result<()> {
         let mut words = [0; WORDS];
         words[1..=arguments.len()].copy_from_slice(arguments);
-        self.ask(command, &mut words)
+        self.ioctl_words(command, &mut words)
     }
 
-    /// Sends a command, for which the first word is left, with its arguments. The answer takes their place.
-    fn ask(&self, command: u32, words: &mut [u32]) -> io::Result<()> {
+    /// Sends a command, whose number is put into the first word. The answer replaces the arguments.
+    fn ioctl_words(&self, command: u32, words: &mut [u32]) -> io::Result<()> {
         words[0] = command;
         let mut request = self.request();
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        // SAFETY: SIOCETHTOOL reads the name, which ends in a NUL within its array, and the command; that one reads and writes its
-        // structure, for which the callers' words are live and long enough: `WORDS` for those of one size, otherwise as many entries as
-        // the kernel said.
+        // SAFETY: SIOCETHTOOL reads the NUL-terminated name and the command, which accesses its
+        // structure: the callers' words are live and long enough, `WORDS` for those of fixed size,
+        // otherwise the number of entries that the kernel reported.
         unsafe { self.ioctl(SIOCETHTOOL, &mut request) }
     }
 
-    /// A request about the interface.
     pub(crate) fn request(&self) -> libc::ifreq {
         // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -271,24 +246,22 @@ impl Ethtool {
 /// `ETHTOOL_GRINGPARAM`.
 const GET_RINGS: u32 = 0x10;
 
-/// The `u16` in the first two bytes of a word.
+/// Returns the `u16` in the first two bytes of a word.
 fn first_half(word: u32) -> u32 {
     let [a, b, ..] = word.to_ne_bytes();
     u16::from_ne_bytes([a, b]).into()
 }
 
-/// The text in these words, up to its NUL.
 fn text_of(words: &[u32]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The rate of an interface's link in bits per second, where its driver tells.
+/// Returns an interface's link rate in bits per second, if reported.
 pub(crate) fn link_bps(interface: &str) -> Option<u64> {
     Ethtool::open(interface).and_then(|ethtool| ethtool.link_bps()).ok()
 }
 
-/// The number of an interface of this thread's network namespace.
 pub(crate) fn interface_index(interface: &str) -> Option<u32> {
     let name = CString::new(interface).ok()?;
     // SAFETY: the name is a live string that ends in a NUL.

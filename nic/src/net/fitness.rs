@@ -1,29 +1,39 @@
-//! What an interface really is, and whether it can be taken over: one rule for `Host::open` and `spray doctor`.
+//! Whether an interface can be taken over: one rule for `Host::open` and `spray doctor`.
 
 use super::drivers::{mtu_limit, receives_up_to};
 use super::ethtool::Ethtool;
-use super::verdict::Verdict;
 use super::{Interface, NetError};
+
+/// Why an interface cannot be taken over, or only with restrictions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it is, such as `a bond`.
+    pub is: String,
+    /// The reason.
+    pub why: &'static str,
+    /// The alternative.
+    pub instead: String,
+}
 
 /// Whether an interface can be taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fitness {
-    /// It works.
+    /// Yes.
     Good,
-    /// It works by the kernel's slow path.
+    /// Yes, by the kernel's slow path.
     Slow(Verdict),
-    /// It cannot be taken over.
+    /// No.
     Unfit(Verdict),
 }
 
-/// Interfaces whose frames come and leave by several others, and those that are parts of them, by their kinds.
+/// Kinds of interfaces that aggregate others.
 const SPREAD: [&str; 2] = ["bond", "team"];
-/// Interfaces on top of another one. Programs run on them behind the kernel's own handling of frames.
+/// Kinds of interfaces on top of another. Programs on them run behind the kernel's frame handling.
 const ON_ANOTHER: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "vxlan"];
 
 impl Interface {
-    /// Whether it can be taken over. `all` are the interfaces of its network namespace, or none where their names do not matter.
-    #[must_use]
+    /// Returns whether it can be taken over. `all` are the interfaces of its network namespace, or
+    /// empty if their names are irrelevant.
     pub fn fitness(&self, all: &[Self]) -> Fitness {
         let unfit =
             |is: &str, why, instead: &str| Fitness::Unfit(Verdict { is: is.into(), why, instead: instead.into() });
@@ -31,54 +41,44 @@ impl Interface {
         let above = all.iter().find(|other| Some(other.index) == self.master);
         let of = above.and_then(|above| above.kind.as_deref()).filter(|kind| SPREAD.contains(kind));
         match (kind, above.zip(of)) {
-            _ if self.is_loopback() => unfit("the loopback", "no frames leave by it", NIC_INSTEAD),
-            ("dummy", _) => unfit("a dummy", "it drops whatever is sent by it", NIC_INSTEAD),
-            _ if !self.is_ethernet => unfit(
-                &format!(
-                    "an interface without Ethernet{}",
-                    if kind.is_empty() { String::new() } else { format!(" ({kind})") }
-                ),
-                "its packets have no Ethernet addresses",
-                NIC_INSTEAD,
-            ),
+            _ if self.is_loopback() => unfit("the loopback", "it sends no frames to a network", NIC_INSTEAD),
+            ("dummy", _) => unfit("a dummy", "it drops all frames that it sends", NIC_INSTEAD),
+            _ if !self.is_ethernet => {
+                let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
+                let is = format!("an interface without Ethernet{kind}");
+                unfit(&is, "its packets have no Ethernet addresses", NIC_INSTEAD)
+            }
             (kind, _) if SPREAD.contains(&kind) => Fitness::Unfit(self.spread(kind, all)),
             (_, Some((above, kind))) => Fitness::Unfit(part(self, above, kind)),
-            ("bridge", _) => Fitness::Slow(slow(
-                kind,
-                "a member behind which all peers are, which works for the bridge",
-                self.members(all),
-            )),
+            ("bridge", _) => Fitness::Slow(slow(kind, "the member port that leads to all peers", self.members(all))),
             (kind, _) if ON_ANOTHER.contains(&kind) => Fitness::Slow(slow(
                 kind,
-                "the NIC below it, if peers may be reached without it",
+                "the NIC below it, if it reaches the peers",
                 all.iter().filter(|other| Some(other.index) == self.lower),
             )),
             _ => Fitness::Good,
         }
     }
 
-    /// The longest packet that it sends and receives, in bytes: its MTU, or less where its driver receives less by XDP.
-    #[must_use]
+    /// Returns the longest packet that it sends and receives: its MTU, or a limit of its driver.
     pub fn longest_packet(&self) -> u32 {
         self.driver().and_then(|driver| receives_up_to(&driver)).map_or(self.mtu, |most| most.min(self.mtu))
     }
 
-    /// The longest MTU with which its driver takes a program natively, where it is known and less than it has.
-    #[must_use]
+    /// Returns driver and MTU limit of native XDP, if known and below the interface's MTU.
     pub fn mtu_too_long_for(&self) -> Option<(String, u32)> {
         let driver = self.driver()?;
         mtu_limit(&driver).filter(|limit| *limit < self.mtu).map(|limit| (driver, limit))
     }
 
-    /// The name of its driver.
     fn driver(&self) -> Option<String> {
         Ethtool::open(&self.name).and_then(|nic| nic.driver()).ok().map(|driver| driver.name)
     }
 
-    /// Checks that it is of a kind that can be taken over.
+    /// Checks that its kind can be taken over.
     ///
     /// # Errors
-    /// Says what it is, why that cannot be taken over, and what to do instead.
+    /// What it is, why that cannot be taken over, and an alternative.
     pub fn check_kind(&self) -> Result<(), NetError> {
         match self.fitness(&Self::all()?) {
             Fitness::Unfit(verdict) => Err(NetError::Unfit { interface: self.name.clone(), verdict }),
@@ -86,7 +86,7 @@ impl Interface {
         }
     }
 
-    /// Whether it is made of one below it, so that the frames of its addresses are no plain ones there.
+    /// Returns whether it is on top of `lower`, where its frames have another format.
     pub(super) fn is_on(&self, lower: &Self) -> bool {
         self.lower == Some(lower.index) && self.kind.as_deref().is_some_and(|kind| ON_ANOTHER.contains(&kind))
     }
@@ -100,8 +100,8 @@ impl Interface {
         let member = first.map_or("MEMBER", |member| member.name.as_str());
         Verdict {
             is: format!("a {kind}"),
-            why: "frames reach programs by its members, and no socket of its own",
-            instead: format!("take a member out of it and use that and its address (`ip link set {member} nomaster`)"),
+            why: "frames are received on its members, not on it",
+            instead: format!("remove a member and use that and its address (`ip link set {member} nomaster`)"),
         }
     }
 }
@@ -111,8 +111,8 @@ const NIC_INSTEAD: &str = "use a NIC: `ip link` lists all interfaces";
 fn part(member: &Interface, above: &Interface, kind: &str) -> Verdict {
     Verdict {
         is: format!("a part of {} ({kind})", above.name),
-        why: "its peers' frames come by any of the members, and the addresses are not its own",
-        instead: format!("take it out and give it an address (`ip link set {} nomaster`)", member.name),
+        why: "its peers' frames arrive on any member, and the addresses are not its own",
+        instead: format!("remove it and give it an address (`ip link set {} nomaster`)", member.name),
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         Interface { index, name: name.into(), kind, is_ethernet: true, ..Interface::default() }
     }
 
-    /// No kernel at hand may have bonds.
+    /// Without the kernel, which may not support bonds.
     #[test]
     fn every_kind_works_or_says_what_to_use_instead() {
         let nic = Interface { master: Some(9), ..of_kind(2, "eth0", "") };
@@ -150,17 +150,18 @@ mod tests {
         for kind in ["bond", "team"] {
             let all = [nic.clone(), of_kind(9, "up0", kind)];
             assert!(
-                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: take a member")),
+                said(&all[1], &all).starts_with(&format!("unfit: a {kind}: remove a member")),
                 "{}",
                 said(&all[1], &all)
             );
             assert!(said(&all[1], &all).contains("`ip link set eth0 nomaster`"));
-            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): take it out")));
+            assert!(said(&all[0], &all).starts_with(&format!("unfit: a part of up0 ({kind}): remove it")));
         }
         let all = [nic.clone(), of_kind(9, "br0", "bridge")];
         assert_eq!(said(&all[0], &all), "good");
         assert!(
-            said(&all[1], &all).starts_with("slow: a bridge: use a member") && said(&all[1], &all).contains("(eth0)")
+            said(&all[1], &all).starts_with("slow: a bridge: use the member port")
+                && said(&all[1], &all).contains("(eth0)")
         );
         for kind in ON_ANOTHER {
             let above = Interface { lower: Some(2), ..of_kind(5, "x", kind) };

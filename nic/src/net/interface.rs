@@ -1,4 +1,4 @@
-//! Interfaces, as the kernel knows them (netlink).
+//! Interfaces of the kernel (netlink).
 
 use std::fs;
 use std::net::IpAddr;
@@ -14,96 +14,95 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage}
 use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::ethtool::link_bps;
-use super::{NetError, ask};
+use super::{NetError, netlink};
 use crate::xdp::{AttachMode, Occupant};
 
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Its name, whatever other name it was found by.
+    /// Primary name.
     pub name: String,
-    /// Its other names.
+    /// Alternative names.
     pub altnames: Vec<String>,
-    /// Its number.
+    /// Interface index.
     pub index: u32,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: [u8; 6],
     /// The longest IP packet in bytes.
     pub mtu: u32,
-    /// Whether it is set up.
+    /// Whether it is administratively up.
     pub up: bool,
-    /// Whether its cable carries a signal.
+    /// Whether it has carrier.
     pub carrier: bool,
-    /// How often that has changed.
+    /// Number of carrier changes.
     pub carrier_changes: u32,
-    /// What it is, where it is no NIC: `bond`, `bridge`, `vlan`, `veth`, ... as `ip -d link` names it.
+    /// Kind, if not a NIC, as in `ip -d link`: `bond`, `bridge`, `vlan`, `veth`, ...
     pub kind: Option<String>,
-    /// Whether its frames are Ethernet's.
+    /// Whether its link layer is Ethernet.
     pub is_ethernet: bool,
-    /// The number of the bond, bridge or other interface that it is a part of.
+    /// Index of the bond, bridge or other interface of which it is a member.
     pub master: Option<u32>,
-    /// The bridge that it is a part of: its addresses and routes are those that count.
+    /// Bridge of which it is a member: its addresses and routes apply.
     pub bridge: Option<Box<Interface>>,
-    /// The number of the interface below it, for instance of a VLAN; of a veth's peer, which may be of another namespace.
+    /// Index of the interface below, as of a VLAN, or of a veth's peer in any namespace.
     pub lower: Option<u32>,
-    /// The rate of its link in bits per second, where the driver tells.
+    /// Link rate in bits per second, if reported.
     pub link_bps: Option<u64>,
-    /// Its IP addresses.
+    /// IP addresses.
     pub addresses: Vec<IpAddr>,
-    /// The XDP program that is attached to it.
+    /// ID of the attached XDP program.
     pub xdp_program: Option<u32>,
-    /// How that sits on it, where the kernel says.
+    /// Mode of that program, if reported.
     pub xdp_mode: Option<AttachMode>,
 }
 
 impl Interface {
-    /// Looks an interface of the calling thread's network namespace up, by its name or one of its other names.
+    /// Finds an interface of the calling thread's network namespace by primary or alternative name.
     ///
     /// # Errors
-    /// When there is none of that name, or the kernel does not answer.
+    /// There is no interface of that name, or the kernel does not answer.
     pub fn find(name: &str) -> Result<Self, NetError> {
-        ask(async |handle| {
-            // A number of 0 is none: the attribute says which one is meant.
-            let mut question = handle.link().get().match_index(0);
-            question.message_mut().attributes.push(named(name));
-            let mut links = question.execute();
+        netlink(async |handle| {
+            // Index 0 is a wildcard: the attribute selects the interface.
+            let mut request = handle.link().get().match_index(0);
+            request.message_mut().attributes.push(name_attribute(name));
+            let mut links = request.execute();
             let link = links.try_next().await.ok().flatten();
             let mut found = Self::from(&link.ok_or_else(|| NetError::NoInterface(name.into()))?);
             found.link_bps = link_bps(&found.name);
-            found.addresses = found.ask_addresses(&handle).await?;
-            found.bridge = found.ask_bridge(&handle).await?.map(Box::new);
+            found.addresses = found.query_addresses(&handle).await?;
+            found.bridge = found.query_bridge(&handle).await?.map(Box::new);
             Ok(found)
         })
     }
 
-    /// All interfaces of the calling thread's network namespace, without their addresses and rates.
+    /// Lists the interfaces of the calling thread's network namespace, without addresses and rates.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// The kernel does not answer.
     pub fn all() -> Result<Vec<Self>, NetError> {
-        ask(async |handle| {
+        netlink(async |handle| {
             let links = handle.link().get().execute();
             links.map_ok(|link| Self::from(&link)).try_collect().await.map_err(NetError::netlink)
         })
     }
 
-    /// The interfaces of `all` that are parts of it, such as the NICs of a bond.
+    /// Returns those of `all` that are members of it, such as the NICs of a bond.
     pub fn members<'a>(&self, all: &'a [Self]) -> impl Iterator<Item = &'a Self> {
         let index = self.index;
         all.iter().filter(move |other| other.master == Some(index))
     }
 
-    /// Whose addresses and routes it has: its own, or those of the bridge that it is a part of.
-    #[must_use]
+    /// Returns the interface with its addresses and routes: itself or its bridge.
     pub fn station(&self) -> &Self {
         self.bridge.as_deref().unwrap_or(self)
     }
 
-    /// Checks that it is of a kind that can be taken over, up, and that no XDP program sits on it.
+    /// Checks that its kind can be taken over, that it is up, and that it has no XDP program.
     ///
     /// # Errors
-    /// Says what to do about it.
+    /// The cause, and how to resolve it.
     pub fn check_free(&self) -> Result<(), NetError> {
         self.check_kind()?;
         if !self.up {
@@ -113,7 +112,7 @@ impl Interface {
         self.xdp_program.map_or(Ok(()), |program| Err(busy(program)))
     }
 
-    /// Checks that an address is not one of an interface on top of it, such as a VLAN: its frames would leave without the tag.
+    /// Checks that no interface on top, such as a VLAN, has an address: frames would lack the tag.
     ///
     /// # Errors
     /// Names that interface.
@@ -122,9 +121,9 @@ impl Interface {
             return Ok(());
         }
         let above: Vec<Self> = Self::all()?.into_iter().filter(|other| other.is_on(self)).collect();
-        ask(async |handle| {
+        netlink(async |handle| {
             for other in &above {
-                if other.ask_addresses(&handle).await?.contains(&address) {
+                if other.query_addresses(&handle).await?.contains(&address) {
                     let (interface, owner) = (self.name.clone(), other.name.clone());
                     return Err(NetError::Above {
                         interface,
@@ -138,10 +137,10 @@ impl Interface {
         })
     }
 
-    /// The address to send from to this peer, or without one to any: what the kernel's routes prefer, else the first one of its kind.
+    /// Returns the source address for a peer: preferred by routes, else the first of its family.
     ///
     /// # Errors
-    /// When it has none of that IP version.
+    /// It has no address of that IP version.
     pub fn own_address(&self, peer: Option<IpAddr>) -> Result<IpAddr, NetError> {
         let (station, is_v6) = (self.station(), peer.is_some_and(|peer| peer.is_ipv6()));
         let preferred = peer.and_then(|peer| station.preferred(peer)).filter(|own| station.addresses.contains(own));
@@ -151,11 +150,11 @@ impl Interface {
             .ok_or_else(|| NetError::NoAddress { interface: station.name.clone(), version })
     }
 
-    /// The address from which the kernel would send to a peer by this interface.
+    /// Returns the kernel's source address for a peer on this interface.
     fn preferred(&self, peer: IpAddr) -> Option<IpAddr> {
-        let question = self.question(peer, None)?;
+        let request = self.route_request(peer, None)?;
         let route =
-            ask(async |handle| handle.route().get(question).execute().try_next().await.map_err(NetError::netlink));
+            netlink(async |handle| handle.route().get(request).execute().try_next().await.map_err(NetError::netlink));
         route.ok()??.attributes.iter().find_map(|attribute| match attribute {
             RouteAttribute::PrefSource(RouteAddress::Inet(own)) => Some(IpAddr::V4(*own)),
             RouteAttribute::PrefSource(RouteAddress::Inet6(own)) => Some(IpAddr::V6(*own)),
@@ -163,36 +162,36 @@ impl Interface {
         })
     }
 
-    /// The question for the kernel's route to a peer by this interface, from `own` where it is given; `None` where they are not of the same IP version.
-    pub(super) fn question(&self, peer: IpAddr, own: Option<IpAddr>) -> Option<RouteMessage> {
+    /// Returns the request for the route to a peer over this interface, from `own` if given; `None`
+    /// if their IP versions differ.
+    pub(super) fn route_request(&self, peer: IpAddr, own: Option<IpAddr>) -> Option<RouteMessage> {
         let bits = if peer.is_ipv4() { 32 } else { 128 };
-        let mut question = RouteMessageBuilder::<IpAddr>::new().destination_prefix(peer, bits).ok()?;
+        let mut request = RouteMessageBuilder::<IpAddr>::new().destination_prefix(peer, bits).ok()?;
         if let Some(own) = own {
-            question = question.source_prefix(own, bits).ok()?;
+            request = request.source_prefix(own, bits).ok()?;
         }
-        Some(question.output_interface(self.index).build())
+        Some(request.output_interface(self.index).build())
     }
 
-    async fn ask_addresses(&self, handle: &Handle) -> Result<Vec<IpAddr>, NetError> {
+    async fn query_addresses(&self, handle: &Handle) -> Result<Vec<IpAddr>, NetError> {
         let messages = handle.address().get().set_link_index_filter(self.index).execute();
         let addresses = messages.map_ok(|message| message.attributes.iter().find_map(own_address));
         let addresses: Vec<_> = addresses.try_collect().await.map_err(NetError::netlink)?;
         Ok(addresses.into_iter().flatten().collect())
     }
 
-    async fn ask_bridge(&self, handle: &Handle) -> Result<Option<Self>, NetError> {
+    async fn query_bridge(&self, handle: &Handle) -> Result<Option<Self>, NetError> {
         let Some(master) = self.master else { return Ok(None) };
         let link = handle.link().get().match_index(master).execute().try_next().await.map_err(NetError::netlink)?;
         let Some(mut bridge) = link.as_ref().map(Self::from).filter(|above| above.kind.as_deref() == Some("bridge"))
         else {
             return Ok(None);
         };
-        bridge.addresses = bridge.ask_addresses(handle).await?;
+        bridge.addresses = bridge.query_addresses(handle).await?;
         Ok(Some(bridge))
     }
 
-    /// Its folder in /sys. `None` where /sys is another network namespace's, even if that has an interface of the name.
-    #[must_use]
+    /// Returns its folder in /sys, or `None` if /sys belongs to another network namespace.
     pub fn folder(&self) -> Option<PathBuf> {
         let folder = Path::new("/sys/class/net").join(&self.name);
         let is_so =
@@ -201,7 +200,7 @@ impl Interface {
         (is_so("ifindex", self.index.to_string()) && is_so("address", mac)).then_some(folder)
     }
 
-    fn take(&mut self, attribute: &LinkAttribute) {
+    fn set(&mut self, attribute: &LinkAttribute) {
         match attribute {
             LinkAttribute::Address(bytes) => self.mac = bytes.as_slice().try_into().unwrap_or_default(),
             LinkAttribute::IfName(name) => self.name.clone_from(name),
@@ -220,13 +219,13 @@ impl Interface {
         }
     }
 
-    /// The address to send from: the first one of the family of `like`; link-local ones come last, but first towards their like.
+    /// Returns the first address of `like`'s family; link-local ones last, but first towards such.
     fn address_like(&self, like: Option<IpAddr>) -> Option<IpAddr> {
         let fits = |address: &&IpAddr| like.is_none_or(|like| like.is_ipv4() == address.is_ipv4());
         let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let mut fitting = self.addresses.iter().filter(fits);
-        let wants_local = like.as_ref().is_some_and(is_local);
-        fitting.clone().find(|address| is_local(address) == wants_local).or_else(|| fitting.next()).copied()
+        let to_local = like.as_ref().is_some_and(is_local);
+        fitting.clone().find(|address| is_local(address) == to_local).or_else(|| fitting.next()).copied()
     }
 }
 
@@ -235,16 +234,16 @@ impl From<&LinkMessage> for Interface {
         let up = link.header.flags.contains(LinkFlags::Up);
         let is_ethernet = link.header.link_layer_type == LinkLayerType::Ether;
         let mut found = Self { index: link.header.index, up, is_ethernet, ..Self::default() };
-        link.attributes.iter().for_each(|attribute| found.take(attribute));
-        // In its modes of layer 3 it passes packets to the kernel's routes, without the addresses that they came with.
+        link.attributes.iter().for_each(|attribute| found.set(attribute));
+        // In L3 modes it passes packets to the kernel's routes, without their Ethernet addresses.
         let is_of_layer_3 = found.kind.as_deref() == Some("ipvlan") && link.header.flags.contains(LinkFlags::Noarp);
         found.is_ethernet &= !is_of_layer_3;
         found
     }
 }
 
-/// The attribute by which the kernel finds an interface of that name. Only other names may be longer than 15 bytes.
-fn named(name: &str) -> LinkAttribute {
+/// Returns the attribute that selects an interface by name. Only alternative names exceed 15 bytes.
+fn name_attribute(name: &str) -> LinkAttribute {
     const ALTNAME: u16 = 53;
     if name.len() < libc::IFNAMSIZ {
         return LinkAttribute::IfName(name.into());
@@ -253,17 +252,11 @@ fn named(name: &str) -> LinkAttribute {
 }
 
 fn altname(property: &Prop) -> Option<String> {
-    match property {
-        Prop::AltIfName(name) => Some(name.clone()),
-        _ => None,
-    }
+    if let Prop::AltIfName(name) = property { Some(name.clone()) } else { None }
 }
 
 fn kind(part: &LinkInfo) -> Option<String> {
-    match part {
-        LinkInfo::Kind(kind) => Some(kind.to_string()),
-        _ => None,
-    }
+    if let LinkInfo::Kind(kind) = part { Some(kind.to_string()) } else { None }
 }
 
 fn mode(part: &LinkXdp) -> Option<AttachMode> {
@@ -284,10 +277,7 @@ fn program(part: &LinkXdp) -> Option<u32> {
 }
 
 fn own_address(attribute: &AddressAttribute) -> Option<IpAddr> {
-    match attribute {
-        AddressAttribute::Address(address) => Some(*address),
-        _ => None,
-    }
+    if let AddressAttribute::Address(address) = attribute { Some(*address) } else { None }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the kernel's news say of an interface's link.
+//! Link state from the kernel's notifications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,34 +7,28 @@ use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
 
-/// A message of the kernel's about links, routes or neighbours.
-pub(super) type Told = NetlinkMessage<RouteNetlinkMessage>;
+pub(super) type Notification = NetlinkMessage<RouteNetlinkMessage>;
 
-/// What is known of the interface's link.
 pub(super) struct LinkStatus {
     index: u32,
     is_up: bool,
-    /// Somebody has set it down since it was up last.
+    /// Set down by an operator since the link was up.
     was_set_down: bool,
     mtu: Mtu,
-    /// The number of the interface that frames come from by their Ethernet address: the same, or the bridge that it is a part of.
+    /// Index of the interface that has the Ethernet address: this one or its bridge.
     station: u32,
-    /// Its Ethernet address.
     pub(super) mac: [u8; 6],
 }
 
-/// The longest IP packet of an interface, kept up to date from when its host runs.
+/// The MTU of an interface, updated while its host runs.
 #[derive(Clone, Debug)]
 pub struct Mtu(Arc<AtomicU32>);
 
-/// How a link has changed.
+/// A change of the link. Drivers do not set an interface down: that was an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Down,
-    /// After somebody had set it down, which no driver does by itself, or not.
-    Up {
-        was_set_down: bool,
-    },
+    Up { was_set_down: bool },
 }
 
 impl LinkStatus {
@@ -42,9 +36,11 @@ impl LinkStatus {
         Self { index, is_up: true, was_set_down: false, mtu, station, mac }
     }
 
-    /// Takes news; how they say that the link has changed.
-    pub(super) fn hear(&mut self, told: &Told) -> Option<Change> {
-        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &told.payload else { return None };
+    /// Handles a notification; returns a change of link state.
+    pub(super) fn on_notification(&mut self, notification: &Notification) -> Option<Change> {
+        let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) = &notification.payload else {
+            return None;
+        };
         if link.header.index == self.station {
             let mac = link.attributes.iter().find_map(|attribute| match attribute {
                 LinkAttribute::Address(bytes) => bytes.as_slice().try_into().ok(),
@@ -76,8 +72,7 @@ impl Mtu {
         Self(Arc::new(bytes.into()))
     }
 
-    /// What it is now.
-    #[must_use]
+    /// Returns the current value.
     pub fn bytes(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

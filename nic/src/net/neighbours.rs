@@ -1,4 +1,4 @@
-//! The kernel's table of neighbours.
+//! The kernel's neighbour table.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -12,23 +12,22 @@ use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
 
-use super::{Interface, NetError, ask};
+use super::{Interface, NetError, netlink};
 
 impl Interface {
-    /// The neighbours that the kernel knows there, with their Ethernet addresses.
+    /// Returns the kernel's neighbour entries on this interface that have Ethernet addresses.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// The kernel does not answer.
     pub fn neighbours(&self) -> Result<Vec<(IpAddr, [u8; 6])>, NetError> {
-        ask(async |handle| {
-            let mut known = self.ask_neighbours(&handle, AddressFamily::Inet).await?;
-            known.extend(self.ask_neighbours(&handle, AddressFamily::Inet6).await?);
+        netlink(async |handle| {
+            let mut known = self.query_neighbours(&handle, AddressFamily::Inet).await?;
+            known.extend(self.query_neighbours(&handle, AddressFamily::Inet6).await?);
             Ok(known)
         })
     }
 
-    /// Asks for the neighbours of an IP version.
-    pub(super) async fn ask_neighbours(
+    pub(super) async fn query_neighbours(
         &self,
         handle: &Handle,
         family: AddressFamily,
@@ -37,8 +36,8 @@ impl Interface {
         Ok(entries.iter().filter_map(|entry| destination(entry).zip(link_address(entry))).collect())
     }
 
-    /// The Ethernet address of a neighbour, if the kernel knows it, and whether its entry is permanent.
-    pub(super) async fn ask_neighbour(
+    /// Returns a neighbour's Ethernet address, if known, and whether its entry is permanent.
+    pub(super) async fn query_neighbour(
         &self,
         handle: &Handle,
         neighbour: IpAddr,
@@ -48,15 +47,14 @@ impl Interface {
         Ok(own.find_map(|entry| Some((link_address(entry)?, entry.header.state == NeighbourState::Permanent))))
     }
 
-    /// Has the kernel forget what it has learned of a neighbour and not confirmed since, so that it asks anew: the Ethernet address may be
-    /// another one by now, and the kernel would check it 8 s after the first packet. Who may not change the table goes on with
-    /// what it says.
-    pub(super) async fn forget_stale(&self, handle: &Handle, neighbour: IpAddr) -> Result<(), NetError> {
+    /// Deletes a neighbour entry that is stale, so that the kernel resolves it again: the kernel
+    /// itself would verify it 8 s after the first packet. Without permission the entry stays.
+    pub(super) async fn delete_stale(&self, handle: &Handle, neighbour: IpAddr) -> Result<(), NetError> {
         for entry in self.entries(handle, family(neighbour)).await? {
             let is_stale = entry.header.state == NeighbourState::Stale;
-            // Others, such as routing daemons, put entries that no asking would bring back.
-            let was_put = entry.header.flags.contains(NeighbourFlags::ExtLearned);
-            if destination(&entry) == Some(neighbour) && is_stale && !was_put {
+            // Entries of routing daemons cannot be resolved again.
+            let is_external = entry.header.flags.contains(NeighbourFlags::ExtLearned);
+            if destination(&entry) == Some(neighbour) && is_stale && !is_external {
                 let _ = handle.neighbours().del(entry).execute().await;
             }
         }
@@ -70,13 +68,12 @@ impl Interface {
     }
 }
 
-/// The permanent entries by which frames go: no answer of the neighbour changes them.
+/// The permanent neighbour entries in use: no answer of a neighbour overrides them.
 #[derive(Clone, Debug, Default)]
 pub struct PermanentNeighbours(Arc<Mutex<BTreeMap<IpAddr, [u8; 6]>>>);
 
 impl PermanentNeighbours {
-    /// Each neighbour, with its Ethernet address by that entry.
-    #[must_use]
+    /// Returns each neighbour's IP and Ethernet address.
     pub fn all(&self) -> Vec<(IpAddr, [u8; 6])> {
         self.entries().iter().map(|(neighbour, mac)| (*neighbour, *mac)).collect()
     }
@@ -89,7 +86,7 @@ impl PermanentNeighbours {
         };
     }
 
-    /// A thread that panicked has left them as they were.
+    // A thread that panicked has left the entries intact.
     fn entries(&self) -> MutexGuard<'_, BTreeMap<IpAddr, [u8; 6]>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,4 @@
-//! Where frames to a peer go: the next router, or the peer itself. The kernel's routes and neighbours tell (netlink), at the start and
-//! whenever they change.
+//! Next hops of peers, from the kernel's routes and neighbours (netlink), kept up to date.
 
 use spray_core::Time;
 use std::collections::BTreeSet;
@@ -19,93 +18,91 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use super::link::{self, LinkStatus, Mtu, Told};
+use super::attach_monitor::{AttachMonitor, Counts};
+use super::link::{self, LinkStatus, Mtu, Notification};
+use super::neighbour_probe::NeighbourProbe;
 use super::neighbours::PermanentNeighbours;
-use super::prod::Prod;
-use super::revival::{Counts, Revival};
-use super::{Interface, NetError, ask};
+use super::{Interface, NetError, netlink};
 use crate::device::Device;
 use crate::endpoint::Endpoint;
 use crate::real::ps;
 
-/// From where an endpoint sends.
+/// The sending side of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The interface by whose routes frames go.
+    /// The interface with the routes.
     pub interface: Interface,
-    /// The number of that by which they leave: the same, or a member of the bridge that it is.
+    /// The index of the interface that sends: the same, or a member port of a bridge.
     pub device: u32,
-    /// The MTU of that.
+    /// The MTU of that interface.
     pub mtu: u32,
     /// The endpoint's IP address.
     pub address: IpAddr,
-    /// How long to wait for the link, and for the next hop's answer.
-    pub patience: Duration,
-    /// The permanent entries among those that were looked up.
+    /// Time limit for the link to come up, and for the next hop's answer.
+    pub timeout: Duration,
+    /// The permanent neighbour entries in use.
     pub permanent: PermanentNeighbours,
 }
 
-/// How often links and neighbours are looked at while one is waited for: the first time soon, since most answer at once.
-const FIRST_LOOK: Duration = Duration::from_millis(1);
-const LOOK: Duration = Duration::from_millis(100);
-/// How often the kernel is made to ask meanwhile.
-const ASK: Duration = Duration::from_millis(500);
+/// Poll intervals for link and neighbour: short at first, since most answer immediately.
+const FIRST_POLL: Duration = Duration::from_millis(1);
+const POLL: Duration = Duration::from_millis(100);
+const PROBE: Duration = Duration::from_millis(500);
 
 impl Source {
-    /// From where an endpoint of this address sends that has taken this interface over.
-    pub fn of(interface: &Interface, address: IpAddr, patience: Duration) -> Self {
+    /// Creates the source of an endpoint of this address on an interface that it has taken over.
+    pub fn of(interface: &Interface, address: IpAddr, timeout: Duration) -> Self {
         let (device, mtu) = (interface.index, interface.mtu);
         let permanent = PermanentNeighbours::default();
-        Self { interface: interface.station().clone(), device, mtu, address, patience, permanent }
+        Self { interface: interface.station().clone(), device, mtu, address, timeout, permanent }
     }
 
-    /// The Ethernet address to which frames to `peer` go. Where the kernel does not know it, the kernel is made to ask, as soon as there is a
-    /// link: attaching a program resets that of some NICs.
+    /// Returns the Ethernet address of the next hop to `peer`, resolved by the kernel if necessary,
+    /// after the link is up: attaching a program resets that of some NICs.
     ///
     /// # Errors
-    /// When there is no route, or until the end of the source's patience no link, or no answer of the next hop.
+    /// There is no route or, until the timeout, no link or no answer of the next hop.
     pub fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        ask(async |handle| self.resolve_by(&handle, &self.prod(), peer).await)
+        netlink(async |handle| self.resolve_with(&handle, &self.probe(), peer).await)
     }
 
-    fn prod(&self) -> Prod {
-        Prod::open(&self.interface.name, self.address)
+    fn probe(&self) -> NeighbourProbe {
+        NeighbourProbe::open(&self.interface.name, self.address)
     }
 
-    async fn resolve_by(&self, handle: &Handle, prod: &Prod, peer: IpAddr) -> Result<[u8; 6], NetError> {
+    async fn resolve_with(&self, handle: &Handle, probe: &NeighbourProbe, peer: IpAddr) -> Result<[u8; 6], NetError> {
         let hop = self.next_hop(handle, peer).await?;
-        self.interface.forget_stale(handle, hop).await?;
-        let (mut waited, mut pause, mut asks_at) = (Duration::ZERO, FIRST_LOOK, Duration::ZERO);
+        self.interface.delete_stale(handle, hop).await?;
+        let (mut waited, mut pause, mut probe_at) = (Duration::ZERO, FIRST_POLL, Duration::ZERO);
         let mut has_link = true;
-        while waited <= self.patience {
+        while waited <= self.timeout {
             has_link = self.has_link(handle).await?;
-            // What is known from before the link went says nothing of it now.
+            // Without a link, entries are outdated.
             if has_link && let Some(mac) = self.neighbour(handle, hop).await? {
                 return Ok(mac);
             }
-            if waited >= asks_at {
-                prod.provoke(peer);
-                asks_at = waited + ASK;
+            if waited >= probe_at {
+                probe.send(peer);
+                probe_at = waited + PROBE;
             }
             tokio::time::sleep(pause).await;
-            (waited, pause) = (waited + pause, (pause * 2).min(LOOK));
+            (waited, pause) = (waited + pause, (pause * 2).min(POLL));
         }
         let interface = self.interface.name.clone();
         if !has_link {
             return Err(NetError::NoLink(interface));
         }
-        let what = if hop == peer { "the peer itself".into() } else { format!("the router on the way to {peer}") };
+        let what = if hop == peer { "the peer itself".into() } else { format!("the router to {peer}") };
         Err(NetError::Silent { hop, what, interface })
     }
 
-    /// Whether the interface's cable is in and its link has come up.
     async fn has_link(&self, handle: &Handle) -> Result<bool, NetError> {
         let mut links = handle.link().get().match_index(self.interface.index).execute();
         let link = links.try_next().await.map_err(NetError::netlink)?;
         Ok(link.is_some_and(|link| link.header.flags.contains(LinkFlags::LowerUp)))
     }
 
-    /// Where the kernel's routes send packets to `peer` over the interface: a router, or the peer itself.
+    /// Returns the next hop to `peer` over the interface: a router, or the peer itself.
     async fn next_hop(&self, handle: &Handle, peer: IpAddr) -> Result<IpAddr, NetError> {
         let no_route = |why: &str| NetError::NoRoute {
             interface: self.interface.name.clone(),
@@ -113,28 +110,28 @@ impl Source {
             to: peer,
             why: why.into(),
         };
-        let question = self.interface.question(peer, Some(self.address));
-        let question = question.ok_or_else(|| no_route("they are not of the same IP version"))?;
-        let found = handle.route().get(question).execute().try_next().await;
-        let route = found.map_err(|error| no_route(&error.to_string()))?.ok_or_else(|| no_route("there is none"))?;
+        let request = self.interface.route_request(peer, Some(self.address));
+        let request = request.ok_or_else(|| no_route("their IP versions differ"))?;
+        let found = handle.route().get(request).execute().try_next().await;
+        let route =
+            found.map_err(|error| no_route(&error.to_string()))?.ok_or_else(|| no_route("the kernel has none"))?;
         Ok(gateway(&route).unwrap_or(peer))
     }
 
-    /// The Ethernet address of a neighbour, if the kernel knows it.
     async fn neighbour(&self, handle: &Handle, hop: IpAddr) -> Result<Option<[u8; 6]>, NetError> {
-        let entry = self.interface.ask_neighbour(handle, hop).await?;
+        let entry = self.interface.query_neighbour(handle, hop).await?;
         self.permanent.set(hop, entry.filter(|(_, is_permanent)| *is_permanent).map(|(mac, _)| mac));
         Ok(entry.map(|(mac, _)| mac))
     }
 
-    /// Answers each question by a task, which ends with the wait for its answer.
-    async fn answer(self, handle: Handle, prod: Arc<Prod>, mut questions: UnboundedReceiver<Question>) {
-        while let Some(Question { peer, patience, mut reply }) = questions.recv().await {
-            let source = Self { patience: patience.min(self.patience), ..self.clone() };
-            let (handle, prod) = (handle.clone(), Arc::clone(&prod));
+    /// Serves each request by a task, which ends early if its reply is dropped.
+    async fn serve(self, handle: Handle, probe: Arc<NeighbourProbe>, mut requests: UnboundedReceiver<Request>) {
+        while let Some(Request { peer, timeout, mut reply }) = requests.recv().await {
+            let source = Self { timeout: timeout.min(self.timeout), ..self.clone() };
+            let (handle, probe) = (handle.clone(), Arc::clone(&probe));
             tokio::spawn(async move {
                 let answer = tokio::select! {
-                    answer = source.resolve_by(&handle, &prod, peer) => answer,
+                    answer = source.resolve_with(&handle, &probe, peer) => answer,
                     () = reply.closed() => return,
                 };
                 drop(reply.send(answer));
@@ -142,51 +139,51 @@ impl Source {
         }
     }
 
-    /// Looks the next hop of every peer up when asked to, and when there is news of routes or neighbours.
+    /// Resolves all next hops when shards announce peers, and when routes or neighbours change.
     async fn watch(
         self,
         handle: Handle,
-        mut news: impl Stream<Item = (Told, impl Sized)> + Unpin,
-        mut asked: Asked,
-        found: Vec<mpsc::Sender<Found>>,
+        mut notifications: impl Stream<Item = (Notification, impl Sized)> + Unpin,
+        mut inputs: Inputs,
+        shards: Vec<mpsc::Sender<Update>>,
     ) {
-        let mut link = LinkStatus::new(self.device, asked.mtu, self.interface.index, self.interface.mac);
-        let prod = Arc::new(asked.prod);
-        // Changes settle and are looked at meanwhile, and many of them come where neighbours are looked for.
-        tokio::spawn(self.clone().answer(handle.clone(), Arc::clone(&prod), asked.questions));
-        let mut watched = vec![Vec::new(); found.len()];
+        let mut link = LinkStatus::new(self.device, inputs.mtu, self.interface.index, self.interface.mac);
+        let probe = Arc::new(inputs.probe);
+        // Its own task, since changes have to settle, and probing neighbours causes many of them.
+        tokio::spawn(self.clone().serve(handle.clone(), Arc::clone(&probe), inputs.requests));
+        let mut watched = vec![Vec::new(); shards.len()];
         loop {
             tokio::select! {
-                told = asked.peers.recv() => match told {
+                announced = inputs.peers.recv() => match announced {
                     Some((shard, peers)) => {
-                        peers.iter().for_each(|&peer| prod.provoke(peer));
+                        peers.iter().for_each(|&peer| probe.send(peer));
                         watched[shard] = peers;
                     }
                     None => return,
                 },
-                Some((told, _)) = news.next() => {
+                Some((notification, _)) = notifications.next() => {
                     let mac = link.mac;
-                    let mut change = link.hear(&told);
-                    // Changes come in groups, and a lookup answers for all of them.
+                    let mut change = link.on_notification(&notification);
+                    // Changes come in groups, and one lookup covers all of them.
                     tokio::time::sleep(SETTLING).await;
-                    while let Some(Some((told, _))) = news.next().now_or_never() {
-                        change = link.hear(&told).or(change);
+                    while let Some(Some((notification, _))) = notifications.next().now_or_never() {
+                        change = link.on_notification(&notification).or(change);
                     }
                     if let Some(change) = change {
-                        found.iter().for_each(|shard| drop(shard.send(Found::Link(change))));
+                        shards.iter().for_each(|shard| drop(shard.send(Update::Link(change))));
                     }
                     if link.mac != mac {
-                        found.iter().for_each(|shard| drop(shard.send(Found::OwnMac(link.mac))));
+                        shards.iter().for_each(|shard| drop(shard.send(Update::OwnMac(link.mac))));
                     }
                 }
             }
             let peers: BTreeSet<IpAddr> = watched.iter().flatten().copied().collect();
             for peer in peers {
-                // Without a route or an answer, the old next hop may still be right.
+                // Without a route or an answer, the old next hop may still be valid.
                 let Ok(hop) = self.next_hop(&handle, peer).await else { continue };
                 match self.neighbour(&handle, hop).await {
-                    Ok(Some(mac)) => found.iter().for_each(|shard| drop(shard.send(Found::Hop(peer, mac)))),
-                    _ => prod.provoke(peer),
+                    Ok(Some(mac)) => shards.iter().for_each(|shard| drop(shard.send(Update::Hop(peer, mac)))),
+                    _ => probe.send(peer),
                 }
             }
         }
@@ -194,16 +191,16 @@ impl Source {
 }
 
 impl PermanentNeighbours {
-    /// The permanent entry by which the kernel sends packets from `own` to `peer`, if there is one, and the interface that it is of.
+    /// Returns the permanent entry of the next hop from `own` to `peer`, if any, and its interface.
     ///
     /// # Errors
-    /// When there is no route.
+    /// There is no route.
     pub fn towards(peer: IpAddr, own: IpAddr) -> Result<(Self, String), NetError> {
-        ask(async |handle| {
-            let no_route =
-                || NetError::NoRoute { interface: "any".into(), from: own, to: peer, why: "there is none".into() };
-            let question = Interface::default().question(peer, Some(own)).ok_or_else(no_route)?;
-            let route = handle.route().get(question).execute().try_next().await.ok().flatten().ok_or_else(no_route)?;
+        netlink(async |handle| {
+            let why = || "the kernel has none".into();
+            let no_route = || NetError::NoRoute { interface: "any".into(), from: own, to: peer, why: why() };
+            let request = Interface::default().route_request(peer, Some(own)).ok_or_else(no_route)?;
+            let route = handle.route().get(request).execute().try_next().await.ok().flatten().ok_or_else(no_route)?;
             let index = route.attributes.iter().find_map(|attribute| match attribute {
                 RouteAttribute::Oif(index) => Some(*index),
                 _ => None,
@@ -212,7 +209,7 @@ impl PermanentNeighbours {
             let link = handle.link().get().match_index(index).execute().try_next().await.map_err(NetError::netlink)?;
             let interface = link.as_ref().map(Interface::from).ok_or_else(no_route)?;
             let (all, hop) = (Self::default(), gateway(&route).unwrap_or(peer));
-            if let Some((mac, true)) = interface.ask_neighbour(&handle, hop).await? {
+            if let Some((mac, true)) = interface.query_neighbour(&handle, hop).await? {
                 all.set(hop, Some(mac));
             }
             Ok((all, interface.name))
@@ -220,7 +217,6 @@ impl PermanentNeighbours {
     }
 }
 
-/// The router that a route leads to, if it is one over a router.
 fn gateway(route: &RouteMessage) -> Option<IpAddr> {
     route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Gateway(RouteAddress::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
@@ -230,187 +226,169 @@ fn gateway(route: &RouteMessage) -> Option<IpAddr> {
     })
 }
 
-/// What the thread that follows routes is asked by.
-struct Asked {
-    /// By the number of the shard that has them.
+struct Inputs {
     peers: UnboundedReceiver<(usize, Vec<IpAddr>)>,
-    questions: UnboundedReceiver<Question>,
-    prod: Prod,
+    requests: UnboundedReceiver<Request>,
+    probe: NeighbourProbe,
     mtu: Mtu,
 }
 
-/// A peer to find the next hop of.
-struct Question {
+struct Request {
     peer: IpAddr,
-    /// How long to look for it, at most.
-    patience: Duration,
+    timeout: Duration,
     reply: oneshot::Sender<Answer>,
 }
 
-/// The Ethernet address to which frames to a peer go.
 type Answer = Result<[u8; 6], NetError>;
 
 impl Interface {
-    /// The Ethernet address to which frames to `peer` go, from the address that [`own_address`](Self::own_address) tells.
+    /// Returns the next hop's Ethernet address, from [`own_address`](Self::own_address).
     ///
     /// # Errors
-    /// When there is no such address or no route, or the next hop does not answer within two seconds.
+    /// There is no such address or no route, or the next hop does not answer within two seconds.
     pub fn next_hop(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
         Source::of(self, self.own_address(Some(peer))?, Duration::from_secs(2)).resolve(peer)
     }
 }
 
-/// What the thread has learned.
-enum Found {
-    /// A peer, and where frames to it go.
+enum Update {
     Hop(IpAddr, [u8; 6]),
-    /// The interface's link has changed.
     Link(link::Change),
-    /// The interface has this Ethernet address now.
     OwnMac([u8; 6]),
 }
 
-/// How long changes of routes or peers settle before they are looked at.
+/// Delay from changes of routes or peers to the lookup.
 const SETTLING: Duration = Duration::from_millis(10);
 const SETTLING_PS: u64 = ps(SETTLING);
-/// How often the kernel is asked without having told a change, and made to check that the next hop is still there: frames over AF_XDP
-/// do not make it.
+/// Interval of lookups without notifications, which also probe the next hop: AF_XDP frames do not.
 const TICK_PS: u64 = 2_000_000_000_000;
-/// How long a client's next hop may take to answer. The client repeats its Connect.
-const CLIENT_PATIENCE: Duration = Duration::from_millis(100);
-/// Clients of an endpoint that wait until their next hops are resolved.
+/// Time limit of a client's next hop. The client retransmits its Connect.
+const CLIENT_TIMEOUT: Duration = Duration::from_millis(100);
+/// Maximum number of clients waiting for their next hops.
 const RESOLVING: usize = 64;
-/// How often answers are looked for meanwhile, in nanoseconds.
+/// Interval of polls for answers, in nanoseconds.
 const RESOLVING_NS: u64 = 200_000;
 
-/// Keeps the next hops of an endpoint's connections up to date, by a thread that follows the kernel's routes and neighbours for all endpoints
-/// of a host.
+/// Keeps the next hops of an endpoint's connections up to date. One thread follows the kernel's
+/// routes and neighbours for all endpoints of a host.
 pub struct NextHops {
-    /// What the thread is to do, until it is started.
+    /// The thread's work, until it is started.
     work: Option<(Runtime, Work)>,
     shard: usize,
     follows_routes: bool,
     peers: Option<UnboundedSender<(usize, Vec<IpAddr>)>>,
-    questions: UnboundedSender<Question>,
-    found: mpsc::Receiver<Found>,
-    /// The addresses of clients that wait until their next hops are resolved.
+    requests: UnboundedSender<Request>,
+    updates: mpsc::Receiver<Update>,
     clients: Vec<(IpAddr, oneshot::Receiver<Answer>)>,
-    thread: Arc<OnceLock<Ended>>,
-    /// When the peers were told last, and how many connections had opened by then.
-    told: Option<(Time, u64)>,
-    revival: Revival,
+    thread: Arc<OnceLock<JoinOnDrop>>,
+    /// Time of the last announcement of peers, and the number of connections opened until then.
+    announced: Option<(Time, u64)>,
+    monitor: AttachMonitor,
     mtu: Mtu,
     permanent: PermanentNeighbours,
 }
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A thread that has ended once this is dropped.
-struct Ended(Option<JoinHandle<()>>);
+struct JoinOnDrop(Option<JoinHandle<()>>);
 
-impl Drop for Ended {
+impl Drop for JoinOnDrop {
     fn drop(&mut self) {
-        // A panic has already been reported.
+        // A panic was already reported.
         let _ = self.0.take().map(JoinHandle::join);
     }
 }
 
 impl NextHops {
-    /// Opens all that it takes to follow routes and neighbours of the calling thread's network namespace, for a host of this number of shards. Without
-    /// `follows_routes` frames go on to the next hops that peers have.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
+    /// Opens all resources to follow routes and neighbours of the calling thread's network
+    /// namespace, for a host of `shards`. Without `follows_routes` frames go to the peers' own next
+    /// hops.
     pub fn open(source: Source, shards: usize, follows_routes: bool) -> Result<Vec<Self>, NetError> {
         const GROUPS: [MulticastGroup; 4] =
             [MulticastGroup::Link, MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
-        let (connection, handle, news) = new_multicast_connection(&GROUPS)?;
+        let (connection, handle, notifications) = new_multicast_connection(&GROUPS)?;
         runtime.spawn(connection);
-        let ((peers, told), (questions, asked)) = (unbounded_channel(), unbounded_channel());
-        let (finds, founds): (Vec<_>, Vec<_>) = (0..shards).map(|_| mpsc::channel()).unzip();
+        let ((peers, peers_in), (requests, requests_in)) = (unbounded_channel(), unbounded_channel());
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..shards).map(|_| mpsc::channel()).unzip();
         let (mtu, permanent) = (Mtu::new(source.mtu), source.permanent.clone());
-        let asked = Asked { peers: told, questions: asked, prod: source.prod(), mtu: mtu.clone() };
-        let work: Work = Box::pin(source.watch(handle, news, asked, finds));
+        let inputs = Inputs { peers: peers_in, requests: requests_in, probe: source.probe(), mtu: mtu.clone() };
+        let work: Work = Box::pin(source.watch(handle, notifications, inputs, senders));
         drop(entered);
         let (mut work, thread) = (Some((runtime, work)), Arc::default());
-        let of = |(shard, found)| Self {
+        let of = |(shard, updates)| Self {
             work: work.take(),
             shard,
             follows_routes,
             peers: Some(peers.clone()),
-            questions: questions.clone(),
-            found,
+            requests: requests.clone(),
+            updates,
             clients: Vec::with_capacity(RESOLVING),
             thread: Arc::clone(&thread),
-            told: None,
-            revival: Revival::new(shard),
+            announced: None,
+            monitor: AttachMonitor::new(shard),
             mtu: mtu.clone(),
             permanent: permanent.clone(),
         };
-        Ok(founds.into_iter().enumerate().map(of).collect())
+        Ok(receivers.into_iter().enumerate().map(of).collect())
     }
 
-    /// Begins to follow them, by a thread that opens nothing more: that of the first shard.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
+    /// Starts the thread, on the first shard. It opens nothing more.
     pub fn start(&mut self) -> io::Result<()> {
         let Some((runtime, work)) = self.work.take() else { return Ok(()) };
         let thread = std::thread::Builder::new().name("spray-routes".into()).spawn(move || runtime.block_on(work))?;
-        let _ = self.thread.set(Ended(Some(thread)));
+        let _ = self.thread.set(JoinOnDrop(Some(thread)));
         Ok(())
     }
 
-    /// The interface's MTU, as it will be.
+    /// Returns the interface's MTU, which is kept up to date.
     pub fn mtu(&self) -> Mtu {
         self.mtu.clone()
     }
 
-    /// The permanent entries by which frames go.
+    /// Returns the permanent neighbour entries in use.
     pub fn permanent(&self) -> PermanentNeighbours {
         self.permanent.clone()
     }
 
-    /// Asks for next hops, from any thread; `None` where they are not followed.
-    #[must_use]
+    /// Returns the resolver, for any thread; `None` if routes are not followed.
     pub fn resolver(&self) -> Option<Resolver> {
-        self.follows_routes.then(|| Resolver(self.questions.clone()))
+        self.follows_routes.then(|| Resolver(self.requests.clone()))
     }
 
-    /// Gives the endpoint what was found since the last call, and says which peers it has: now and then, and soon after one has come.
-    /// `now` is the time of its poll. Returns how long until the next call at the latest, in nanoseconds.
+    /// Passes results of the thread to the endpoint, and announces its peers regularly and soon
+    /// after a new one. `now` is the time of its poll. Returns the nanoseconds until the next call
+    /// is due.
     pub fn update<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> u64 {
-        // Without the thread, clients are not answered, as without the interface.
+        // Without the thread, clients are not resolved, as without the interface.
         let _ = self.start();
-        while let Ok(found) = self.found.try_recv() {
-            match found {
-                Found::Hop(peer, mac) if self.follows_routes => endpoint.set_next_hop(peer, mac),
-                Found::Hop(..) => {}
-                Found::Link(change) => self.revival.on_link(now, change, endpoint.device().interface_rx_frames()),
-                // Without the program's map frames to the new address go to the kernel, which a retry would not change.
-                Found::OwnMac(mac) => drop(endpoint.set_own_mac(mac)),
+        while let Ok(update) = self.updates.try_recv() {
+            match update {
+                Update::Hop(peer, mac) if self.follows_routes => endpoint.set_next_hop(peer, mac),
+                Update::Hop(..) => {}
+                Update::Link(change) => self.monitor.on_link(now, change, endpoint.device().interface_rx_frames()),
+                // On failure the kernel gets frames to the new address; a retry would fail too.
+                Update::OwnMac(mac) => drop(endpoint.set_own_mac(mac)),
             }
         }
-        if self.revival.is_due(now, || Counts::of(endpoint.device())) {
-            // What could not be attached is noticed below.
+        if self.monitor.is_due(now, || Counts::of(endpoint.device())) {
+            // A failure is detected below.
             let _ = endpoint.device_mut().restart();
         }
         let opened = endpoint.opened();
-        let is_due = |(told_at, by_then)| {
+        let is_due = |(announced_at, by_then)| {
             let tick_ps = if opened == by_then { TICK_PS } else { SETTLING_PS };
-            now.since(told_at) >= tick_ps
+            now.since(announced_at) >= tick_ps
         };
-        if self.told.is_none_or(is_due) {
-            self.told = Some((now, opened));
+        if self.announced.is_none_or(is_due) {
+            self.announced = Some((now, opened));
             endpoint.check_device();
             let _ = self.peers.as_ref().map(|channel| channel.send((self.shard, endpoint.peers().collect())));
         }
         self.resolve_clients(endpoint)
     }
 
-    /// Resolves the next hops of an endpoint's clients.
     //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
     fn resolve_clients<D: Device>(&mut self, endpoint: &mut Endpoint<D>) -> u64 {
         for client in endpoint.unresolved() {
@@ -418,10 +396,10 @@ impl NextHops {
                 continue;
             }
             if self.clients.len() == RESOLVING {
-                // The one that has taken longest.
+                // The oldest request.
                 self.clients.remove(0);
             }
-            self.clients.push((client, ask_for(&self.questions, client, CLIENT_PATIENCE)));
+            self.clients.push((client, request(&self.requests, client, CLIENT_TIMEOUT)));
         }
         self.clients.retain_mut(|(client, answer)| match answer.try_recv() {
             Ok(Ok(mac)) => {
@@ -435,43 +413,41 @@ impl NextHops {
     }
 }
 
-/// Asks the thread that follows routes.
-fn ask_for(questions: &UnboundedSender<Question>, peer: IpAddr, patience: Duration) -> oneshot::Receiver<Answer> {
+fn request(requests: &UnboundedSender<Request>, peer: IpAddr, timeout: Duration) -> oneshot::Receiver<Answer> {
     let (reply, answer) = oneshot::channel();
-    // If the thread has ended, the reply is dropped, which the receiver notices.
-    let _ = questions.send(Question { peer, patience, reply });
+    // If the thread has ended, the reply is dropped, which closes the receiver.
+    let _ = requests.send(Request { peer, timeout, reply });
     answer
 }
 
 impl std::fmt::Debug for NextHops {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NextHops").field("told", &self.told).finish_non_exhaustive()
+        f.debug_struct("NextHops").field("announced", &self.announced).finish_non_exhaustive()
     }
 }
 
 impl Drop for NextHops {
     fn drop(&mut self) {
-        // The thread ends when nobody can ask any more, and the last shard waits for that.
+        // The thread ends with the last sender, and the last shard joins it.
         self.peers = None;
     }
 }
 
-/// Tells the next hops of peers, by the thread with which a [`Host`](crate::Host) follows routes.
+/// Resolves next hops of peers, on the thread with which a [`Host`](crate::Host) follows routes.
 #[derive(Clone, Debug)]
-pub struct Resolver(UnboundedSender<Question>);
+pub struct Resolver(UnboundedSender<Request>);
 
 impl Resolver {
-    /// The Ethernet address to which frames to `peer` go.
+    /// Returns the Ethernet address of the next hop to `peer`.
     ///
     /// # Errors
-    /// When there is no route, the next hop does not answer for as long as a connection waits for its peer, or the host is gone.
+    /// There is no route, the next hop does not answer in the give-up time, or the host is gone.
     pub async fn resolve(&self, peer: IpAddr) -> Result<[u8; 6], NetError> {
-        self.ask(peer).await.map_err(|_| NetError::Netlink("nobody follows routes any more".into()))?
+        self.ask(peer).await.map_err(|_| NetError::Netlink("the host has stopped".into()))?
     }
 
-    /// Asks for the Ethernet address to which frames to `peer` go, for a caller that looks later whether there is an answer.
-    #[must_use]
+    /// Requests the next hop's Ethernet address, for a caller that polls for the answer.
     pub fn ask(&self, peer: IpAddr) -> oneshot::Receiver<Result<[u8; 6], NetError>> {
-        ask_for(&self.0, peer, Duration::MAX)
+        request(&self.0, peer, Duration::MAX)
     }
 }

@@ -1,4 +1,4 @@
-//! What the peer's host and routers answer by ICMP to frames of ours that could not go on.
+//! ICMP errors of peers and routers in response to spray frames.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -8,7 +8,7 @@ use spray_wire::Ports;
 
 use crate::sys::set_option;
 
-/// A raw socket that receives the answers to frames from an address to one of some ports.
+/// A raw socket that receives ICMP errors about frames from an address to one of some ports.
 #[derive(Debug)]
 pub struct Refusals {
     socket: UdpSocket,
@@ -16,29 +16,28 @@ pub struct Refusals {
     ports: Ports,
 }
 
-/// An answer that a frame could not go on.
+/// An ICMP error: *destination unreachable*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The sender of the answer: the peer, or a router or firewall on the way.
+    /// Its sender: the peer, or a router or firewall on the path.
     pub by: IpAddr,
     /// The destination of the frame.
     pub to: IpAddr,
-    /// Why it could not go on.
+    /// The reason.
     pub why: &'static str,
 }
 
 impl Refusal {
-    /// An answer of this type and code of ICMP, or of ICMPv6; `None` for other types than *destination unreachable*.
+    /// Decodes type and code of ICMP or ICMPv6; `None` unless *destination unreachable*.
     pub fn new(by: IpAddr, to: IpAddr, kind: u8, code: u8) -> Option<Self> {
         let unreachable = if by.is_ipv4() { UNREACHABLE_V4 } else { UNREACHABLE_V6 };
         (kind == unreachable).then(|| Self { by, to, why: why(by.is_ipv4(), code) })
     }
 }
 
-/// Types of messages that say that a destination is unreachable.
 const UNREACHABLE_V4: u8 = 3;
 const UNREACHABLE_V6: u8 = 1;
-/// Options of `linux/icmp.h` and `linux/icmpv6.h`: types of messages that are not wanted.
+/// Socket options of `linux/icmp.h` and `linux/icmpv6.h`: types to discard.
 const ICMP_FILTER: i32 = 1;
 const ICMPV6_FILTER: i32 = 1;
 const SOL_RAW: i32 = 255;
@@ -48,7 +47,7 @@ impl Refusals {
     /// Opens the socket. Needs CAP_NET_RAW.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// The kernel refuses.
     pub fn open(own: IpAddr, ports: Ports) -> io::Result<Self> {
         let protocol = if own.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
         let socket = Socket::new(Domain::for_address((own, 0).into()), Type::RAW, Some(protocol))?;
@@ -63,12 +62,11 @@ impl Refusals {
         Ok(Self { socket: socket.into(), own, ports })
     }
 
-    /// The next answer that has arrived to a frame of ours, if there is one.
+    /// Returns the next error that has arrived, if any.
     pub fn poll(&self) -> Option<Refusal> {
         let mut message = [0; 128];
         while let Ok((bytes, from)) = self.socket.recv_from(&mut message) {
-            let refused = refused(&message[..bytes], self.own, self.ports);
-            if let Some((to, why)) = refused {
+            if let Some((to, why)) = refused(&message[..bytes], self.own, self.ports) {
                 return Some(Refusal { by: from.ip(), to, why });
             }
         }
@@ -76,8 +74,8 @@ impl Refusals {
     }
 }
 
-/// The destination of the frame from `own` to one of `ports` that a message quotes, and why it did not arrive. Over IPv4 the message comes with its
-/// IP header.
+/// Returns the destination of the frame from `own` to one of `ports` that a message quotes, and the
+/// reason. IPv4 messages include the IP header.
 fn refused(message: &[u8], own: IpAddr, ports: Ports) -> Option<(IpAddr, &'static str)> {
     let icmp = if own.is_ipv4() { message.get(header_bytes(message)?..)? } else { message };
     let (&[kind, code, ..], quoted) = icmp.split_first_chunk::<ICMP_BYTES>()?;

@@ -1,4 +1,4 @@
-//! What the kernel tells of interfaces, on a veth in a namespace that lives as long as the test's thread.
+//! Queries of interfaces, on a veth in a namespace of the test's thread.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::drivers::mtu_limit;
 use super::ethtool::Ethtool;
 use crate::xdp::{AttachMode, SteerProgram};
 
-/// Runs `test` in a namespace of its own with a veth, `eth0` and `eth1`, both up.
+/// Runs `test` in a new namespace with a veth, `eth0` and `eth1`, both up.
 fn in_namespace(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
@@ -83,13 +83,13 @@ fn the_driver_of_a_veth_tells_and_takes_settings() {
         ethtool.set_feature(forwarding, true).unwrap();
         assert_eq!(ethtool.feature(forwarding).unwrap(), Some(true));
         assert_eq!(ethtool.feature("rx-lro").unwrap(), None, "veth cannot");
-        assert!(ethtool.set_feature("rx-lro", true).unwrap_err().to_string().contains("keeps rx-lro"));
+        assert!(ethtool.set_feature("rx-lro", true).unwrap_err().to_string().contains("refuses to change rx-lro"));
         ethtool.set_mtu(2000).unwrap();
         assert_eq!((ethtool.mtu().unwrap(), Interface::find("eth0").unwrap().mtu), (2000, 2000));
     });
 }
 
-/// The row of the table that can be checked here.
+/// Checks the only row of the table that needs no hardware.
 #[test]
 fn the_longest_mtu_of_a_veth_is_the_tables() {
     in_namespace(|| {

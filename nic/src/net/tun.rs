@@ -1,4 +1,4 @@
-//! TUN devices with segmentation offload: IP packets of the kernel, up to 64 KiB each, in and out.
+//! TUN devices with segmentation offload: IP packets of the kernel, up to 64 KiB each.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use rtnetlink::LinkUnspec;
 
 use super::ethtool::interface_index;
-use super::{NetError, ask};
+use super::{NetError, netlink};
+use crate::sys::check;
 
-/// A queue of a TUN device. Every packet in and out begins with a [`virtio_net_hdr`](Self::HEADER) in little-endian order. Dropping the last
-/// queue removes the device.
+/// A queue of a TUN device. Every packet begins with a [`virtio_net_hdr`](Self::HEADER) in
+/// little-endian order. Dropping the last queue removes the device.
 #[derive(Debug)]
 pub struct Tun {
-    /// Of all queues, in their order.
     files: Arc<[File]>,
     own: usize,
     name: String,
@@ -27,11 +27,11 @@ impl Tun {
     /// Bytes of the header before each packet: `struct virtio_net_hdr` of `linux/virtio_net.h`.
     pub const HEADER: usize = 10;
 
-    /// Makes a device with this name and so many queues, each for a thread, in this thread's network namespace; the kernel puts a number where
-    /// the name has `%d`.
+    /// Creates a device of this name and number of queues, each for a thread, in this thread's
+    /// network namespace; the kernel replaces `%d` in the name by a number.
     ///
     /// # Errors
-    /// When there is one of that name, rights are missing, or the kernel has no TUN devices.
+    /// The device exists, permissions are missing, or the kernel has no TUN devices.
     pub fn open(name: &str, queues: usize) -> io::Result<Vec<Self>> {
         let several = if queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
         let (first, name) = Self::queue(name, several | libc::IFF_TUN_EXCL)?;
@@ -43,7 +43,7 @@ impl Tun {
         Ok((0..files.len()).map(open).collect())
     }
 
-    /// Opens a queue of the device of this name, which is made where it is missing. Returns its name in full.
+    /// Opens a queue of the device of this name, created if missing. Returns its full name.
     fn queue(name: &str, flags: libc::c_int) -> io::Result<(File, String)> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         // SAFETY: `ifreq` is a plain C structure for which all zeroes is a value.
@@ -55,13 +55,14 @@ impl Tun {
             *to = from as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | flags) as _;
-        // SAFETY: TUNSETIFF reads and writes the request, which is live; its name ends in a NUL as checked above.
+        // SAFETY: TUNSETIFF accesses the request, which is live; its name ends in a NUL (see
+        // above).
         check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
         let name = request.ifr_name.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect();
         Ok((file, name))
     }
 
-    /// Has packets of all queues begin with the header, and come before they are cut into segments.
+    /// Enables the header, and packets before segmentation, on all queues.
     fn set_offloads(file: &File) -> io::Result<()> {
         let (header, little_endian) = (Self::HEADER as libc::c_int, 1 as libc::c_int);
         // SAFETY: both requests read an `int`, which is live.
@@ -76,12 +77,13 @@ impl Tun {
         offload(udp).or_else(|_| offload(tcp))
     }
 
-    /// Gives it addresses, each with the length of its network's prefix, an MTU and a queue of so many packets, and sets it up.
+    /// Sets addresses with prefix lengths, MTU and transmit queue length in packets, and sets it
+    /// up.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// The kernel refuses.
     pub fn set_up(&self, addresses: &[(IpAddr, u8)], mtu: u32, queue: u32) -> Result<(), NetError> {
-        ask(async |handle| {
+        netlink(async |handle| {
             let link = LinkUnspec::new_with_index(self.index).mtu(mtu).txqueuelen(queue).up().build();
             handle.link().set(link).execute().await.map_err(NetError::netlink)?;
             for &(address, prefix) in addresses {
@@ -91,10 +93,10 @@ impl Tun {
         })
     }
 
-    /// Reads a packet of this queue with its header, if one waits. `buffer` has room for 64 KiB and the header.
+    /// Reads a packet with its header from this queue, if there is one, into 64 KiB and the header.
     ///
     /// # Errors
-    /// When the device is gone.
+    /// The device is gone.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match (&self.files[self.own]).read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -103,28 +105,23 @@ impl Tun {
         }
     }
 
-    /// Writes a packet with its header, by the queue that its flow's number chooses. The kernel sends a flow by the queue that its answers were
-    /// last written to: so whichever thread writes, that queue does not change under way, and no packet overtakes another.
+    /// Writes a packet with its header to the queue of its flow. The kernel sends a flow to the
+    /// queue to which its reverse packets were last written: one queue per flow, regardless of the
+    /// thread, preserves order.
     ///
     /// # Errors
-    /// When the kernel does not take it: header and packet do not fit each other, or the device is down.
+    /// The kernel refuses: header and packet contradict each other, or the device is down.
     pub fn write(&self, flow: u16, packet: &[u8]) -> io::Result<()> {
         (&self.files[usize::from(flow) % self.files.len()]).write(packet).map(drop)
     }
 
-    /// A descriptor that is readable while a packet waits.
-    #[must_use]
+    /// Returns a descriptor that is readable while a packet waits.
     pub fn wake_fd(&self) -> RawFd {
         self.files[self.own].as_raw_fd()
     }
 
-    /// The device's name.
-    #[must_use]
+    /// Returns the device's name.
     pub fn name(&self) -> &str {
         &self.name
     }
-}
-
-fn check(outcome: libc::c_int) -> io::Result<()> {
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,25 +1,25 @@
-//! Why a program could not be loaded or used.
+//! Errors of loading and using XDP programs.
 
 /// An error of the program loader.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The object holds no such program.
+    /// The object has no such program.
     #[error(
         "the XDP object has no program `{0}`; it was built from other sources: run `cargo xtask build-ebpf`, then build again"
     )]
     Missing(&'static str),
-    /// The kernel or libbpf refused the program; the log says where.
+    /// The kernel or libbpf refused the program.
     #[error("the kernel refused the XDP program `{program}`: {source}\n{log}")]
     Load {
-        /// Which program.
+        /// Name of the program.
         program: &'static str,
         /// libbpf's error.
         source: libbpf_rs::Error,
-        /// The verifier's last words.
+        /// The end of the verifier's log.
         log: String,
     },
-    /// Missing rights.
+    /// Permissions are missing.
     #[error(
         "not permitted to load the XDP program `{0}`; run as root, or with CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF (CAP_SYS_ADMIN before Linux 5.8)"
     )]
@@ -27,7 +27,7 @@ pub enum ProgramError {
     /// Attaching to an interface failed in native mode and in generic mode.
     #[error("cannot attach an XDP program to interface {ifindex}: native: {native}; generic: {generic}")]
     Attach {
-        /// The interface.
+        /// Interface index.
         ifindex: u32,
         /// Error in native mode.
         native: String,
@@ -37,7 +37,7 @@ pub enum ProgramError {
     /// A map operation failed.
     #[error("map `{map}`: {source}")]
     Map {
-        /// Which map.
+        /// Name of the map.
         map: String,
         /// libbpf's error.
         source: libbpf_rs::Error,
@@ -47,18 +47,18 @@ pub enum ProgramError {
         "the XDP program's object has no map `{0}`; it was built from other sources: run `cargo xtask build-ebpf`, then build again"
     )]
     NoMap(String),
-    /// More addresses than the program compares.
-    #[error("{asked} addresses of an interface are to be steered; at most {most} are possible")]
+    /// There are more addresses than the program supports.
+    #[error("{asked} addresses on an interface, but the XDP program supports at most {most}")]
     Addresses {
-        /// How many were asked for.
+        /// Requested number.
         asked: usize,
-        /// How many there may be.
+        /// Maximum number.
         most: usize,
     },
 }
 
 impl ProgramError {
-    /// Makes libbpf's error the one of this map.
+    /// Converts libbpf's errors of this map.
     pub fn map(map: &str) -> impl Fn(libbpf_rs::Error) -> Self {
         move |source| Self::Map { map: map.into(), source }
     }

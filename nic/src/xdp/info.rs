@@ -1,4 +1,4 @@
-//! What the kernel tells of a loaded program.
+//! Information about loaded programs.
 
 use std::ffi::c_char;
 use std::io;
@@ -8,30 +8,30 @@ use libbpf_rs::libbpf_sys;
 
 use super::{SteerProgram, object};
 
-/// A program that is loaded, by any process.
+/// A program loaded by any process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgramInfo {
-    /// Its number.
+    /// Program ID.
     pub id: u32,
-    /// Its name; empty where its loader gave none.
+    /// Program name; may be empty.
     pub name: String,
-    /// Whether the machine runs it itself, rather than the kernel interprets it.
+    /// Whether it is JIT-compiled, rather than interpreted.
     pub is_compiled: bool,
 }
 
 impl ProgramInfo {
-    /// Asks for the program of this number.
+    /// Queries the program with this ID.
     ///
     /// # Errors
-    /// `ENOENT` when there is none, `EPERM` without rights.
+    /// `ENOENT` if there is none, `EPERM` without permission.
     pub fn of(id: u32) -> io::Result<Self> {
-        // SAFETY: a plain number, and descriptors that it returns are new.
-        Self::by(unsafe { object::made(libbpf_sys::bpf_prog_get_fd_by_id(id)) }?.as_fd())
+        // SAFETY: a plain number, and a returned descriptor is new.
+        Self::by(unsafe { object::owned_fd(libbpf_sys::bpf_prog_get_fd_by_id(id)) }?.as_fd())
     }
 
     fn by(program: BorrowedFd<'_>) -> io::Result<Self> {
-        // SAFETY: the structure is that of programs, and asks for no instructions.
+        // SAFETY: the structure is that of programs, and requests no instructions.
         let info: libbpf_sys::bpf_prog_info = unsafe { object::info(program) }?;
         Ok(Self { id: info.id, name: text(&info.name), is_compiled: info.jited_prog_len > 0 })
     }
@@ -41,8 +41,7 @@ fn text(name: &[c_char]) -> String {
     name.iter().take_while(|&&byte| byte != 0).map(|&byte| char::from(byte as u8)).collect()
 }
 
-/// Whether the kernel compiles programs, by loading one; `None` when it does not take it.
-#[must_use]
+/// Returns whether the kernel JIT-compiles programs, by loading one; `None` if that fails.
 pub fn compiles() -> Option<bool> {
     let object = object::load::<super::ProgramError>("steer", SteerProgram::OBJECT, |_| Ok(())).ok()?;
     let program = object::program(&object, "steer").ok()?;

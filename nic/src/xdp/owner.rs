@@ -1,4 +1,4 @@
-//! The owner of the program on an interface.
+//! The owner of an interface's XDP program.
 
 use std::fmt;
 use std::fs;
@@ -6,64 +6,62 @@ use std::io;
 
 use super::{ProgramInfo, SteerProgram};
 
-/// An XDP program that is attached to an interface, and who keeps it there.
+/// An XDP program attached to an interface, and the processes that hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occupant {
-    /// Its number.
+    /// Program ID.
     pub program: u32,
-    /// Its name; `None` where its loader gave none, or the kernel does not tell without rights.
+    /// Program name; `None` if it has none, or without permission to read it.
     pub name: Option<String>,
-    /// The processes that hold it, or a link of it, open, as far as they may be seen from here.
+    /// Visible processes that have it or its link open.
     pub holders: Vec<Holder>,
 }
 
-/// A process that holds a program open.
+/// A process that has a program open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its name.
+    /// Process name.
     pub name: String,
-    /// The link of the program, if it holds that.
+    /// ID of the program's link, if it has that open.
     pub link: Option<u32>,
 }
 
 impl Occupant {
-    /// Finds out about the program of this number.
+    /// Collects information about the program of this ID.
     #[must_use]
     pub fn of(program: u32) -> Self {
         let name = ProgramInfo::of(program).ok().map(|info| info.name).filter(|name| !name.is_empty());
         Self { program, name, holders: processes().filter_map(|(pid, name)| holder(program, pid, name)).collect() }
     }
 
-    /// What to do to get it off the interface.
-    #[must_use]
+    /// Returns how to detach it from the interface.
     pub fn remedy(&self, interface: &str) -> String {
         let Some(first) = self.holders.first() else {
             return format!(
-                "`bpftool prog show id {}` tells more; `ip link set {interface} xdp off` takes it off, or `bpftool link detach id N` \
-                 if `bpftool link show` lists a link N of it",
+                "see `bpftool prog show id {}`; `ip link set {interface} xdp off` detaches it, or `bpftool link detach id N` if \
+                 `bpftool link show` lists its link N",
                 self.program
             );
         };
         let detach = first.link.map_or(String::new(), |link| format!(", or `bpftool link detach id {link}`"));
         let beside = if self.name.as_deref() == Some(SteerProgram::NAME) {
-            "; to run beside it, use an interface and an address of your own: a virtual function of the NIC, or a macvlan on it in another \
+            "; to run several, use an interface and an address for each: a virtual function of the NIC, or a macvlan on it in another \
              network namespace"
-                .into()
         } else {
-            String::new()
+            ""
         };
         format!("stop {}: `kill {}`{detach}{beside}", first.name, first.pid)
     }
 
-    /// The processes that hold it, in words.
-    #[must_use]
+    /// Returns the processes that hold it, as text.
     pub fn owners(&self) -> String {
         match self.holders.as_slice() {
-            [] => "no process that can be seen from here: it is pinned, attached for good, or another user's or container's".into(),
+            [] => "no visible process: it is pinned, attached without a link, or belongs to another user or container"
+                .into(),
             some => some.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         }
     }
@@ -82,7 +80,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The names of processes that run, with their numbers.
+/// Returns IDs and names of the running processes.
 pub fn processes() -> impl Iterator<Item = (u32, String)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(io::Result::ok);
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -97,7 +95,7 @@ fn holder(program: u32, pid: u32, name: String) -> Option<Holder> {
     (!links.is_empty()).then(|| Holder { pid, name, link: links.into_iter().flatten().next() })
 }
 
-/// A number of `/proc/PID/fdinfo/N`.
+/// Returns a number from `/proc/PID/fdinfo/N`.
 fn field(text: &str, name: &str) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
 }
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_are_told_with_what_stops_them() {
+    fn owners_have_names_and_remedies() {
         let text = "pos:\t0\nlink_type:\txdp\nlink_id:\t7\nprog_tag:\tabc\nprog_id:\t31\nifindex:\t2\n";
         assert_eq!((field(text, "prog_id"), field(text, "link_id"), field(text, "prog")), (Some(31), Some(7), None));
         let holder = Holder { pid: 9, name: "suricata".into(), link: Some(7) };
@@ -117,7 +115,7 @@ mod tests {
         let ours = Occupant { name: Some(SteerProgram::NAME.into()), ..held };
         assert!(ours.remedy("eth0").ends_with("in another network namespace"));
         let alone = Occupant { program: 31, name: None, holders: Vec::new() };
-        assert!(alone.to_string().starts_with("XDP program 31 without a name, held by no process"), "{alone}");
+        assert!(alone.to_string().starts_with("XDP program 31 without a name, held by no visible process"), "{alone}");
         assert!(alone.remedy("eth0").contains("`bpftool prog show id 31`"));
         assert!(alone.remedy("eth0").contains("`ip link set eth0 xdp off`"));
     }

@@ -1,4 +1,4 @@
-//! The host end: frames of the transport to this host go to the AF_XDP socket of their queue, the rest to the kernel.
+//! Redirects spray frames for this host to the AF_XDP socket of their queue, others to the kernel.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use spray_wire::switch_view::addressee;
 use super::ProgramError;
 use super::object::{self, AttachMode, Attachment};
 
-/// The steering program; dropping it detaches it.
+/// The steering program; dropping it detaches it. Map operations fail with [`ProgramError::Map`].
 #[derive(Debug)]
 pub struct SteerProgram {
     object: Object,
@@ -20,23 +20,23 @@ pub struct SteerProgram {
 }
 
 impl SteerProgram {
-    /// Most receive queues of an interface.
+    /// The maximum number of receive queues of an interface.
     pub const QUEUES: u32 = 64;
 
-    /// Most IP addresses of an interface.
+    /// The maximum number of IP addresses of an interface.
     pub const ADDRESSES: usize = 4;
 
-    /// Its name, as the kernel shows it.
+    /// Name in the kernel.
     pub const NAME: &str = "steer";
 
-    /// Its object, as the repository holds it.
+    /// Object file from the repository.
     pub const OBJECT: &[u8] = include_bytes!("../../bpf/steer.o");
 
-    /// Loads the program, attached nowhere, for an interface with this Ethernet address, these IP addresses and these ports: frames
-    /// to any others go to the kernel.
+    /// Loads the program for an interface with this Ethernet address, these IP addresses and ports,
+    /// without attaching it. Other frames go to the kernel.
     ///
     /// # Errors
-    /// The kernel refuses it (rights, features), or there are more than [`SteerProgram::ADDRESSES`].
+    /// The kernel refuses it, or there are more than [`SteerProgram::ADDRESSES`].
     pub fn load(mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<Self, ProgramError> {
         if addresses.len() > Self::ADDRESSES {
             return Err(ProgramError::Addresses { asked: addresses.len(), most: Self::ADDRESSES });
@@ -49,10 +49,7 @@ impl SteerProgram {
         Ok(this)
     }
 
-    /// Takes frames to this Ethernet address, these IP addresses, [`SteerProgram::ADDRESSES`] at most, and these ports from now on.
-    ///
-    /// # Errors
-    /// [`ProgramError::Map`] when the kernel refuses.
+    /// Sets Ethernet address, IP addresses (at most [`SteerProgram::ADDRESSES`]) and ports.
     pub fn set_own(&self, mac: [u8; 6], addresses: &[IpAddr], ports: Ports) -> Result<(), ProgramError> {
         let mut own = [[0; 3]; Self::ADDRESSES];
         for (place, address) in own.iter_mut().zip(addresses) {
@@ -62,10 +59,7 @@ impl SteerProgram {
         self.put("own", 0, &words)
     }
 
-    /// Attaches to an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// [`ProgramError::Attach`], for instance when another program sits there.
+    /// Attaches it to an interface of the calling thread's namespace, as [`attach`](super::attach).
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, ProgramError> {
         let attached = object::attach(object::program(&self.object, Self::NAME)?.as_fd(), ifindex)?;
         let mode = attached.mode;
@@ -73,35 +67,30 @@ impl SteerProgram {
         Ok(mode)
     }
 
-    /// Takes the program off all interfaces.
+    /// Detaches it from all interfaces.
     pub fn detach(&mut self) {
         self.attached.clear();
     }
 
-    /// Whether it is attached, and still to every interface that it was attached to.
-    #[must_use]
+    /// Returns whether it was attached, and still is to all those interfaces.
     pub fn is_attached(&self) -> bool {
         !self.attached.is_empty() && self.attached.iter().all(Attachment::is_attached)
     }
 
-    /// Why the driver of the interface that was attached to last did not take the program natively; `None` where it did.
-    #[must_use]
+    /// Returns why the driver of the last interface refused native mode; `None` if it did not.
     pub fn refusal(&self) -> Option<&str> {
         self.attached.last()?.refusal.as_deref()
     }
 
-    /// Sends the frames of a receive queue to an AF_XDP socket bound to that queue.
+    /// Redirects frames of a receive queue to an AF_XDP socket bound to that queue.
     ///
     /// # Errors
-    /// [`ProgramError::Map`] when the queue is out of range or the descriptor is no bound AF_XDP socket.
+    /// [`ProgramError::Map`] if the queue is out of range or the descriptor is not such a socket.
     pub fn register(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), ProgramError> {
         self.put("sockets", queue, &(socket.as_raw_fd() as u32).to_ne_bytes())
     }
 
-    /// Frames of the transport that came by a queue without a socket. The kernel got them, so they are lost to the transport.
-    ///
-    /// # Errors
-    /// [`ProgramError::Map`] when the kernel refuses to tell.
+    /// Returns the number of spray frames lost to the kernel from queues without a socket.
     pub fn strays(&self) -> Result<u64, ProgramError> {
         let counts = self.maps["strays"].lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let counts = counts.map_err(ProgramError::map("strays"))?.unwrap_or_default();
@@ -119,8 +108,7 @@ fn map_of(object: &Object, name: &str) -> Result<MapHandle, ProgramError> {
     MapHandle::try_from(&map).map_err(ProgramError::map(name))
 }
 
-/// An address as programs compare it: IPv4 mapped into IPv6.
-#[must_use]
+/// Returns an address as programs compare it: IPv4 mapped into IPv6.
 pub fn mapped(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -136,7 +124,8 @@ mod tests {
     use super::*;
 
     impl SteerProgram {
-        /// Whether the program takes `frame` for its sockets. There are none here: it counts what it took and leaves it to the kernel.
+        /// Returns whether the program redirects `frame`. Without sockets it counts the frame and
+        /// passes it to the kernel.
         fn takes(&self, frame: &[u8]) -> bool {
             let before = self.strays().unwrap();
             let program = self.object.progs_mut().find(|program| program.name() == "steer").unwrap();

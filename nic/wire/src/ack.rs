@@ -1,15 +1,13 @@
-//! Ack: which packets arrived, and what the path of the one that triggered it was like (WIRE-8).
+//! Ack: which packets arrived, and the state of the path of the triggering packet (WIRE-8).
 
 use crate::declare::Header as _;
 use crate::declare::header;
 use crate::{Error, EvPort, Time, echoes};
 
-/// Packets that the selective bitmap covers.
+/// The number of packets that the selective bitmap covers.
 pub const BITMAP_BITS: u32 = 256;
 
-/// Offset of the number of echoes.
 const ECHOES: usize = 90;
-/// Offset of the hop echo.
 pub(crate) const HOPS: usize = 22;
 
 header! {
@@ -17,7 +15,7 @@ header! {
     Ack, 92 bytes;
     /// UDP source port of the packet that triggered the ACK: the EV to credit.
     20 port: EvPort;
-    /// Switches that this packet crossed.
+    /// Hop count of this packet.
     22 hops: u8;
     /// Data packets received since the last ACK, this one included.
     23 packets: u8;
@@ -27,26 +25,26 @@ header! {
     32 timestamp_echo: Time;
     /// Sequence number of bit 0 of the bitmap.
     40 sack_base: u64;
-    /// Bit `i % 64` of word `i / 64` (least significant first): packet `sack_base + i` was received.
+    /// Bit `i % 64` of word `i / 64` (least significant first): packet `sack_base + i` arrived.
     48 bitmap: [u64; 4];
-    /// Message bytes that the sender may send over the connection's life (flow control).
+    /// Limit on message bytes sent over the connection's life (flow control).
     80 max_data: u64;
-    /// How many of the packets since the last ACK were marked.
+    /// Number of marked packets since the last ACK.
     88 marked_packets: u8;
     /// The packet that triggered the ACK was marked.
     89 marked: bool;
     flags:
-    /// The packet that triggered the ACK had been trimmed: its header may have overtaken others.
+    /// The triggering packet had been trimmed: its header may have overtaken others.
     1 trimmed;
-    /// That packet came by the queue of another of the receiver's threads.
+    /// The triggering packet was misrouted: it arrived on another of the receiver's shards.
     2 astray;
     echoes:
-    /// EVs of the other packets that it acknowledges; empty unless the receiver is set to send them.
+    /// EVs of the other acknowledged packets; empty unless the receiver is configured to send them.
     90 echoes;
 }
 
 impl Ack {
-    /// Return whether the bitmap says that packet `psn` was received; `false` outside what it covers.
+    /// Returns whether the bitmap selects packet `psn`; `false` outside of its range.
     #[inline]
     pub fn selected(&self, psn: u64) -> bool {
         let Some(bit) = psn.checked_sub(self.sack_base) else { return false };
@@ -55,7 +53,7 @@ impl Ack {
     }
 }
 
-/// Bytes of the whole header of the Ack in `header`, with its echoes.
+/// Returns the bytes of the Ack header that begins at `start`, echoes included.
 #[inline]
 pub(crate) fn bytes(start: &[u8]) -> Result<usize, Error> {
     let count = usize::from(*start.get(ECHOES).ok_or(Error::Truncated)?);

@@ -1,22 +1,22 @@
-//! What a frame of any kind says.
+//! The part of the spray header that depends on the kind.
 
 use crate::declare::Header;
 use crate::kind::{Kind, kinds};
 use crate::offsets::udp_payload_offset;
 use crate::{Accept, Ack, Close, Connect, Data, Error, Nack, Probe, ProbeAck, Pull, PullRequest, Rekey, Reset, Retry};
 
-/// Makes [`Body`] from the list of kinds.
+/// Defines [`Body`] from the list of kinds.
 macro_rules! body {
     ($($(#[$about:meta])+ $kind:ident = $byte:literal $name:literal;)+) => {
         impl Kind {
-            /// Return the bytes of our header, common part included, without payload.
+            /// Returns the bytes of the spray header, without echoes and payload.
             #[inline]
             pub const fn bytes(self) -> usize {
                 match self { $(Self::$kind => $kind::BYTES,)+ }
             }
         }
 
-        /// The part of our header that depends on the kind.
+        /// The part of the spray header that depends on the kind.
         //= docs/specs/wire.md#WIRE-8 other kinds
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Body {
@@ -24,19 +24,18 @@ macro_rules! body {
         }
 
         impl Body {
-            /// Return the kind on the wire.
+            /// Returns the kind.
             #[inline]
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
 
-            /// Read the body out of `header`, which is ours from its first byte on.
             #[inline(always)]
             pub(crate) fn parse(kind: Kind, header: &[u8]) -> Result<Self, Error> {
                 Ok(match kind { $(Kind::$kind => Self::$kind(Header::parse(header)?),)+ })
             }
 
-            /// Write the body into `header`, which is ours from its first byte on. Checksums are left 0.
+            /// Writes the body into a spray header. Checksums are left 0.
             #[inline(always)]
             pub(crate) fn emit(&self, header: &mut [u8]) -> Result<(), Error> {
                 match self { $(Self::$kind(body) => body.emit(header),)+ }
@@ -53,7 +52,7 @@ macro_rules! body {
 kinds! { body }
 
 impl Body {
-    /// Return the bytes of our header, common part and echoes included, without payload.
+    /// Returns the bytes of the spray header, echoes included, without payload.
     #[inline]
     pub const fn bytes(&self) -> usize {
         match self {
@@ -62,7 +61,7 @@ impl Body {
         }
     }
 
-    /// Return the bytes that follow the header, as the header says: those of a Data as it was sent, or of a key exchange's message.
+    /// Returns the bytes that follow the header before trimming: payload or key exchange message.
     #[inline]
     pub const fn payload_bytes(&self) -> usize {
         match self {
@@ -72,14 +71,14 @@ impl Body {
         }
     }
 
-    /// Return the bytes of all headers of its frame: Ethernet, IP, UDP and ours. The payload starts there.
+    /// Returns the bytes before the payload: the Ethernet, IP, UDP and spray headers.
     #[inline]
     pub const fn header_bytes(&self, v6: bool) -> usize {
         udp_payload_offset(v6) + self.bytes()
     }
 }
 
-/// Return the bytes of all headers of a frame: Ethernet, IP, UDP and ours. The payload starts there.
+/// Returns the bytes before the payload: the Ethernet, IP, UDP and spray headers, without echoes.
 #[inline]
 pub const fn header_bytes(v6: bool, kind: Kind) -> usize {
     udp_payload_offset(v6) + kind.bytes()

@@ -1,9 +1,9 @@
 //! The Internet checksum (RFC 1071), whole and incremental (RFC 1624).
 //!
-//! Words are values of big-endian 16-bit fields. The incremental helpers and [`fold`] have no loops and cannot panic:
-//! the XDP program uses them.
+//! Words are big-endian 16-bit fields. [`fold`] and the incremental functions have no loops and
+//! cannot panic: the XDP program uses them.
 
-/// Fold a sum of 16-bit words to 16 bits with end-around carries; does not complement.
+/// Folds a sum of 16-bit words to 16 bits with end-around carries, without complementing it.
 #[inline(always)]
 pub const fn fold(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
@@ -14,11 +14,11 @@ pub const fn fold(sum: u64) -> u16 {
     sum as u16
 }
 
-/// Add the 16-bit words of `bytes` to `sum` (an odd last byte counts as the high byte of a word).
+/// Adds the 16-bit words of `bytes` to `sum`; an odd last byte is the high byte of a word.
 #[inline(always)]
 pub fn add(sum: u64, bytes: &[u8]) -> u64 {
-    // Words of 32 bits fold to the same value as words of 16, because 2^16 == 1 modulo 2^16 - 1; that halves the additions.
-    // They are read in the machine's byte order: swapping the sum's bytes once does for all words (RFC 1071 §2 (B)).
+    // Sums of 32-bit words fold to the same value, because 2^16 == 1 modulo 2^16 - 1, with half the
+    // additions. Words are read in native order and the sum is swapped once (RFC 1071 §2 (B)).
     let (words, rest) = bytes.as_chunks::<4>();
     let mut last = [0; 4];
     for (to, from) in last.iter_mut().zip(rest) {
@@ -29,13 +29,13 @@ pub fn add(sum: u64, bytes: &[u8]) -> u64 {
     sum + u64::from(u16::from_be(fold(swapped)))
 }
 
-/// Return a checksum after one 16-bit word under it changed (RFC 1624 eqn. 3).
+/// Returns a checksum after one 16-bit word under it changed (RFC 1624 eqn. 3).
 #[inline(always)]
 pub const fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// Return a computed UDP checksum as it is written. 0 means "none", so a sum of 0 is written as 0xffff.
+/// Returns a UDP checksum as transmitted: 0 means "none", so that a sum of 0 becomes 0xffff.
 #[inline(always)]
 pub const fn udp(checksum: u16) -> u16 {
     if checksum == 0 { 0xffff } else { checksum }

@@ -1,32 +1,29 @@
-//! Declares a header: its fields and their places in one list.
+//! Declares headers: fields and offsets in one list.
 
 use crate::bytes::{View, Writer};
 use crate::{Error, EvPort};
 
-/// The header of one kind. `header` is ours, from the first byte of the common part on.
+/// The header of one kind. `header` begins at the common part.
 pub(crate) trait Header: Sized {
-    /// Bytes of the header, common part included. An Ack's echoes come on top.
+    /// Bytes of the header, common part included and an Ack's echoes excluded.
     const BYTES: usize;
 
-    /// Read the kind's own fields and its flags.
     fn parse(header: &[u8]) -> Result<Self, Error>;
 
-    /// Write the kind's own fields. Checksums are left 0.
+    /// Writes the kind's fields. Checksums are left 0.
     fn emit(&self, header: &mut [u8]) -> Result<(), Error>;
 
-    /// Return the flags, which stand in the common part.
     fn flags(&self) -> u8 {
         0
     }
 }
 
-/// A type of fields: how it lies on the wire.
 pub(crate) trait Value: Sized {
     fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error>;
     fn write<const AT: usize, const N: usize>(self, header: &mut Writer<'_, N>);
 }
 
-/// An Ack's bitmap: words with their least significant byte first.
+/// The bitmap of an Ack: words with the least significant byte first.
 impl Value for [u64; 4] {
     #[inline(always)]
     fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error> {
@@ -45,7 +42,6 @@ impl Value for [u64; 4] {
     }
 }
 
-/// A token: bytes that only their author reads.
 impl Value for [u8; 16] {
     #[inline(always)]
     fn read<const AT: usize, const N: usize>(header: View<'_, N>) -> Result<Self, Error> {
@@ -85,8 +81,9 @@ values! {
     EvPort: u16, value => EvPort::new(value), value.number();
 }
 
-/// Makes a header's type from its bytes in all, its fields with their offsets, and its flags with their bits. Bytes behind the
-/// common header that no field has are sent as 0. Echoes follow the header; the field at their offset counts them.
+/// Defines a header type from its size in bytes, its fields by offset and its flags by bit.
+/// Bytes behind the common header without a field are sent as 0. Echoes follow the header; the
+/// field at their offset counts them.
 macro_rules! header {
     (
         $(#[$about:meta])* $Name:ident, $bytes:literal bytes;

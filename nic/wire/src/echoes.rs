@@ -1,11 +1,11 @@
-//! The entropy values of the packets that an ACK acknowledges, besides that of the packet that triggered it (WIRE-8a).
+//! Entropy values of the acknowledged packets, without that of the triggering packet (WIRE-8a).
 
 use crate::{Error, EvPort};
 
-/// Most echoes that an ACK carries; with the triggering packet's, sixteen.
+/// The maximum number of echoes in an ACK; with the triggering packet's EV, sixteen.
 pub const MAX_ECHOES: usize = 15;
 
-/// EV echoes, the oldest packet's first, each with that packet's mark, which it also has if it came astray.
+/// EV echoes, oldest first, each with the packet's mark, which is also set if it was misrouted.
 //= docs/specs/wire.md#WIRE-8a echoes
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echoes {
@@ -17,7 +17,7 @@ pub struct Echoes {
 }
 
 impl Echoes {
-    /// Add a packet's port and mark. Only the latest `limit` stay.
+    /// Appends a packet's port and mark, and keeps the latest `limit`.
     #[inline]
     pub fn push(&mut self, port: EvPort, marked: bool, limit: usize) {
         let limit = limit.min(MAX_ECHOES);
@@ -37,37 +37,37 @@ impl Echoes {
         self.len = len as u8 + 1;
     }
 
-    /// Forget all.
+    /// Removes all echoes.
     #[inline]
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Return how many there are.
+    /// Returns the number of echoes.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Return whether there are none.
+    /// Returns whether there are no echoes.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Return port and mark of each packet, the oldest first.
+    /// Returns port and mark of each packet, oldest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (EvPort, bool)> + '_ {
         self.ports.iter().take(self.len()).enumerate().map(|(i, port)| (*port, self.marks >> i & 1 == 1))
     }
 
-    /// Return the bytes that they add to an Ack: none if there are none, otherwise those of the marks and two for each echo.
+    /// Returns the bytes added to an Ack: 0 if empty, else 2 for the marks and 2 for each echo.
     #[inline]
     pub const fn bytes(&self) -> usize {
         bytes_of(self.len())
     }
 
-    /// Read `count` of them from behind the fixed part of an Ack.
+    /// Reads `count` echoes from the bytes after the fixed part of an Ack.
     pub(crate) fn parse(count: u8, bytes: &[u8]) -> Result<Self, Error> {
         let len = usize::from(count);
         if len > MAX_ECHOES {
@@ -84,7 +84,7 @@ impl Echoes {
         Ok(echoes)
     }
 
-    /// Write them behind the fixed part of an Ack, into as many bytes as [`Echoes::bytes`].
+    /// Writes the echoes into the [`Echoes::bytes`] after the fixed part of an Ack.
     pub(crate) fn emit(&self, bytes: &mut [u8]) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
@@ -98,7 +98,6 @@ impl Echoes {
     }
 }
 
-/// Bytes of `count` echoes on the wire.
 pub(crate) const fn bytes_of(count: usize) -> usize {
     if count == 0 { 0 } else { 2 + 2 * count }
 }

@@ -1,4 +1,4 @@
-//! What a frame carries around our header: Ethernet, IP and UDP.
+//! The Ethernet, IP and UDP headers of a frame.
 
 use core::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// Return the codepoint in the two low bits of an IPv4 TOS or IPv6 traffic class byte.
+    /// Returns the codepoint in the two low bits of an IPv4 TOS or IPv6 traffic class byte.
     #[inline]
     pub const fn from_tos(tos: u8) -> Self {
         match tos & 3 {
@@ -43,9 +43,9 @@ pub struct Envelope {
     pub src: IpAddr,
     /// IP destination, of the same version as the source.
     pub dst: IpAddr,
-    /// UDP source port: it stands for the EV.
+    /// UDP source port, which encodes the EV.
     pub src_port: EvPort,
-    /// UDP destination port: one of those that its receiver takes frames at.
+    /// UDP destination port, one of the receiver's [`Ports`](crate::Ports).
     pub dst_port: u16,
     /// Differentiated services codepoint, 0..=63.
     pub dscp: u8,
@@ -56,19 +56,19 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Return whether the frame is IPv6.
+    /// Returns whether the frame is IPv6.
     #[inline]
     pub const fn is_v6(&self) -> bool {
         self.dst.is_ipv6()
     }
 
-    /// Return how many switches took a hop off the TTL (0 if the sender started higher than [`INITIAL_TTL`]).
+    /// Returns the number of hops; 0 if the sender started above [`INITIAL_TTL`].
     #[inline]
     pub const fn hops(&self) -> u8 {
         INITIAL_TTL.saturating_sub(self.ttl)
     }
 
-    /// Return whether a queue marked the frame.
+    /// Returns whether the frame is ECN-marked.
     #[inline]
     pub const fn marked(&self) -> bool {
         matches!(self.ecn, Ecn::Ce)

@@ -1,35 +1,35 @@
-//! Why a frame of ours is refused, or cannot be built.
+//! Errors of parsing and emitting frames.
 
 use core::fmt;
 
-/// Why a frame that is ours is dropped, or why one cannot be emitted.
+/// Why a spray frame is dropped or cannot be emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
     /// Emitting: the buffer is too small for the frame.
     BufferTooSmall,
     /// Emitting: source and destination are of different IP versions.
     Family,
-    /// The header's checksum does not match: the frame is corrupt, or went to another address or port.
+    /// The header's checksum does not match: corrupt, or sent to another address or port.
     HeaderChecksum,
     /// The IPv4 header checksum does not match.
     IpChecksum,
-    /// The kind is none of ours.
+    /// The kind is unknown.
     Kind,
-    /// Lengths disagree: those of IP and UDP, or those of the payload and its header.
+    /// Lengths contradict each other: IP and UDP, or payload and header.
     Length,
     /// The payload's checksum does not match.
     PayloadChecksum,
-    /// The frame is sealed, and who reads it has no key.
+    /// The frame is sealed, and the reader has no key.
     Sealed,
     /// The frame is sealed, and its tag does not match.
     Tag,
-    /// The frame ends before the end that its lengths give, or before the end of its header.
+    /// The frame ends before its header or before the end that its lengths state.
     Truncated,
     /// The UDP checksum does not match, or is missing over IPv6.
     UdpChecksum,
-    /// A field holds a value that has no meaning.
+    /// A field has an invalid value.
     Value,
-    /// The version is not ours.
+    /// The version is not supported.
     Version,
 }
 

@@ -1,6 +1,6 @@
-//! Entropy values and the UDP source ports that stand for them (WIRE-13).
+//! Entropy values and the UDP source ports that encode them (WIRE-13).
 
-/// The largest set of EVs: every source port but 0.
+/// The largest number of EVs of a connection: every source port but 0.
 pub const MAX_EVS: u32 = 65_535;
 
 /// An entropy value (EV): an index in a connection's set of `0..evs`.
@@ -9,21 +9,21 @@ pub const MAX_EVS: u32 = 65_535;
 pub struct Ev(u16);
 
 impl Ev {
-    /// Return the EV with this index.
+    /// Creates the EV with this index.
     #[inline]
     pub const fn new(index: u16) -> Self {
         Self(index)
     }
 
-    /// Return its index in the set.
+    /// Returns the index in the set.
     #[inline]
     pub const fn index(self) -> u16 {
         self.0
     }
 
-    /// Return the UDP source port that stands for it in a set of `evs` (1..=[`MAX_EVS`]).
+    /// Returns the UDP source port that encodes the EV in a set of `evs` (1..=[`MAX_EVS`]).
     ///
-    /// Never panics: an index outside the set gives a port that stands for another index or for none.
+    /// An index outside the set returns a port of another index or of none; it does not panic.
     //= docs/specs/wire.md#WIRE-13 evs and ports
     #[inline]
     pub const fn port(self, evs: u32) -> EvPort {
@@ -31,25 +31,25 @@ impl Ev {
     }
 }
 
-/// A UDP source port, which stands for an EV on the wire.
+/// A UDP source port that encodes an EV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct EvPort(u16);
 
 impl EvPort {
-    /// Return the port with this number.
+    /// Creates the port with this number.
     #[inline]
     pub const fn new(number: u16) -> Self {
         Self(number)
     }
 
-    /// Return its number, as in the UDP header.
+    /// Returns the port number.
     #[inline]
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// Return the EV that it stands for in a set of `evs`, or `None` outside the set.
+    /// Returns the EV in a set of `evs`, or `None` if it is outside the set.
     #[inline]
     pub const fn ev(self, evs: u32) -> Option<Ev> {
         match self.0.checked_sub(base(evs)) {
@@ -59,11 +59,11 @@ impl EvPort {
     }
 }
 
-/// The dynamic range of RFC 6335 §6 holds this many ports.
+/// Size of the dynamic port range (RFC 6335 §6).
 const DYNAMIC_PORTS: u32 = 16_384;
 const DYNAMIC_BASE: u16 = 49_152;
 
-/// The port of index 0.
+/// Returns the port of index 0.
 const fn base(evs: u32) -> u16 {
     if evs <= DYNAMIC_PORTS { DYNAMIC_BASE } else { 1 }
 }

@@ -1,44 +1,44 @@
-//! How Flowcut tells that a path is congested (Bonato et al., *Flowcut Switching*, §II-B): the average of its round-trip times against
-//! the least one, and their trend. Hosts and switches share it.
+//! The congestion rule of Flowcut (Bonato et al., *Flowcut Switching*, §II-B), shared by hosts and
+//! switches: the average of a path's RTTs relative to the minimum, and their trend.
 //!
-//! Times are ticks of 1,024 ps in 32 bits, so up to 4.4 s; ratios are 16.16 fixed point. No panics, no floats, so that the kernel's
-//! verifier takes it.
+//! Times are ticks of 1,024 ps in 32 bits, up to 4.4 s; ratios are 16.16 fixed point. No panics and
+//! no floats, as the kernel's verifier requires.
 
 /// 1 as a ratio.
 pub const ONE: u32 = 1 << 16;
 
-/// How many hop counts are told apart. Networks' diameters are below ten (Flowcut §II-B); more hops count as nine.
+/// The number of distinct hop counts: diameters are below ten (Flowcut §II-B); more count as nine.
 pub const HOPS: usize = 10;
 
-/// Picoseconds in ticks, at least 1 unless 0.
+/// Converts picoseconds to ticks, at least 1 unless 0.
 #[inline(always)]
 pub fn ticks(ps: u64) -> u32 {
     let ticks = if ps >> 10 > 0xffff_ffff { 0xffff_ffff } else { ps >> 10 };
     if ps > 0 && ticks == 0 { 1 } else { ticks as u32 }
 }
 
-/// When a path is congested, in units of [`ONE`].
+/// Thresholds and weights of the rule, in units of [`ONE`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Average of the normalised round-trip time above which it is.
+    /// Threshold of the average normalised RTT.
     pub ratio: u32,
     /// Weight of a new sample in that average.
     pub weight: u32,
-    /// Average growth from one sample to the next above which it is.
+    /// Threshold of the average growth from one sample to the next.
     pub trend: u32,
     /// Weight of a new difference in that average.
     pub trend_weight: u32,
 }
 
 impl Default for Rule {
-    /// A ratio of 4 (§III-C2), and what our `docs/specs/flowcut.md` settles (FLC-12, FLC-13): weights of 0.12, a trend of 0.05.
+    /// A ratio of 4 (§III-C2); weights of 0.12 and a trend of 0.05 (FLC-12, FLC-13).
     fn default() -> Self {
         Self { ratio: 4 * ONE, weight: 7_864, trend: 3_277, trend_weight: 7_864 }
     }
 }
 
-/// A round-trip time.
+/// A sample of the round-trip time (RTT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     rtt: u32,
@@ -47,7 +47,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// That of a packet of `bytes`, in `rtt_ps`, over so many switches whose ports take `kib_ps` for 1,024 bytes.
+    /// Creates the sample of a packet of `bytes` over `hops` ports of `kib_ps` per 1,024 bytes.
     //= docs/specs/flowcut.md#FLC-10 least round-trip time
     #[inline(always)]
     pub fn new(rtt_ps: u64, bytes: u32, kib_ps: u32, hops: u8) -> Self {
@@ -57,25 +57,25 @@ impl Sample {
         Self { rtt, serial: if serial < rtt { serial } else { rtt - 1 }, hops }
     }
 
-    /// The hop count that it counts for, below [`HOPS`].
+    /// Returns the hop count, clamped below [`HOPS`].
     #[inline(always)]
     pub fn hops(&self) -> usize {
         self.hops
     }
 
-    /// The round-trip time without the packet's serialisation, in ticks: at least 1.
+    /// Returns the RTT without the packet's serialisation, in ticks, at least 1.
     #[inline(always)]
     pub fn queueless(&self) -> u32 {
         self.rtt - self.serial
     }
 
-    /// The least possible round-trip time of this packet, when `least` is that without serialisation.
+    /// Returns the minimum RTT of this packet, where `least` is that without serialisation.
     #[inline(always)]
     pub fn reference(&self, least: u32) -> u64 {
         u64::from(least) + u64::from(self.serial)
     }
 
-    /// The normalised round-trip time: over the least possible one.
+    /// Returns the normalised RTT: its ratio to `reference`.
     //= docs/specs/flowcut.md#FLC-11 normalised RTT
     #[inline(always)]
     pub fn over(&self, reference: u64) -> u32 {
@@ -84,14 +84,14 @@ impl Sample {
     }
 }
 
-/// What is known of the path of one flowcut; 12 bytes.
+/// Congestion state of the path of one flowcut; 12 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Congestion {
-    /// The average of normalised round-trip times.
+    /// The average normalised RTT.
     pub average: u32,
-    /// The last one; 0 before the first.
+    /// The last normalised RTT; 0 before the first.
     pub previous: u32,
-    /// The average of the differences between successive ones.
+    /// The average difference between successive ones.
     pub trend: i32,
 }
 
@@ -99,7 +99,7 @@ impl Congestion {
     /// The state of a new flowcut.
     pub const NONE: Self = Self { average: ONE, previous: 0, trend: 0 };
 
-    /// Takes a normalised round-trip time.
+    /// Updates the state with a normalised RTT.
     #[inline(always)]
     pub fn on_sample(&mut self, rule: &Rule, rtt: u32) {
         //= docs/specs/flowcut.md#FLC-12 average against threshold
@@ -119,14 +119,14 @@ impl Congestion {
         self.previous = rtt;
     }
 
-    /// Whether the average is above its threshold.
+    /// Returns whether the average exceeds its threshold.
     //= docs/specs/flowcut.md#FLC-12 average against threshold
     #[inline(always)]
     pub fn is_slow(&self, rule: &Rule) -> bool {
         self.average > rule.ratio
     }
 
-    /// Whether the trend is above its threshold.
+    /// Returns whether the trend exceeds its threshold.
     //= docs/specs/flowcut.md#FLC-13 trend against threshold
     #[inline(always)]
     pub fn is_growing(&self, rule: &Rule) -> bool {
@@ -134,7 +134,7 @@ impl Congestion {
     }
 }
 
-/// `weight * sample + (1 - weight) * before`, rounded.
+/// Returns `weight * sample + (1 - weight) * before`, rounded.
 #[inline(always)]
 pub fn average(weight: u32, sample: i64, before: i64) -> i64 {
     let weight = i64::from(weight);

@@ -16,44 +16,43 @@ use crate::{
 
 const V4_HEADERS: usize = udp_payload_offset(false);
 const V6_HEADERS: usize = udp_payload_offset(true);
-/// Don't-fragment: we size our own frames.
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// A frame of ours that passed every check.
+/// A spray frame that passed every check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Addresses and IP fields.
+    /// Addresses, ports and IP fields.
     pub envelope: Envelope,
-    /// Connection and cookie.
+    /// Connection, cookie and shard.
     pub common: Common,
-    /// What it says.
+    /// Fields of the kind.
     pub body: Body,
-    /// Payload of a data frame, or a message of the key exchange; empty for the other kinds and when trimmed.
+    /// Payload of a Data, or key exchange message; empty for other kinds and when trimmed.
     pub payload: &'a [u8],
-    /// A switch cut the payload off.
+    /// A switch removed the payload.
     pub trimmed: bool,
-    /// It was sealed: only a holder of its connection's keys can have made it.
+    /// The frame was sealed: it is authenticated with the connection's keys.
     pub sealed: bool,
 }
 
 impl Frame<'_> {
-    /// Whether the last port of the path says that it cut the payload off.
+    /// Returns whether the last port of the path trimmed the frame.
     pub fn is_trimmed_last(&self) -> bool {
         self.trimmed && self.envelope.dscp == DSCP_TRIMMED_LAST
     }
 
-    /// Whether a switch asks the flow's sender to pause (`docs/specs/flowcut-switch.md`, FCS-5).
+    /// Returns whether a switch requests a pause (`docs/specs/flowcut-switch.md`, FCS-5).
     pub fn is_pause(&self) -> bool {
         self.envelope.dscp == DSCP_PAUSE
     }
 }
 
-/// Parse a whole Ethernet frame. `Ok(None)` means that it is not ours: that it does not come to one of `ports`, or not by UDP. Bytes behind
-/// the IP datagram are padding.
+/// Parses an Ethernet frame. Returns `Ok(None)` if it is not UDP to one of `ports`. Bytes after the
+/// IP datagram are padding.
 ///
 /// # Errors
 ///
-/// The frame is ours but malformed or corrupt: the caller counts and drops it (WIRE-9 to WIRE-12).
+/// The spray frame is malformed or corrupt and must be dropped (WIRE-9 to WIRE-12).
 //= docs/specs/wire.md#WIRE-9 order of checks
 #[inline]
 pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
@@ -64,7 +63,7 @@ pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
     }
 }
 
-/// Parse what is behind the IP header. An instance for each version keeps the envelope in registers.
+/// Parses what follows the IP header. One instance per IP version keeps the envelope in registers.
 #[inline(always)]
 fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Frame<'_>, Error> {
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
@@ -78,8 +77,8 @@ fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Frame<'_>, Error> {
     Ok(Frame { envelope, common, body, payload, trimmed, sealed: false })
 }
 
-/// Return the connection's number of a frame of ours, and the number of the packet in a Data, of all that arrived in an Ack, of other kinds
-/// what stands there. `None` if the frame is not ours or too short. It checks nothing.
+/// Returns the connection and, of a Data, the packet number, of an Ack, the cumulative one; of
+/// other kinds the same bytes. `None` if the frame is not spray's or too short. Verifies nothing.
 #[inline]
 pub fn peek_packet(frame: &[u8], ports: Ports) -> Option<(u32, u64)> {
     const NUMBER: usize = crate::data::PSN;
@@ -87,13 +86,12 @@ pub fn peek_packet(frame: &[u8], ports: Ports) -> Option<(u32, u64)> {
     Some((View(head).u32::<{ field::CONNECTION }>(), View(head).u64::<NUMBER>()))
 }
 
-/// Bytes of our header.
 #[inline]
 pub(crate) fn our_bytes(kind: Kind, ours: &[u8]) -> Result<usize, Error> {
     if kind == Kind::Ack { ack::bytes(ours) } else { Ok(kind.bytes()) }
 }
 
-/// Check length and checksum of the payload; return whether a switch cut it off.
+/// Checks length and checksum of the payload; returns whether a switch trimmed the frame.
 //= docs/specs/wire.md#WIRE-11 payload checksum
 #[inline(always)]
 fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]) -> Result<bool, Error> {
@@ -112,14 +110,12 @@ fn check_payload(envelope: &Envelope, body: &Body, header: &[u8], payload: &[u8]
     Ok(false)
 }
 
-/// Whether a switch has cut the payload off a data frame (WIRE-12).
 //= docs/specs/wire.md#WIRE-12 trimmed frames
 #[inline(always)]
 pub(crate) fn is_cut(envelope: &Envelope, payload: &[u8]) -> bool {
     matches!(envelope.dscp, DSCP_TRIMMED | DSCP_TRIMMED_LAST) && payload.is_empty()
 }
 
-/// Read the envelope, and return it with the UDP datagram, in IPv4 or IPv6.
 #[inline(always)]
 pub(crate) fn parse_envelope(frame: &[u8], is_v6: bool) -> Result<(Envelope, &[u8]), Error> {
     if is_v6 { parse_v6(frame) } else { parse_v4(frame) }
@@ -146,7 +142,7 @@ fn parse_v4(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     };
     let length = (head.u16::<{ v4::TOTAL_LENGTH }>() as usize).checked_sub(ip.len()).ok_or(Error::Length)?;
     let udp = udp(frame, v4::UDP, length)?;
-    // Our frames carry none over IPv4 (WIRE-4). If something on the way filled one in, it must be right.
+    // Spray frames have none over IPv4 (WIRE-4). If a device on the path added one, it must match.
     if head.u16::<{ udp_checksum_offset(false) }>() != 0 {
         check_udp(&head.0[v4::SRC..v4::UDP], udp)?;
     }
@@ -175,13 +171,13 @@ fn parse_v6(frame: &[u8]) -> Result<(Envelope, &[u8]), Error> {
     Ok((envelope, udp))
 }
 
-/// Return the UDP datagram. The IP header gives its length too.
+/// Returns the UDP datagram, if its length matches that in the IP header.
 //= docs/specs/wire.md#WIRE-3 ip headers and lengths
 #[inline(always)]
 fn udp(frame: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     let udp = frame.get(at..at + length).ok_or(Error::Truncated)?;
-    let said = View(udp.first_chunk::<UDP_BYTES>().ok_or(Error::Length)?).u16::<4>();
-    if said as usize != length {
+    let udp_bytes = View(udp.first_chunk::<UDP_BYTES>().ok_or(Error::Length)?).u16::<4>();
+    if udp_bytes as usize != length {
         return Err(Error::Length);
     }
     Ok(udp)
@@ -196,14 +192,13 @@ fn check_udp(addresses: &[u8], udp: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Whether the checksum is the sum of the pseudo header alone: a kernel of this machine has left the rest to a device that computes none, such as
-/// veth.
+/// Returns whether the checksum covers the pseudo header alone: the local kernel left the rest to
+/// a device that does not complete it, such as veth.
 fn is_unfinished(addresses: &[u8], udp: &[u8]) -> bool {
-    let said = udp.first_chunk::<UDP_BYTES>().map(|head| View(head).u16::<6>());
-    said == Some(checksum::fold(pseudo_sum(addresses, udp.len())))
+    let checksum = udp.first_chunk::<UDP_BYTES>().map(|head| View(head).u16::<6>());
+    checksum == Some(checksum::fold(pseudo_sum(addresses, udp.len())))
 }
 
-/// Sum of the pseudo header and the datagram, its checksum field included.
 fn udp_sum(addresses: &[u8], udp: &[u8]) -> u64 {
     checksum::add(pseudo_sum(addresses, udp.len()), udp)
 }
@@ -212,21 +207,18 @@ fn pseudo_sum(addresses: &[u8], udp_bytes: usize) -> u64 {
     checksum::add(udp_bytes as u64 + u64::from(PROTOCOL_UDP), addresses)
 }
 
-/// Bytes that the header's checksum or tag covers before the kind's own fields: addresses, ports, and the common header up to itself.
+/// Bytes covered by the header's checksum or tag before the kind's fields.
 const COVERED_START: usize = 16 + 16 + 2 + 2 + field::HEADER_CHECKSUM;
-/// The most bytes that it covers: those of an Ack with every echo.
 const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(MAX_ECHOES) - COMMON_BYTES;
 
-/// A copy of what the header's checksum or tag covers, contiguous and aligned, for one pass over all of it.
-///
-/// It is both addresses (16 bytes each, IPv4 as v4-mapped), both ports, and the header without the checksum itself (WIRE-10).
+/// A contiguous, aligned copy of the bytes that the header's checksum or tag covers: both addresses
+/// (16 bytes each, IPv4 as v4-mapped), both ports, and the header without the checksum (WIRE-10).
 #[repr(align(8))]
 pub(crate) struct Covered([u8; COVERED_MAX]);
 
 impl Covered {
     pub(crate) const EMPTY: Self = Self([0; COVERED_MAX]);
 
-    /// Copies what is covered, and returns it.
     #[inline(always)]
     pub(crate) fn of(&mut self, envelope: &Envelope, header: &[u8]) -> Result<&[u8], Error> {
         Writer(&mut self.0)
@@ -242,7 +234,6 @@ impl Covered {
     }
 }
 
-/// The header's checksum (WIRE-10).
 //= docs/specs/wire.md#WIRE-10 header checksum
 #[inline(always)]
 fn header_checksum(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
@@ -250,8 +241,7 @@ fn header_checksum(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
     Ok(xxh3(covered.of(envelope, header)?))
 }
 
-/// The checksum of headers and payload: the lower half of XXH3-64, without a seed. It runs at the memory's speed wherever the processor has
-/// vectors of 256 bits.
+/// Returns the checksum of headers and payload: the low half of unseeded XXH3-64.
 #[inline]
 pub fn xxh3(bytes: &[u8]) -> u32 {
     twox_hash::XxHash3_64::oneshot(bytes) as u32
@@ -265,12 +255,12 @@ fn mapped(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Build a whole Ethernet frame at the start of `out` and return its length.
+/// Builds an Ethernet frame at the start of `out` and returns its length.
 ///
 /// # Errors
 ///
-/// [`Error::BufferTooSmall`]; [`Error::Family`] if the addresses are of two IP versions; [`Error::Length`] if the
-/// payload is not as long as its header says, or exceeds what UDP can carry.
+/// [`Error::BufferTooSmall`]; [`Error::Family`] if the addresses are of different IP versions;
+/// [`Error::Length`] if the payload contradicts the header or exceeds what UDP can carry.
 #[inline]
 pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<usize, Error> {
     let at = body.header_bytes(e.is_v6());
@@ -279,20 +269,10 @@ pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8
     emit_in_place(out, e, c, body, payload.len())
 }
 
-/// Build a frame around a payload of `payload_bytes` that already lies in `out`, at [`Body::header_bytes`].
-///
-/// # Errors
-///
-/// As [`emit`].
+/// Like [`emit`], with a payload of `bytes` already in `out` at [`Body::header_bytes`].
 #[inline]
-pub fn emit_in_place(
-    out: &mut [u8],
-    e: &Envelope,
-    c: &Common,
-    body: &Body,
-    payload_bytes: usize,
-) -> Result<usize, Error> {
-    let udp_bytes = udp_length(body, payload_bytes, 0)?;
+pub fn emit_in_place(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, bytes: usize) -> Result<usize, Error> {
+    let udp_bytes = udp_length(body, bytes, 0)?;
     let out = out.get_mut(..udp_offset(e.is_v6()) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
     let ours = out.get_mut(udp_payload_offset(e.is_v6())..).ok_or(Error::BufferTooSmall)?;
     let (header, payload) = ours.split_at_mut_checked(body.bytes()).ok_or(Error::BufferTooSmall)?;
@@ -301,12 +281,8 @@ pub fn emit_in_place(
     Ok(out.len())
 }
 
-/// Write Ethernet, IP and UDP headers before a UDP payload of `bytes` that lies in `out` already, at
-/// [`udp_payload_offset`]: for callers that get payload from a socket. Return the frame's length.
-///
-/// # Errors
-///
-/// As [`emit`].
+/// Writes Ethernet, IP and UDP headers in front of a UDP payload of `bytes` already in `out` at
+/// [`udp_payload_offset`], such as one received from a socket. Returns the frame's length.
 pub fn envelop(out: &mut [u8], e: &Envelope, bytes: usize) -> Result<usize, Error> {
     let udp_bytes =
         u16::try_from(UDP_BYTES + bytes).ok().filter(|bytes| *bytes <= u16::MAX - 20).ok_or(Error::Length)?;
@@ -315,7 +291,7 @@ pub fn envelop(out: &mut [u8], e: &Envelope, bytes: usize) -> Result<usize, Erro
     Ok(out.len())
 }
 
-/// Write Ethernet, IP and UDP headers around what lies behind them, to the end of `out`.
+/// Writes Ethernet, IP and UDP headers of a datagram that extends to the end of `out`.
 #[inline(always)]
 pub(crate) fn emit_envelope(out: &mut [u8], e: &Envelope, udp_bytes: u16) -> Result<(), Error> {
     match (e.src, e.dst) {
@@ -332,21 +308,20 @@ pub(crate) fn emit_envelope(out: &mut [u8], e: &Envelope, udp_bytes: u16) -> Res
     Ok(())
 }
 
-/// The UDP length of a frame whose seal, if it has one, takes `seal_bytes`.
+/// Returns the UDP length of a frame with `seal_bytes` of tags.
 #[inline(always)]
 pub(crate) fn udp_length(body: &Body, payload_bytes: usize, seal_bytes: usize) -> Result<u16, Error> {
     if payload_bytes != body.payload_bytes() {
         return Err(Error::Length);
     }
     let length = UDP_BYTES + body.bytes() + payload_bytes + seal_bytes;
-    // The IPv4 total length has to hold the IP header too.
+    // The IPv4 total length includes the IP header.
     if length > u16::MAX as usize - 20 {
         return Err(Error::Length);
     }
     Ok(length as u16)
 }
 
-/// Write our header with both checksums.
 #[inline(always)]
 fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8]) -> Result<(), Error> {
     c.emit(chunk_mut(header)?, VERSION, body.kind(), body.flags());
@@ -381,7 +356,8 @@ fn emit_v4(head: &mut [u8; V4_HEADERS], e: &Envelope, src: Ipv4Addr, dst: Ipv4Ad
     writer.u16::<{ v4::CHECKSUM }>(ip_checksum(e, src, dst, 20 + udp_bytes));
 }
 
-/// The checksum of an IPv4 header of ours. It takes the values: reading what was just written would wait until it is in the cache.
+/// Returns the checksum of an IPv4 header. Computed from the values: reading back bytes just
+/// written would stall on store forwarding.
 #[inline(always)]
 fn ip_checksum(e: &Envelope, src: Ipv4Addr, dst: Ipv4Addr, total_bytes: u16) -> u16 {
     let words = [
@@ -410,7 +386,7 @@ fn emit_v6(head: &mut [u8; V6_HEADERS], e: &Envelope, src: Ipv6Addr, dst: Ipv6Ad
     emit_udp::<V6_HEADERS, { v6::UDP }>(&mut writer, e, udp_bytes);
 }
 
-/// Write the UDP header, which ends the array, with checksum 0.
+/// Writes the UDP header, which ends the array, with checksum 0.
 #[inline(always)]
 fn emit_udp<const N: usize, const AT: usize>(writer: &mut Writer<'_, N>, e: &Envelope, length: u16) {
     let [a, b] = e.src_port.number().to_be_bytes();

@@ -1,4 +1,4 @@
-//! The common header (WIRE-6), with which the header of every kind begins.
+//! The common header (WIRE-6), which begins every spray header.
 
 use crate::bytes::{View, Writer};
 use crate::{Error, Kind, VERSION_SEALED};
@@ -6,7 +6,7 @@ use crate::{Error, Kind, VERSION_SEALED};
 /// Bytes of the common header.
 pub const COMMON_BYTES: usize = 20;
 
-/// Byte offsets in the common header; every kind goes on at [`COMMON_BYTES`].
+/// Byte offsets in the common header; the fields of a kind begin at [`COMMON_BYTES`].
 pub mod field {
     /// `u8`, [`VERSION`](crate::VERSION).
     pub const VERSION: usize = 0;
@@ -14,11 +14,11 @@ pub mod field {
     pub const KIND: usize = 1;
     /// `u8`, meaning by kind.
     pub const FLAGS: usize = 2;
-    /// `u8`, which of its [`Ports`](crate::Ports) the sender takes frames at.
+    /// `u8`, index in [`Ports`](crate::Ports) at which the sender receives.
     pub const SHARD: usize = 3;
     /// `u32`, the connection's number at the frame's receiver.
     pub const CONNECTION: usize = 4;
-    /// `u64`, what the receiver demands; in a sealed frame the number of the frame.
+    /// `u64`, the cookie that the receiver requires; in a sealed frame the frame number.
     pub const COOKIE: usize = 8;
     /// `u32`, the checksum; in a sealed frame the first bytes of the header's tag.
     pub const HEADER_CHECKSUM: usize = 16;
@@ -30,15 +30,15 @@ pub mod field {
 pub struct Common {
     /// The connection's number at the frame's receiver; 0 in a Connect.
     pub connection: u32,
-    /// What the receiver demands, so that a stranger's frame changes nothing; 0 in a Connect (WIRE-16). In a sealed frame the number of
-    /// the frame (WIRE-18).
+    /// The cookie that the receiver requires, against spoofing; 0 in a Connect (WIRE-16). In a
+    /// sealed frame the frame number (WIRE-18).
     pub cookie: u64,
-    /// Which of its [`Ports`](crate::Ports) the frame's sender takes frames of this connection at, 0..64 (WIRE-1).
+    /// Index in [`Ports`](crate::Ports) at which the sender receives, 0..64 (WIRE-1).
     pub shard: u8,
 }
 
 impl Common {
-    /// Check version and kind (WIRE-9). The version is that of plain frames or of sealed ones.
+    /// Checks that the version is `EXPECTED` and the kind is known (WIRE-9).
     #[inline(always)]
     pub(crate) fn parse<const EXPECTED: u8>(bytes: &[u8; COMMON_BYTES]) -> Result<(Self, Kind), Error> {
         let view = View(bytes);
@@ -56,7 +56,7 @@ impl Common {
         Ok((common, kind))
     }
 
-    /// Write everything but the checksum or tag, which is left 0.
+    /// Writes all fields but the checksum or tag, which is left 0.
     #[inline(always)]
     pub(crate) fn emit(&self, bytes: &mut [u8; COMMON_BYTES], version: u8, kind: Kind, flags: u8) {
         Writer(bytes)

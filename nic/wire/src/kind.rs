@@ -1,34 +1,34 @@
-//! The kinds of frames: the list of them.
+//! The kinds of frames.
 
-/// Hands the list to the macro `$make`, one line per kind: its header's type, its byte on the wire (in a row), its name.
+/// Passes the list to the macro `$make`: header type, byte on the wire (consecutive), name.
 macro_rules! kinds {
     ($make:ident) => {
         $make! {
-            /// A piece of a message.
+            /// A segment of a message.
             Data = 1 "data";
-            /// What the receiver got.
+            /// Acknowledges packets.
             Ack = 2 "ack";
-            /// A trimmed frame arrived, or a packet is missing.
+            /// Reports a trimmed or missing packet.
             Nack = 3 "nack";
-            /// A client asks for a connection.
+            /// Requests a connection.
             Connect = 4 "connect";
-            /// The server's answer.
+            /// Accepts a connection.
             Accept = 5 "accept";
-            /// No more data, or the acknowledgement of that.
+            /// Closes a connection, or acknowledges that.
             Close = 6 "close";
-            /// No such connection.
+            /// Reports an unknown connection.
             Reset = 7 "reset";
-            /// Asks whether a path is alive.
+            /// Tests whether a path is alive.
             Probe = 8 "probe";
-            /// Says that the path of a probe is alive.
+            /// Answers a probe.
             ProbeAck = 9 "probe_ack";
-            /// Credit from a receiver.
+            /// Grants credit to a sender.
             Pull = 10 "pull";
-            /// A sender asks for credit.
+            /// Requests credit from a receiver.
             PullRequest = 11 "pull_request";
-            /// The server asks a client to prove its address.
+            /// Requests that a client prove its address.
             Retry = 12 "retry";
-            /// An exchange of fresh keys, or its answer. Always sealed.
+            /// Exchanges fresh keys. Always sealed.
             Rekey = 13 "rekey";
         }
     };
@@ -36,7 +36,7 @@ macro_rules! kinds {
 
 macro_rules! kind {
     ($($(#[$about:meta])+ $kind:ident = $byte:literal $name:literal;)+) => {
-        /// What a frame is; the value is the byte on the wire.
+        /// The kind of a frame; the value is the byte on the wire.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Kind {
@@ -44,10 +44,10 @@ macro_rules! kind {
         }
 
         impl Kind {
-            /// Every kind, in the order of their values.
+            /// Every kind, by ascending value.
             pub const ALL: [Self; [$($byte),+].len()] = [$(Self::$kind),+];
 
-            /// Return the kind with this byte on the wire.
+            /// Returns the kind with this byte on the wire.
             #[inline]
             pub const fn from_u8(value: u8) -> Option<Self> {
                 match value {
@@ -56,13 +56,13 @@ macro_rules! kind {
                 }
             }
 
-            /// Return its place in [`Kind::ALL`].
+            /// Returns the index in [`Kind::ALL`].
             #[inline]
             pub const fn index(self) -> usize {
                 self as usize - Self::ALL[0] as usize
             }
 
-            /// Return its name, for counters.
+            /// Returns the name, for counters.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)+ }
             }
@@ -72,7 +72,7 @@ macro_rules! kind {
 
 kinds! { kind }
 
-/// The bytes on the wire are in a row.
+// The bytes on the wire are consecutive.
 const _: () = {
     let [.., last] = Kind::ALL;
     assert!(last.index() == Kind::ALL.len() - 1);

@@ -1,20 +1,20 @@
 //! Frame layouts of the spray transport: checked views and builders, `no_std`.
 //!
-//! A frame is Ethernet, IPv4 or IPv6, UDP to one of the receiver's [`Ports`], then a header of ours that starts with the 20 bytes of
-//! [`header`] and goes on by kind ([`Body`]); only [`Data`] has a payload. `docs/specs/wire.md` states the layouts and
-//! the rules of acceptance as numbered clauses (`WIRE-n`), which the code cites.
+//! A frame is Ethernet, IPv4 or IPv6, UDP to one of a receiver's [`Ports`], then a spray header:
+//! the 20 bytes of [`header`], then fields by kind ([`Body`]). Only [`Data`] has a payload.
+//! `docs/specs/wire.md` states layouts and acceptance rules as numbered clauses (`WIRE-n`).
 //!
 //! | module | content |
 //! |---|---|
-//! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`, for the checksum) |
-//! | `sealed` | the same for sealed frames: [`open`], [`emit_sealed`] |
-//! | [`offsets`] | where the fields lie |
+//! | [`frame`] | whole frames: [`parse`], [`emit`], [`emit_in_place`] (feature `std`) |
+//! | `sealed` | the same for sealed (encrypted, authenticated) frames: [`open`], [`emit_sealed`] |
+//! | [`offsets`] | byte offsets of the fields |
 //! | [`switch_view`] | what a switch reads and changes: one parser for kernel and hosts |
 //! | [`checksum`] | Internet checksum, whole and incremental |
-//! | [`flowcut`] | when Flowcut calls a path congested: one rule for hosts and switches |
+//! | [`flowcut`] | the congestion rule of Flowcut, shared by hosts and switches |
 //! | the others | one header each |
 #![no_std]
-// Without the checksum nothing parses or emits whole frames, and the codecs of single headers are unused.
+// Without the checksum whole frames are not parsed or emitted, and header codecs are unused.
 #![cfg_attr(not(feature = "std"), expect(dead_code))]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
@@ -76,26 +76,25 @@ pub use rekey::{Rekey, RekeyMessage};
 pub use sealed::{Seal, Sealed, emit_sealed, open, seal_bytes};
 pub use time::Time;
 
-/// Version of the layouts, first byte of every header of ours.
+/// Version of the layouts: the first byte of every spray header that is not sealed.
 pub const VERSION: u8 = 1;
 /// The first byte of a sealed frame (WIRE-18).
 pub const VERSION_SEALED: u8 = 2;
-/// Bytes that the seal adds behind our header. It has room for four more there.
+/// Bytes of the tag behind a sealed header; the other four replace its checksum.
 pub const SEAL_BYTES: usize = 12;
-/// Bytes that the seal adds behind a payload.
+/// Bytes of the tag behind an encrypted payload.
 pub const TAG_BYTES: usize = 16;
-/// DSCP of data frames that have no other (AF11).
+/// Default DSCP of data frames (AF11).
 pub const DSCP_DATA: u8 = 10;
-/// The largest DSCP that data frames may have. From 44 on there are those of trimmed and control frames, and of the network's own control.
+/// The largest DSCP allowed for data frames: from 44 on are trimmed, control and network control.
 pub const MAX_DATA_DSCP: u8 = 43;
-/// DSCP of everything but data: ACKs and the handshake go in the control class (EF).
+/// DSCP of all frames but data: the control class (EF).
 pub const DSCP_CONTROL: u8 = 46;
-/// DSCP that a switch gives to a control frame against the data of a flow whose sender must pause (`docs/specs/flowcut-switch.md`, FCS-5);
-/// control class too (local use).
+/// DSCP that a switch sets on a control frame to pause the flow's sender (FCS-5); control class.
 pub const DSCP_PAUSE: u8 = 45;
-/// DSCP that a switch gives to a data frame whose payload it cut off; control class too (VOICE-ADMIT).
+/// DSCP that a switch sets on a data frame that it trims; control class (VOICE-ADMIT).
 pub const DSCP_TRIMMED: u8 = 44;
-/// DSCP of a data frame that the last port of its path trimmed, where that has one of its own; control class too (local use).
+/// DSCP of a data frame trimmed at the last port of its path, if distinguished; control class.
 pub const DSCP_TRIMMED_LAST: u8 = 47;
-/// TTL or hop limit of a frame as sent; every switch takes one off.
+/// TTL or hop limit of a frame as sent; every switch decrements it.
 pub const INITIAL_TTL: u8 = 64;

@@ -1,7 +1,7 @@
-//! Where the fields lie that switches and hosts read: byte offsets from the start of the Ethernet header.
+//! Offsets of the fields that switches and hosts read, in bytes from the Ethernet header.
 //!
-//! They hold for IPv4 without options and for IPv6 without extension headers: for every frame that
-//! [`classify`](crate::switch_view::classify) takes for one of ours.
+//! They hold for IPv4 without options and IPv6 without extension headers, hence for every frame
+//! that [`classify`](crate::switch_view::classify) accepts.
 
 use crate::Kind;
 use crate::header::field;
@@ -27,11 +27,11 @@ pub mod v4 {
     pub const VERSION_IHL_PLAIN: u8 = 0x45;
     /// `u8`: DSCP in the six high bits, ECN in the two low ones.
     pub const TOS: usize = 15;
-    /// `u16`: header and payload, without Ethernet.
+    /// `u16`: bytes of header and payload.
     pub const TOTAL_LENGTH: usize = 16;
     /// `u16`: flags and fragment offset.
     pub const FRAGMENT: usize = 20;
-    /// Bits of [`FRAGMENT`] that are zero in a whole datagram: more-fragments and the offset.
+    /// Bits of [`FRAGMENT`] that are zero in an unfragmented datagram.
     pub const FRAGMENT_MASK: u16 = 0x3fff;
     /// `u8`.
     pub const TTL: usize = 22;
@@ -49,11 +49,11 @@ pub mod v4 {
 
 /// Offsets in an IPv6 frame.
 pub mod v6 {
-    /// `u16`: version (4 bits), traffic class (8: DSCP, ECN), high bits of the flow label.
+    /// `u16`: version (4 bits), traffic class (8: DSCP, ECN), high bits of the flow label (4).
     pub const VERSION_CLASS: usize = 14;
     /// `u16`: low bits of the flow label.
     pub const LABEL: usize = 16;
-    /// `u16`: payload, without the IPv6 header.
+    /// `u16`: bytes of the payload, extension headers included.
     pub const PAYLOAD_LENGTH: usize = 18;
     /// `u8`.
     pub const NEXT_HEADER: usize = 20;
@@ -86,7 +86,7 @@ macro_rules! offsets {
 }
 
 offsets! {
-    /// Offset of the UDP source port: the entropy value.
+    /// Offset of the UDP source port, which encodes the entropy value.
     udp_src_port_offset = udp_offset + 0;
     /// Offset of the UDP destination port.
     udp_dst_port_offset = udp_offset + 2;
@@ -94,19 +94,20 @@ offsets! {
     udp_length_offset = udp_offset + 4;
     /// Offset of the UDP checksum.
     udp_checksum_offset = udp_offset + 6;
-    /// Offset of our header.
+    /// Offset of the spray header.
     udp_payload_offset = udp_offset + UDP_BYTES;
-    /// Offset of the version byte of our header.
+    /// Offset of its version byte.
     version_offset = udp_payload_offset + field::VERSION;
-    /// Offset of the kind byte, see [`Kind`].
+    /// Offset of its kind byte, see [`Kind`].
     kind_offset = udp_payload_offset + field::KIND;
-    /// Offset of the flags byte of our header.
+    /// Offset of its flags byte.
     flags_offset = udp_payload_offset + field::FLAGS;
-    /// Bytes of the shortest frame of ours: all headers up to the end of the common one.
+    /// Bytes of the shortest spray frame: all headers up to the end of the common one.
     min_len = udp_payload_offset + crate::header::COMMON_BYTES;
-    /// Length of a trimmed frame: Ethernet up to the end of the Data header. A sealed one keeps [`SEAL_BYTES`](crate::SEAL_BYTES) more.
+    /// Bytes of a trimmed frame, Data header included. A sealed one keeps
+    /// [`SEAL_BYTES`](crate::SEAL_BYTES) more.
     trimmed_len = udp_payload_offset + Kind::Data.bytes();
 }
 
-/// UDP length of a trimmed frame: UDP header and Data header. A sealed one has [`SEAL_BYTES`](crate::SEAL_BYTES) more.
+/// UDP length of a trimmed frame. A sealed one keeps [`SEAL_BYTES`](crate::SEAL_BYTES) more.
 pub const TRIMMED_UDP_LENGTH: u16 = (UDP_BYTES + Kind::Data.bytes()) as u16;

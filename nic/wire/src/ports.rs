@@ -1,48 +1,48 @@
-//! The UDP destination ports of frames of ours (WIRE-1).
+//! The UDP destination ports of spray frames (WIRE-1).
 
-/// Ports in a row that a host's frames come to: each of its queues may have one of its own.
+/// Consecutive ports at which a host receives, up to one per queue.
 ///
-/// All hosts that talk to each other have the same.
+/// All hosts that communicate use the same ones.
 //= docs/specs/wire.md#WIRE-1 layers
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ports(u16);
 
 impl Ports {
-    /// How many there are; the first one is a multiple of it.
+    /// Their number; the first port is a multiple of it.
     pub const COUNT: u16 = 64;
-    /// Those from 61,440 on: no protocol is registered there (RFC 6335 §6), and Linux gives none of them to programs by itself.
+    /// From 61,440 on: unregistered (RFC 6335 §6) and outside Linux's ephemeral range.
     pub const DEFAULT: Self = Self(61_440);
 
-    /// Return those from `first` on; `None` unless that is a multiple of [`Ports::COUNT`] from 1,024 on.
+    /// Creates the ports from `first`, a multiple of [`Ports::COUNT`] of at least 1,024.
     pub const fn new(first: u16) -> Option<Self> {
         if first >= 1024 && first.is_multiple_of(Self::COUNT) { Some(Self(first)) } else { None }
     }
 
-    /// Return the first one.
+    /// Returns the first port.
     #[inline(always)]
     pub const fn first(self) -> u16 {
         self.0
     }
 
-    /// Return the one with this number, of which the lowest six bits count.
+    /// Returns the port with this index, modulo [`Ports::COUNT`].
     #[inline(always)]
     pub const fn at(self, number: u8) -> u16 {
         self.0 | number as u16 & (Self::COUNT - 1)
     }
 
-    /// Return which of them `port` is, if it is one.
+    /// Returns the index of `port`, or `None` if it is not one of them.
     #[inline(always)]
     pub const fn number(self, port: u16) -> Option<u8> {
         if self.contain(port) { Some((port - self.0) as u8) } else { None }
     }
 
-    /// Return those that `port` is one of.
+    /// Returns the aligned ports that include `port`.
     #[inline(always)]
     pub const fn around(port: u16) -> Self {
         Self(port & !(Self::COUNT - 1))
     }
 
-    /// Return whether `port` is one of them.
+    /// Returns whether `port` is one of them.
     #[inline(always)]
     pub const fn contain(self, port: u16) -> bool {
         Self::around(port).0 == self.0

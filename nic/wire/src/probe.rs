@@ -1,23 +1,23 @@
-//! Probe and ProbeAck: is the path of an EV alive?
+//! Probe and ProbeAck: test whether the path of an EV is alive.
 
 use crate::declare::header;
 use crate::{EvPort, Time};
 
 header! {
-    /// A probe; the EV under test is the frame's UDP source port. It is as long as its answer.
+    /// A probe; the frame's UDP source port is the EV under test. It is as long as its response.
     Probe, 40 bytes;
-    /// The sender's own number for the probe; echoed.
+    /// Number chosen by the sender; echoed.
     24 token: u64;
-    /// When it was sent, by the sender's clock; echoed.
+    /// Send time by the sender's clock; echoed.
     32 timestamp: Time;
 }
 
 header! {
-    /// The answer to a probe.
+    /// The response to a probe.
     ProbeAck, 40 bytes;
     /// UDP source port of the probe: the EV that is alive.
     20 port: EvPort;
-    /// Switches that the probe crossed.
+    /// Hop count of the probe.
     22 hops: u8;
     /// The probe was marked.
     23 marked: bool;

@@ -1,20 +1,20 @@
-//! Pull and PullRequest: credit that a receiver grants, and credit that a sender asks for.
+//! Pull and PullRequest: credit granted by a receiver and requested by a sender.
 
 use crate::declare::header;
 
 header! {
-    /// All credit from a receiver so far. A lost Pull does no harm: the next one carries the total.
+    /// Grants credit. A lost Pull is harmless: the next one carries the total.
     Pull, 32 bytes;
-    /// Wire bytes of credit since the connection began.
+    /// Wire bytes of credit since the connection was established.
     24 credit_bytes: u64;
 }
 
 header! {
-    /// What a sender asks its receiver for.
+    /// Requests credit.
     PullRequest, 40 bytes;
-    /// Wire bytes of credit since the connection began that the sender can use. It leaves out what trimmed frames need: the
-    /// receiver sees these itself.
+    /// Wire bytes of credit since the connection was established that the sender can use, without
+    /// trimmed frames, which the receiver counts itself.
     24 demand_bytes: u64;
-    /// The largest [`Pull::credit_bytes`] that it has seen.
+    /// The largest [`Pull::credit_bytes`] received.
     32 pulled_bytes: u64;
 }

@@ -1,27 +1,27 @@
-//! Rekey: the two sides of a sealed connection exchange fresh keys.
+//! Rekey: both sides of a sealed connection exchange fresh keys.
 
 use crate::Error;
 use crate::bytes::{View, Writer};
 use crate::declare::{Value, header};
 
 header! {
-    /// A message of the exchange that gives a connection the keys of its next generation (WIRE-19).
+    /// A message of the exchange for the next generation of keys (WIRE-19).
     Rekey, 120 bytes;
-    /// Which generation that is.
+    /// Number of that generation.
     20 generation: u16;
-    /// The message.
+    /// Key exchange message.
     24 message: RekeyMessage;
     flags:
-    /// The server's answer.
+    /// This is the server's response.
     1 answer;
 }
 
-/// A message of the key exchange; zeros follow one that is shorter.
+/// A key exchange message, padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RekeyMessage(pub [u8; Self::BYTES]);
 
 impl RekeyMessage {
-    /// Bytes of the longest.
+    /// Bytes of the longest message.
     pub const BYTES: usize = 96;
 }
 

@@ -1,6 +1,5 @@
-//! Sealed frames: the same headers as in plain ones, with tags in place of checksums and the payload encrypted (WIRE-18).
-//!
-//! The cipher is the caller's ([`Seal`], [`open`]); here is what it covers, and where its tags lie.
+//! Sealed frames: tags in place of checksums, and an encrypted payload (WIRE-18). The caller
+//! implements the cipher ([`Seal`], [`open`]); this file defines what it covers and where tags are.
 
 use core::net::IpAddr;
 
@@ -11,47 +10,44 @@ use crate::offsets::{UDP_BYTES, udp_offset, udp_payload_offset};
 use crate::switch_view::classify;
 use crate::{Body, Common, Envelope, Error, Frame, Kind, Ports, SEAL_BYTES, TAG_BYTES, VERSION_SEALED};
 
-/// Bytes of the header's tag in the place of the checksum; the rest follows the header.
+/// Bytes of the header's tag that replace the checksum; the rest follows the header.
 const TAG_HEAD: usize = TAG_BYTES - SEAL_BYTES;
 
-/// Return the bytes that the seal adds to a frame of this kind.
+/// Returns the bytes that sealing adds to a frame of this kind.
 #[inline]
 pub const fn seal_bytes(kind: Kind) -> usize {
     SEAL_BYTES + if matches!(kind, Kind::Data) { TAG_BYTES } else { 0 }
 }
 
-/// Seals the frames of one connection. It knows the frame's number, which no two frames of a connection share.
+/// Seals frames of one connection, with nonces from frame numbers, which must be unique.
 pub trait Seal {
-    /// Return the tag of a header, which covers `covered`.
+    /// Returns the tag of a header, which covers `covered`.
     fn header(&self, covered: &[u8]) -> [u8; TAG_BYTES];
 
-    /// Encrypt a payload in place and return its tag, which covers `covered` too.
+    /// Encrypts a payload in place and returns its tag, which covers `covered` too.
     fn payload(&self, covered: &[u8], payload: &mut [u8]) -> [u8; TAG_BYTES];
 }
 
-/// A sealed frame that nobody has opened yet: nothing of it is to be believed.
+/// A sealed frame that is not yet authenticated.
 #[derive(Debug)]
 pub struct Sealed<'a> {
-    /// Number of the connection at the receiver.
+    /// Connection number at the receiver.
     pub connection: u32,
-    /// Number of the frame in its connection and direction.
+    /// Frame number in its connection and direction.
     pub number: u64,
-    /// Its source.
+    /// Source address.
     pub source: IpAddr,
-    /// What its tags cover, besides the payload.
+    /// The bytes that the tags cover, besides the payload.
     pub covered: &'a [u8],
-    /// The tag of the header.
+    /// Tag of the header.
     pub header_tag: [u8; TAG_BYTES],
-    /// Of a whole data frame the encrypted payload and behind it its tag, which covers the header too; `None` of every other frame.
+    /// Encrypted payload and its tag of a Data that was not trimmed; `None` of other frames.
     pub payload: Option<&'a mut [u8]>,
 }
 
-/// Build a sealed frame around a payload of `payload_bytes` that already lies in `out`, at [`Body::header_bytes`] and
-/// [`SEAL_BYTES`] more. `c.cookie` is the frame's number. A data frame with a payload needs [`TAG_BYTES`] of room behind it.
-///
-/// # Errors
-///
-/// As [`emit`](crate::emit).
+/// Builds a sealed frame around a payload of `payload_bytes` already in `out`, [`SEAL_BYTES`] after
+/// [`Body::header_bytes`]. `c.cookie` is the frame number. A Data needs [`TAG_BYTES`] after it.
+/// Errors are those of [`emit`](crate::emit).
 //= docs/specs/wire.md#WIRE-18 sealed frames
 #[inline]
 pub fn emit_sealed(
@@ -71,9 +67,10 @@ pub fn emit_sealed(
     body.emit(header)?;
     let mut copy = Covered::EMPTY;
     let covered = copy.of(e, header)?;
-    let (head, rest) = split_tag(seal.header(covered));
-    Writer(chunk_mut::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>(head);
-    tail.copy_from_slice(&rest);
+    let tag = seal.header(covered);
+    Writer(chunk_mut::<COMMON_BYTES>(header)?)
+        .array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>(View(&tag).array::<0, TAG_HEAD>());
+    tail.copy_from_slice(&tag[TAG_HEAD..]);
     if body.kind() == Kind::Data {
         let (payload, tag) = payload.split_at_mut_checked(payload_bytes).ok_or(Error::BufferTooSmall)?;
         tag.copy_from_slice(&seal.payload(covered, payload));
@@ -82,12 +79,12 @@ pub fn emit_sealed(
     Ok(out.len())
 }
 
-/// Parse a sealed frame. `decide` gets it before anything in it counts: it checks the tag, decrypts the payload in place, and
-/// returns whether the frame is genuine. `Ok(None)` means that the frame is not ours.
+/// Parses a sealed frame. `decide` authenticates it before any field is used: it checks the tags,
+/// decrypts the payload in place and returns whether both match. `Ok(None)`: not a spray frame.
 ///
 /// # Errors
 ///
-/// As [`parse`](crate::parse); [`Error::Tag`] if it is not genuine.
+/// The same as [`parse`](crate::parse); [`Error::Tag`] if `decide` returns `false`.
 #[inline]
 pub fn open(
     frame: &mut [u8],
@@ -101,8 +98,10 @@ pub fn open(
     let header_bytes = our_bytes(kind, ours)?;
     let (header, rest) = ours.split_at_checked(header_bytes).ok_or(Error::Truncated)?;
     let (tail, payload) = rest.split_at_checked(SEAL_BYTES).ok_or(Error::Truncated)?;
-    let header_tag =
-        join_tag(View(chunk::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>(), *chunk(tail)?);
+    let mut header_tag = [0; TAG_BYTES];
+    Writer(&mut header_tag)
+        .array::<0, TAG_HEAD>(View(chunk::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>())
+        .array::<TAG_HEAD, SEAL_BYTES>(*chunk(tail)?);
     let mut copy = Covered::EMPTY;
     let covered = copy.of(&envelope, header)?;
     let trimmed = kind == Kind::Data && is_cut(&envelope, payload);
@@ -132,14 +131,4 @@ pub fn open(
     }
     let payload = frame.get(payload_start..payload_start + bytes).ok_or(Error::Truncated)?;
     Ok(Some(Frame { envelope, common, body, payload, trimmed, sealed: true }))
-}
-
-fn split_tag(tag: [u8; TAG_BYTES]) -> ([u8; TAG_HEAD], [u8; SEAL_BYTES]) {
-    (View(&tag).array::<0, TAG_HEAD>(), View(&tag).array::<TAG_HEAD, SEAL_BYTES>())
-}
-
-fn join_tag(head: [u8; TAG_HEAD], rest: [u8; SEAL_BYTES]) -> [u8; TAG_BYTES] {
-    let mut tag = [0; TAG_BYTES];
-    Writer(&mut tag).array::<0, TAG_HEAD>(head).array::<TAG_HEAD, SEAL_BYTES>(rest);
-    tag
 }

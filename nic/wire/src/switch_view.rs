@@ -1,8 +1,8 @@
-//! What a switch reads of a frame and what it changes: the one parser for XDP programs and hosts.
+//! What a switch reads and changes of a frame: one parser for XDP programs and hosts.
 //!
-//! A switch changes ECN, DSCP, TTL, lengths and checksums, nothing else (WIRE-14). It checks no checksum of ours.
-//! All functions are generic over [`Packet`]: a host passes a slice, and the XDP program passes its frame, whose bounds the
-//! kernel's verifier must see checked. Nothing here panics, and no loop depends on the frame.
+//! A switch changes ECN, DSCP, TTL, lengths and checksums only (WIRE-14), and verifies no checksum
+//! of the spray header. Functions are generic over [`Packet`]: hosts pass a slice, the XDP program
+//! a frame with bounds checks for the verifier. Nothing panics, and no loop depends on the frame.
 
 mod addressee;
 mod any;
@@ -18,13 +18,13 @@ use crate::header::field;
 use crate::offsets::{self as at, v4, v6};
 use crate::{DSCP_CONTROL, DSCP_PAUSE, DSCP_TRIMMED, Kind, Ports, SEAL_BYTES, VERSION, VERSION_SEALED};
 
-/// A frame in memory whose owner can check its bounds.
+/// A frame in memory with checked bounds.
 pub trait Packet {
-    /// Bytes of the whole Ethernet frame.
+    /// Returns the bytes of the whole Ethernet frame.
     fn frame_bytes(&self) -> u32;
-    /// Return the first `N` bytes, or `None` if the frame is shorter.
+    /// Returns the first `N` bytes, or `None` if the frame is shorter.
     fn head<const N: usize>(&self) -> Option<&[u8; N]>;
-    /// Return the first `N` bytes to write to, or `None` if the frame is shorter.
+    /// Returns the first `N` bytes to write to, or `None` if the frame is shorter.
     fn head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]>;
 }
 
@@ -58,21 +58,21 @@ impl<P: Packet + ?Sized> Packet for &mut P {
     }
 }
 
-/// An IP address as two words in the order of its bytes in memory. IPv4 is mapped into IPv6.
+/// An IP address as two words in memory order; IPv4 is mapped into IPv6.
 pub type Address = [u64; 2];
 
-/// Return the words of an address of 16 bytes; IPv4 must be mapped into IPv6.
+/// Converts an address of 16 bytes to words; IPv4 must be mapped into IPv6.
 pub fn address_words(address: [u8; 16]) -> Address {
     let (words, _) = address.as_chunks::<8>();
     core::array::from_fn(|at| words.get(at).map_or(0, |word| u64::from_ne_bytes(*word)))
 }
 
-/// What a switch reads of a frame of ours.
+/// What a switch reads of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// IPv6 instead of IPv4.
+    /// Whether the frame is IPv6.
     pub v6: bool,
-    /// Address of the destination.
+    /// Destination address.
     pub destination: Address,
     /// Both addresses in 64 bits, see [`addresses_v4`] and [`addresses_v6`].
     pub addresses: u64,
@@ -80,7 +80,7 @@ pub struct Headers {
     pub ports: u32,
     /// Flow label; 0 over IPv4.
     pub label: u32,
-    /// Checksum of our header, or the first bytes of its tag.
+    /// Checksum of the spray header, or the first bytes of its tag.
     pub checksum: u32,
     /// Bytes of the Ethernet frame.
     pub bytes: u32,
@@ -90,24 +90,24 @@ pub struct Headers {
     pub ecn: u8,
     /// DSCP.
     pub dscp: u8,
-    /// Bytes that are left of a data frame with a payload when a switch trims it; 0 of every other frame.
+    /// Bytes that remain after trimming a Data with payload; 0 of every other frame.
     pub trimmed_len: u32,
 }
 
-/// What a frame says of a packet of its connection.
+/// The fields of Data and Ack that a switch with per-packet state reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketFields {
-    /// Of data its packet's number, of an acknowledgement the lowest that has not arrived.
+    /// Packet number of a Data, cumulative acknowledgement of an Ack.
     pub number: u64,
-    /// When the packet was sent, or that which triggered the acknowledgement, in ps by its sender's clock.
+    /// Send time of the packet, or of the one that triggered the Ack, in ps by its sender's clock.
     pub stamp_ps: u64,
-    /// Of an acknowledgement the switches that its packet has passed.
+    /// Hop count in an Ack.
     pub hops: u8,
-    /// It is an acknowledgement of a packet that came whole.
+    /// Whether the frame acknowledges a packet that was not trimmed.
     pub is_ack: bool,
 }
 
-/// Read what data and acknowledgements say of packets; nothing of other kinds, and of frames that are too short.
+/// Reads the fields of Data and Ack; the default for other kinds and for frames that are too short.
 #[inline(always)]
 pub fn packet_fields(packet: &(impl Packet + ?Sized), v6: bool) -> PacketFields {
     let fields = if v6 {
@@ -118,7 +118,6 @@ pub fn packet_fields(packet: &(impl Packet + ?Sized), v6: bool) -> PacketFields 
     fields.unwrap_or_default()
 }
 
-/// Where data and acknowledgements have the time, and where what they say of a packet ends.
 const STAMP_AT: usize = crate::data::PSN + 8;
 const FIELDS_END: usize = STAMP_AT + 8;
 
@@ -141,37 +140,37 @@ fn fields<const N: usize>(head: &[u8; N], v6: bool) -> PacketFields {
     }
 }
 
-/// What [`parse`] finds.
+/// The result of [`parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A frame of another protocol, port or version.
     Foreign,
-    /// A frame of ours whose lengths contradict each other.
+    /// A spray frame with contradictory lengths.
     Malformed,
-    /// A frame of ours.
+    /// A spray frame.
     Ours(Headers),
 }
 
-/// What a switch writes into a frame that it passes on.
+/// What a switch writes into a frame that it forwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changes {
     /// TTL or hop limit.
     pub ttl: u8,
     /// ECN bits.
     pub ecn: u8,
-    /// Whether a control frame asks the sender of what it goes against to pause: it gets [`DSCP_PAUSE`] or [`DSCP_CONTROL`].
+    /// Sets [`DSCP_PAUSE`] on a control frame (else [`DSCP_CONTROL`]): the flow's sender must
+    /// pause.
     pub pause: bool,
 }
 
-/// Ethernet, IP and UDP headers: what [`classify`] needs.
 const V4_HEADERS: usize = at::udp_payload_offset(false);
 const V6_HEADERS: usize = at::udp_payload_offset(true);
 const V4_LEAST: usize = at::min_len(false);
 const V6_LEAST: usize = at::min_len(true);
 
-/// Return whether a frame is ours, and if so whether it is IPv6: UDP to one of `ports`, not a fragment, without IP options.
-///
-/// It looks at nothing behind the UDP header: version and lengths are for [`parse`], our checksums for [`crate::parse`].
+/// Returns `None` unless a frame is spray's (unfragmented UDP to one of `ports`, without IP
+/// options), else whether it is IPv6. Version, lengths and checksums are checked by [`parse`] and
+/// [`crate::parse`].
 //= docs/specs/wire.md#WIRE-2 classification
 #[inline(always)]
 pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
@@ -179,7 +178,7 @@ pub fn classify(packet: &(impl Packet + ?Sized), ports: Ports) -> Option<bool> {
     ports.contain(port).then_some(v6)
 }
 
-/// Return whether a UDP datagram in one piece, without IP options, is IPv6, and its destination port.
+/// Returns IP version (IPv6 or not) and destination port of an unfragmented UDP datagram.
 #[inline(always)]
 pub fn udp_port(packet: &(impl Packet + ?Sized)) -> Option<(bool, u16)> {
     let head = packet.head::<V4_HEADERS>()?;
@@ -205,7 +204,7 @@ fn is_udp_v6(head: &[u8; V6_HEADERS]) -> bool {
     head[v6::VERSION_CLASS] >> 4 == 6 && head[v6::NEXT_HEADER] == at::PROTOCOL_UDP
 }
 
-/// Read a frame as a switch does.
+/// Parses a frame as a switch does.
 #[inline(always)]
 pub fn parse(packet: &(impl Packet + ?Sized), ports: Ports) -> Parsed {
     let bytes = packet.frame_bytes();
@@ -238,7 +237,7 @@ fn parse_v6(head: &[u8; V6_LEAST], bytes: u32) -> Parsed {
     headers(head, true, bytes, trimmed_len, &Ip::v6(head))
 }
 
-/// How long a frame is, by its IP header and in fact.
+/// Lengths of a frame: from the IP header, and received.
 struct Lengths {
     /// Bytes of the UDP header and its payload.
     datagram: u32,
@@ -248,10 +247,10 @@ struct Lengths {
     bytes: u32,
 }
 
-/// Checks version and lengths. Returns [`Headers::trimmed_len`], or what the frame is instead.
+/// Checks version and lengths. Returns [`Headers::trimmed_len`], or the result of [`parse`].
 #[inline(always)]
 fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> Result<u32, Parsed> {
-    // The two versions are in a row.
+    // The two versions are consecutive numbers.
     let seals = u8_at(head, at::version_offset(v6)).wrapping_sub(VERSION);
     if seals > VERSION_SEALED - VERSION {
         return Err(Parsed::Foreign);
@@ -266,7 +265,7 @@ fn trimmed_len<const N: usize>(head: &[u8; N], v6: bool, lengths: &Lengths) -> R
     Ok(if data && udp_length > least { at::udp_offset(v6) as u32 + least } else { 0 })
 }
 
-/// What the IP header says.
+/// Fields of an IP header.
 struct Ip {
     class: u8,
     ttl: u8,
@@ -276,7 +275,6 @@ struct Ip {
 }
 
 impl Ip {
-    /// From a frame with an IPv4 header, which is within `N` bytes.
     #[inline(always)]
     fn v4<const N: usize>(head: &[u8; N]) -> Self {
         let address = u32_ne(head, v4::DST).to_ne_bytes();
@@ -289,7 +287,6 @@ impl Ip {
         }
     }
 
-    /// From a frame with an IPv6 header, which is within `N` bytes.
     #[inline(always)]
     fn v6<const N: usize>(head: &[u8; N]) -> Self {
         Self {
@@ -322,21 +319,21 @@ fn headers<const N: usize>(head: &[u8; N], v6: bool, bytes: u32, trimmed_len: u3
     })
 }
 
-/// Return two IPv4 addresses as one little-endian number, the source first.
+/// Returns two IPv4 addresses as one little-endian number, source first.
 pub const fn addresses_v4(source: [u8; 4], destination: [u8; 4]) -> u64 {
     (u32::from_le_bytes(destination) as u64) << 32 | u32::from_le_bytes(source) as u64
 }
 
-/// Return two IPv6 addresses, each read as two little-endian numbers, as one number like that of IPv4: each is the exclusive or of its four
-/// 32-bit words, as switches fold them to hash them.
+/// Returns two IPv6 addresses, each given as two little-endian words, in the form of IPv4's: each
+/// is the exclusive or of its four 32-bit words, as switches fold them for hashing.
 #[inline(always)]
 pub const fn addresses_v6(source: [u64; 2], destination: [u64; 2]) -> u64 {
     let (source, destination) = (source[0] ^ source[1], destination[0] ^ destination[1]);
     (destination ^ destination >> 32) << 32 | (source ^ source >> 32) & 0xffff_ffff
 }
 
-/// Write what a switch changed into a frame that [`parse`] took, of IPv6 or not, and keep its checksums right. Returns `None` if the
-/// frame is too short, which such a frame is not.
+/// Writes the changes into a frame that [`parse`] accepted, and updates its checksums. Returns
+/// `None` only if the frame is too short, which [`parse`] excludes.
 //= docs/specs/wire.md#WIRE-14 changes by a switch
 //= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
@@ -351,7 +348,7 @@ pub fn write(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -
     Some(())
 }
 
-/// The traffic class of a frame, of ours or not, with the changes.
+/// Returns the traffic class of a frame with the changes.
 #[inline(always)]
 fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
     let dscp = match old >> 2 {
@@ -362,7 +359,6 @@ fn class(old: u8, changes: &Changes, ours: bool) -> u8 {
     dscp << 2 | changes.ecn & 3
 }
 
-/// Writes TTL, ECN and the word to pause.
 #[inline(always)]
 fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
     let word = u16_at(head, v6::VERSION_CLASS);
@@ -370,7 +366,6 @@ fn put_life_v6<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool
     head[v6::HOP_LIMIT] = changes.ttl;
 }
 
-/// Writes TTL, ECN and the word to pause, and keeps the header's checksum right.
 #[inline(always)]
 fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool) {
     let (word, life) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TTL));
@@ -382,10 +377,10 @@ fn put_life_v4<const N: usize>(head: &mut [u8; N], changes: &Changes, ours: bool
     put(head, v4::CHECKSUM, checksum);
 }
 
-/// Turn a data frame into its header: set `dscp`, one of those of trimmed frames, lengths and checksums (WIRE-15). Returns the bytes
-/// that the caller must cut the frame to, or `None` if the frame is too short.
+/// Trims a Data to its header: sets `dscp`, lengths and checksums (WIRE-15). Returns the bytes to
+/// truncate the frame to, or `None` if it is too short.
 ///
-/// `v6` is the frame's IP version, and `bytes` are those that are left, as [`Headers::trimmed_len`] says them.
+/// `bytes` is [`Headers::trimmed_len`], and `dscp` one of those of trimmed frames.
 //= docs/specs/wire.md#WIRE-15 trimming
 //= docs/specs/switch.md#SW-14 checksums
 #[inline(always)]
@@ -399,7 +394,6 @@ pub fn cut(packet: &mut (impl Packet + ?Sized), v6: bool, dscp: u8, bytes: u32) 
     Some(bytes)
 }
 
-/// Cuts a frame to `bytes`.
 #[inline(always)]
 fn cut_v4(head: &mut [u8; at::trimmed_len(false)], dscp: u8, bytes: u16) {
     let (class, length) = (u16_at(head, v4::VERSION_IHL), u16_at(head, v4::TOTAL_LENGTH));
@@ -412,7 +406,7 @@ fn cut_v4(head: &mut [u8; at::trimmed_len(false)], dscp: u8, bytes: u16) {
     put(head, at::udp_checksum_offset(false), 0);
 }
 
-/// Cuts a frame to `bytes`; `tail` is the sum of what it keeps behind the Data header.
+/// Trims a frame to `bytes`; `tail` is the sum of the bytes that remain after the Data header.
 #[inline(always)]
 fn cut_v6(head: &mut [u8; at::trimmed_len(true)], dscp: u8, bytes: u16, tail: u64) {
     let (class, udp_length) = (u16_at(head, v6::VERSION_CLASS), bytes - v6::UDP as u16);
@@ -423,7 +417,7 @@ fn cut_v6(head: &mut [u8; at::trimmed_len(true)], dscp: u8, bytes: u16, tail: u6
     put(head, at::udp_checksum_offset(true), checksum);
 }
 
-/// Sum of the rest of the tag behind a Data header.
+/// Returns the sum of the tag's bytes after a Data header.
 #[inline(always)]
 fn seal_sum(headers: &[u8; at::trimmed_len(true) + SEAL_BYTES]) -> u64 {
     let (_, tail) = headers.split_at(at::trimmed_len(true));
@@ -439,22 +433,21 @@ fn sum_of_words(bytes: &[u8]) -> u64 {
     sum
 }
 
-/// Return the UDP checksum of a trimmed IPv6 frame as it is written into the frame.
-///
-/// `headers` is the frame after trimming, with its new UDP length; the value of its checksum field does not count. `tail` is the sum of
-/// what is left behind.
+/// Returns the UDP checksum of a trimmed IPv6 frame as transmitted. `headers` has the new UDP
+/// length and any checksum; `tail` is the sum of the bytes after it.
 #[inline(always)]
 pub(crate) fn trimmed_udp_checksum_v6(headers: &[u8; at::trimmed_len(true)], udp_length: u16, tail: u64) -> u16 {
-    // Both addresses, the UDP header and ours lie in a row. The rest of the pseudo header is two small numbers.
+    // Addresses, UDP header and spray header are consecutive; two numbers complete the pseudo
+    // header.
     const { assert!((at::trimmed_len(true) - v6::SRC).is_multiple_of(4) && SEAL_BYTES.is_multiple_of(4)) }
     let (_, row) = headers.split_at(v6::SRC);
     let sum = u64::from(udp_length) + u64::from(at::PROTOCOL_UDP) + sum_of_words(row) + tail;
-    // Adding the complement of a word takes it out of a ones' complement sum.
+    // Adding the complement of a word removes it from a ones' complement sum.
     nonzero(!fold(sum + u64::from(!u16_at(headers, at::udp_checksum_offset(true)))))
 }
 
-/// Trim a data frame in place (WIRE-15). Returns the bytes that are left of it, or `None`, with the frame as it was, if
-/// it is no data frame of ours or has no payload.
+/// Trims a data frame in place (WIRE-15). Returns the remaining bytes, or `None`, with the frame
+/// unchanged, if it is not a spray Data with a payload.
 pub fn trim(frame: &mut [u8], ports: Ports) -> Option<usize> {
     match parse(frame, ports) {
         Parsed::Ours(Headers { v6, trimmed_len: bytes @ 1.., .. }) => {

@@ -1,4 +1,4 @@
-//! Tests of the whole crate, by concern. Each test names the clauses of `docs/specs/wire.md` it checks.
+//! Tests by concern. Each names the clauses of `docs/specs/wire.md` that it checks.
 
 mod any;
 mod etherparse;

@@ -1,4 +1,4 @@
-//! Time: a count that does not run out. Frames carry it as it is; to everybody but its author a timestamp is a number that comes back.
+//! Timestamps: opaque to the peer, which echoes them.
 
 use crate::declare::values;
 
@@ -6,38 +6,38 @@ values! {
     Time: u64, value => Self(value), value.0;
 }
 
-/// A point in time, since an origin of the engine's choice. It counts eighths of a nanosecond, which last for 73 years; times that are
-/// whole nanoseconds are exact. How long something takes is a `u64` of picoseconds.
+/// A point in time since an origin that the engine chooses, in eighths of a nanosecond: the range
+/// is 73 years, and whole nanoseconds are exact. Durations are `u64` picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
 impl Time {
-    /// Picoseconds of the least step: an eighth of a nanosecond.
+    /// Picoseconds per step.
     pub const STEP_PS: u64 = 125;
     /// The origin.
     pub const ZERO: Self = Self(0);
-    /// Later than any other: no deadline.
+    /// Later than any other time: no deadline.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The time `ps` picoseconds after the origin, rounded down to an eighth of a nanosecond. `u64::MAX` is [`NEVER`](Self::NEVER).
+    /// Returns the time `ps` after the origin, rounded down; `u64::MAX` is [`NEVER`](Self::NEVER).
     #[inline]
     pub const fn from_ps(ps: u64) -> Self {
         if ps == u64::MAX { Self::NEVER } else { Self(ps / Self::STEP_PS) }
     }
 
-    /// The time `ns` nanoseconds after the origin.
+    /// Returns the time `ns` nanoseconds after the origin.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns.saturating_mul(1_000 / Self::STEP_PS))
     }
 
-    /// Picoseconds since the origin; `u64::MAX`, which is 213 days, for everything later.
+    /// Returns picoseconds since the origin, saturating at `u64::MAX` (213 days).
     #[inline]
     pub const fn ps(self) -> u64 {
         self.0.saturating_mul(Self::STEP_PS)
     }
 
-    /// The time `ps` picoseconds later, rounded up to an eighth of a nanosecond. `u64::MAX` and the 123 numbers below it lead to [`NEVER`](Self::NEVER).
+    /// Returns the time `ps` later, rounded up; from `u64::MAX - 123` on [`NEVER`](Self::NEVER).
     #[inline]
     pub const fn after(self, ps: u64) -> Self {
         match ps.checked_add(Self::STEP_PS - 1) {
@@ -46,25 +46,25 @@ impl Time {
         }
     }
 
-    /// The time `ps` picoseconds earlier, not before the origin.
+    /// Returns the time `ps` earlier, saturating at the origin.
     #[inline]
     pub const fn before(self, ps: u64) -> Self {
         Self(self.0.saturating_sub(ps / Self::STEP_PS))
     }
 
-    /// Picoseconds since `earlier`: 0 for what is to come, and `u64::MAX` for more than 213 days.
+    /// Returns picoseconds since `earlier`: 0 if that is later, at most `u64::MAX` (213 days).
     #[inline]
     pub const fn since(self, earlier: Self) -> u64 {
         Self(self.0.saturating_sub(earlier.0)).ps()
     }
 
-    /// How many times 2^`shift` picoseconds have passed since the origin.
+    /// Returns the number of intervals of 2^`shift` ps since the origin.
     #[inline]
     pub const fn intervals(self, shift: u32) -> u64 {
         ((self.0 as u128 * Self::STEP_PS as u128) >> shift) as u64
     }
 
-    /// The next time that can be told from this one.
+    /// Returns the time one step later.
     #[inline]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -112,7 +112,7 @@ mod tests {
             (last < Time::NEVER, last.after(125), last.after(126), last.next()),
             (true, Time::NEVER, Time::NEVER, Time::NEVER)
         );
-        // The longest that there is: anything later is a time, and not `NEVER`.
+        // The latest time before `NEVER`.
         assert!(
             Time::from_ps(u64::MAX - 1) < Time::from_ps(u64::MAX) && Time::ZERO.after(u64::MAX - 124) < Time::NEVER
         );
@@ -128,7 +128,7 @@ mod tests {
             (8_337_000, DAY_PS, 0)
         );
         assert_eq!(time.after(DAY_PS).before(DAY_PS), time);
-        // Of how long ago something was, 213 days can be told.
+        // Durations saturate at 213 days.
         let long = time.before(DAY_PS * 213);
         assert_eq!(time.since(long), DAY_PS * 213);
         assert_eq!(

@@ -118,9 +118,9 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "4:1",
             "unknown field `leafs` in [topology] (did you mean `leaves`?); allowed: kind, leaves,",
         ),
-        (MINIMAL.replace("leaves = 2", ""), "2:1", "needs `leaves`; allowed: whole, 1 to 1024"),
-        (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: whole, 1 to 1024"),
-        (MINIMAL.replace("leaves = 2", "leaves = \"two\""), "4:10", "is \"two\"; allowed: whole"),
+        (MINIMAL.replace("leaves = 2", ""), "2:1", "missing field `leaves` in [topology]; allowed: integer, 1 to 1024"),
+        (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: integer, 1 to 1024"),
+        (MINIMAL.replace("leaves = 2", "leaves = \"two\""), "4:10", "is \"two\"; allowed: integer"),
         (MINIMAL.replace("leaves = 2", "leaves = "), "4:10", "not TOML: "),
         (
             MINIMAL.replace("\"leaf-spine\"", "\"ring\""),
@@ -130,12 +130,12 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (
             MINIMAL.replace("leaves = 2", "leaves = 2\nfile = \"x\""),
             "5:1",
-            "`file` does not go with kind `leaf-spine`; allowed: kind,",
+            "`file` does not apply to kind `leaf-spine`; allowed: kind,",
         ),
         (MINIMAL.replace("leaves = 2", "leaves = 1"), "8:8", "more than half"),
         (tree("cores = 5"), "8:9", "multiples of `aggs_per_pod`, here 2"),
-        (tree("cores = 4\nleaves = 2"), "9:1", "does not go with kind `fat-tree`"),
-        (tree(""), "2:1", "needs `cores`"),
+        (tree("cores = 4\nleaves = 2"), "9:1", "does not apply to kind `fat-tree`"),
+        (tree(""), "2:1", "missing field `cores`"),
         (
             format!(
                 "name = \"d\"\n[topology]\nkind = \"dragonfly\"\ngroups = 6\nrouters_per_group = 4\n\
@@ -234,8 +234,12 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (host_dr("scheme = \"rr\""), "11:10", "switches with `rr`, but the balancer `host-dr`"),
         (event("link = \"leaf0->spine9\"\naction = \"down\""), "11:8", "allowed: h0->leaf0, leaf0->h0"),
         (event("link = \"leaf0->spine1\"\naction = \"explode\""), "12:10", "allowed: \"down\", \"silent-drop\""),
-        (event("link = \"leaf0->spine1\"\naction = \"rate\""), "10:1", "needs `factor`; allowed: 0.001 to 0.999"),
-        (event("link = \"leaf0->spine1\"\naction = \"down\"\nfactor = 0.5"), "13:1", "does not go with action `down`"),
+        (
+            event("link = \"leaf0->spine1\"\naction = \"rate\""),
+            "10:1",
+            "missing field `factor` in [[link_event]]; allowed: 0.001 to 0.999",
+        ),
+        (event("link = \"leaf0->spine1\"\naction = \"down\"\nfactor = 0.5"), "13:1", "does not apply to action `down`"),
         (event("link = \"leaf0->spine1\"\naction = \"loss\"\nprobability = 2"), "13:15", "allowed: 0.000001 to 1"),
         (event("link = \"leaf0->spine1\"\naction = \"flap\"\nperiod_us = 5\ndown_us = 5"), "14:11", "allowed: less"),
         (event("link = \"leaf0->spine1\"\nat_us = 5\nuntil_us = 5\naction = \"down\""), "13:12", "later times"),
@@ -271,11 +275,11 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "only 3 working ones can without disconnecting hosts",
         ),
         (failure("what = \"agg\"\nshare = 0\naction = \"down\""), "12:9", "`share` is 0; allowed: "),
-        (failure("what = \"agg\"\nshare = 0.2\naction = \"rate\""), "10:1", "needs `factor`"),
+        (failure("what = \"agg\"\nshare = 0.2\naction = \"rate\""), "10:1", "missing field `factor`"),
         (
             failure("what = \"agg\"\nshare = 0.2\naction = \"down\"\nfactor = 0.5"),
             "14:1",
-            "does not go with action `down`",
+            "does not apply to action `down`",
         ),
         (failure("what = \"agg\"\nshare = 0.2\naction = \"down\"\nat_us = 3\nuntil_us = 2"), "15:12", "later times"),
         (format!("{MINIMAL}[routing]\nconvergence_us = \"soon\""), "11:18", "allowed: 0 to 3600000000, or \"never\""),
@@ -287,8 +291,8 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "10:1",
             "(did you mean `start_us`?); allowed: kind, name, hosts, draw_hosts, balancer, cc, dscp, payload, part, bytes, start_us",
         ),
-        (format!("{MINIMAL}flow = []"), "10:1", "does not go with kind `cross-leaf-permutation`"),
-        (format!("x = 1\n{MINIMAL}"), "1:1", "unknown field `x` in Top level; allowed: name, "),
+        (format!("{MINIMAL}flow = []"), "10:1", "does not apply to kind `cross-leaf-permutation`"),
+        (format!("x = 1\n{MINIMAL}"), "1:1", "unknown field `x` at the top level; allowed: name, "),
         (format!("{MINIMAL}[simulation]\nfct_end = \"sent\""), "11:11", "allowed: \"received\", \"acked\""),
         (format!("{MINIMAL}[simulation]\ndead_cables_percent = 100"), "11:23", "or 0.001 to 99.999"),
         (format!("{MINIMAL}[simulation]\nfailures = \"nowhere\""), "11:12", "`dir/nowhere` cannot be read"),
@@ -358,7 +362,7 @@ fn assignments_say_whatever_a_file_can_say() {
     assert_eq!((scenario.transport.balancer.len(), scenario.transport.schemes.reps.buffer), (2, 4));
     assert_eq!((scenario.link_events[0].at_ps, scenario.condition.as_str()), (5_000_000, "leaf0->spine1 silent-drop"));
     for (assignment, message) in [
-        ("transport.reps.buffer=9", "`buffer` is 9; allowed: whole, 1 to 8"),
+        ("transport.reps.buffer=9", "`buffer` is 9; allowed: integer, 1 to 8"),
         ("link_event.+={link = \"leaf0->spine9\", action = \"down\"}", "there is no link `leaf0->spine9`; allowed: "),
         ("topology.leaves=1", "more than half"),
         ("topology={kind = \"file\", file = \"x.topo\"}", "`x.topo` cannot be read"),

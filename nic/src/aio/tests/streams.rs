@@ -15,7 +15,7 @@ async fn both(network: &Running) -> (Endpoint, Endpoint, Connection, Connection)
     (client, server, ours.unwrap(), theirs.unwrap())
 }
 
-/// Receives until the connection is closed; the numbers of the messages, sorted.
+/// Receives until the connection is closed; returns the sorted message numbers.
 async fn numbers(mut half: RecvHalf) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some(message) = half.recv().await.unwrap() {
@@ -77,7 +77,7 @@ fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
     let network = Running::new(rough());
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
-        // Messages may go before the streams begin.
+        // Messages may precede the streams.
         ours.send("first".into()).await.unwrap();
         assert_eq!(theirs.recv().await.unwrap().unwrap().data, "first");
         let (ours, theirs) = (ours.into_stream(), theirs.into_stream());

@@ -1,11 +1,11 @@
-//! How a NIC spreads packets over its queues: the fields it hashes, its key, and the table from hashes to queues.
+//! Receive-side scaling (RSS): hash fields, key and indirection table of a NIC.
 
 use std::fmt;
 use std::io;
 
 use super::Ethtool;
 
-/// UDP over which IP version.
+/// UDP over an IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpFlow {
     /// IPv4.
@@ -15,10 +15,10 @@ pub enum UdpFlow {
 }
 
 impl UdpFlow {
-    /// Both of them.
+    /// Both versions.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
-    /// The name that `ethtool` knows it by.
+    /// Returns the name in `ethtool`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl UdpFlow {
         }
     }
 
-    /// `UDP_V4_FLOW` and `UDP_V6_FLOW` of `linux/ethtool.h`.
+    // `UDP_V4_FLOW` and `UDP_V6_FLOW` of `linux/ethtool.h`.
     pub(super) const fn number(self) -> u32 {
         match self {
             Self::V4 => 2,
@@ -36,7 +36,7 @@ impl UdpFlow {
     }
 }
 
-/// The fields of a packet that choose its queue: bits of `RXH_...` of `linux/ethtool.h`.
+/// The fields of a packet that select its queue: `RXH_...` bits of `linux/ethtool.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashFields(pub u64);
 
@@ -44,11 +44,11 @@ impl HashFields {
     /// Both addresses and both ports: `sdfn`.
     pub const ADDRESSES_AND_PORTS: Self = Self(0xf0);
     const PORTS: u64 = 0xc0;
-    /// Letters of `ethtool -N IF rx-flow-hash`, and their bits.
+    /// Letters of `ethtool -N IF rx-flow-hash`, with their bits.
     const LETTERS: [(char, u64); 8] =
         [('m', 2), ('v', 4), ('t', 8), ('s', 16), ('d', 32), ('f', 64), ('n', 128), ('r', 1 << 31)];
 
-    /// Whether both ports are among them, so that the packets of one connection come to all queues.
+    /// Returns whether both ports are included, so that a connection's packets use all queues.
     #[must_use]
     pub const fn has_ports(self) -> bool {
         self.0 & Self::PORTS == Self::PORTS
@@ -63,35 +63,29 @@ impl fmt::Display for HashFields {
     }
 }
 
-/// What a NIC makes a queue of a hash by.
+/// Mapping from hashes to queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndirectionTable {
-    /// The secret key of the hash.
+    /// Secret key of the hash.
     pub key: Vec<u8>,
-    /// The queue of each remainder of the hash, by the table's length.
+    /// Queue by hash modulo the table's length.
     pub queues: Vec<u32>,
-    /// The function: bit 0 is Toeplitz, bit 1 XOR, bit 2 CRC32.
+    /// Hash function: bit 0 is Toeplitz, bit 1 XOR, bit 2 CRC32.
     pub function: u8,
 }
 
 impl Ethtool {
-    /// The fields that choose the queue of a UDP packet.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` when the driver does not tell.
+    /// Returns the fields that select the queue of a UDP packet.
     pub fn hash_fields(&self, flow: UdpFlow) -> io::Result<HashFields> {
         const COMMAND: u32 = 0x29;
         let mut words = [0; super::WORDS];
         words[1] = flow.number();
-        self.ask(COMMAND, &mut words)?;
+        self.ioctl_words(COMMAND, &mut words)?;
         let ([a, b, c, d], [e, f, g, h]) = (words[2].to_ne_bytes(), words[3].to_ne_bytes());
         Ok(HashFields(u64::from_ne_bytes([a, b, c, d, e, f, g, h])))
     }
 
-    /// Makes other fields choose the queue of a UDP packet.
-    ///
-    /// # Errors
-    /// When the driver refuses, or rights are missing.
+    /// Sets the fields that select the queue of a UDP packet.
     pub fn set_hash_fields(&self, flow: UdpFlow, fields: HashFields) -> io::Result<()> {
         const COMMAND: u32 = 0x2a;
         let [a, b, c, d, e, f, g, h] = fields.0.to_ne_bytes();
@@ -99,10 +93,7 @@ impl Ethtool {
         self.set(COMMAND, &[flow.number(), halves[0], halves[1]])
     }
 
-    /// The table from hashes to queues, and the key.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` when the driver has none.
+    /// Returns the indirection table and key.
     pub fn indirection(&self) -> io::Result<IndirectionTable> {
         const COMMAND: u32 = 0x46;
         const HEADER: usize = 6;
@@ -110,7 +101,7 @@ impl Ethtool {
         let (entries, key_bytes) = (sizes[2] as usize, sizes[3] as usize);
         let mut words = vec![0; (HEADER + entries + key_bytes.div_ceil(4)).max(super::WORDS)];
         (words[2], words[3]) = (sizes[2], sizes[3]);
-        self.ask(COMMAND, &mut words)?;
+        self.ioctl_words(COMMAND, &mut words)?;
         let (queues, key) = words[HEADER..].split_at(entries);
         let key = key.iter().flat_map(|word| word.to_ne_bytes()).take(key_bytes).collect();
         Ok(IndirectionTable { key, queues: queues.to_vec(), function: words[4].to_ne_bytes()[0] })

@@ -1,4 +1,4 @@
-//! Rules by which a NIC brings packets to a queue (`ethtool -N IF flow-type udp4 dst-ip ... dst-port ... action QUEUE`, *ntuple*).
+//! Flow steering rules of a NIC (ntuple: `ethtool -N IF flow-type udp4 dst-ip ... action QUEUE`).
 
 use std::io;
 use std::net::IpAddr;
@@ -6,41 +6,39 @@ use std::net::IpAddr;
 use super::features::word;
 use super::{Ethtool, Request, UdpFlow};
 
-/// UDP packets to a port of an address come by a queue.
+/// Steers UDP packets to a port of an address to a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
-    /// The packets' destination.
+    /// Destination address.
     pub address: IpAddr,
-    /// Their destination port.
+    /// Destination port.
     pub port: u16,
-    /// The queue.
+    /// Queue.
     pub queue: u32,
-    /// Where in the NIC's table the rule is.
+    /// Index in the NIC's table.
     pub place: u32,
 }
 
-/// What a NIC's table has.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// The rules that compare what a [`Rule`] does, and nothing else.
+    /// Rules that match exactly what a [`Rule`] does.
     pub(crate) rules: Vec<Rule>,
-    /// Places for more, the best one last; as many as anybody wants of them.
+    /// Free indices, the best one last, at most [`MAX_FREE`].
     pub(crate) free: Vec<u32>,
 }
 
-/// A NIC's rules.
 pub(crate) trait RuleTable {
     fn contents(&self) -> io::Result<Contents>;
 
-    /// Adds a rule at its place. Returns where the driver has put it, which may be another.
+    /// Adds a rule. Returns its index, which the driver may have changed.
     fn add(&self, rule: Rule) -> io::Result<u32>;
 
     fn remove(&self, rule: Rule) -> io::Result<()>;
 }
 
-/// Words of `struct ethtool_rxnfc`: the command, `data`, and the specification of a rule, `fs`. That holds the kind of flow, the fields to compare
-/// and, laid out alike, the bits of them that count, then the queue and the rule's place. After it come how many places, and these.
+/// Word offsets in `struct ethtool_rxnfc`: `data`, and the rule `fs` (flow type, fields to compare,
+/// a mask of the same layout, queue, index), then the number of indices and the indices.
 const DATA: usize = 2;
 const FLOW: usize = 4;
 const FIELDS: usize = 5;
@@ -49,18 +47,15 @@ const QUEUE: usize = 42;
 const PLACE: usize = 44;
 const COUNT: usize = 46;
 const PLACES: usize = 47;
-/// Commands.
 const GET_COUNT: u32 = 0x2e;
 const GET: u32 = 0x2f;
 const GET_PLACES: u32 = 0x30;
 const DELETE: u32 = 0x31;
 const INSERT: u32 = 0x32;
-/// The driver chooses the place of a rule, and wants to.
+/// Flag of drivers that choose the index of a rule.
 const CHOOSES: u32 = 1 << 31;
-/// Any place.
 const ANY: u32 = u32::MAX;
-/// More free places than these nobody wants.
-const WANTED: usize = spray_wire::Ports::COUNT as usize;
+const MAX_FREE: usize = spray_wire::Ports::COUNT as usize;
 
 impl RuleTable for Ethtool {
     fn contents(&self) -> io::Result<Contents> {
@@ -68,61 +63,57 @@ impl RuleTable for Ethtool {
         let used = count[COUNT] as usize;
         let mut places = vec![0; PLACES + used];
         places[COUNT] = used as u32;
-        self.ask(GET_PLACES, &mut places)?;
-        // Some may have gone meanwhile.
+        self.ioctl_words(GET_PLACES, &mut places)?;
+        // Rules may have been removed in the meantime.
         let used = used.min(places[COUNT] as usize);
         let (size, used) = (places[DATA], &places[PLACES..PLACES + used]);
-        let free = if count[DATA] & CHOOSES == 0 { highest_free(size, used) } else { vec![ANY; WANTED] };
+        let free = if count[DATA] & CHOOSES == 0 { highest_free(size, used) } else { vec![ANY; MAX_FREE] };
         Ok(Contents { rules: used.iter().filter_map(|&place| self.rule(place)).collect(), free })
     }
 
     fn add(&self, rule: Rule) -> io::Result<u32> {
         let mut request = rule.insertion();
-        self.ask(INSERT, &mut request.0)?;
+        self.ioctl_words(INSERT, &mut request.0)?;
         Ok(request.0[PLACE])
     }
 
     fn remove(&self, rule: Rule) -> io::Result<()> {
-        self.ask(DELETE, &mut rule.removal().0)
+        self.ioctl_words(DELETE, &mut rule.removal().0)
     }
 }
 
 impl Ethtool {
-    /// The NIC's rules by which UDP packets to a port of an address come to a queue; others are left out.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` when the driver has no rules.
+    /// Returns the NIC's rules for UDP packets to a port of an address, without others.
     pub fn rules(&self) -> io::Result<Vec<Rule>> {
         Ok(self.contents()?.rules)
     }
 
-    /// The rule of a place, if it is one of ours by its form.
+    /// Returns the rule at an index, if it has the form of a [`Rule`].
     fn rule(&self, place: u32) -> Option<Rule> {
         let mut request = Request::NONE;
         request.0[PLACE] = place;
-        self.ask(GET, &mut request.0).ok()?;
+        self.ioctl_words(GET, &mut request.0).ok()?;
         request.rule()
     }
 }
 
-/// Free places of so many, the highest one last, which `ethtool` takes first as well.
+/// Returns free indices below `size`, the highest one last, which `ethtool` uses first as well.
 fn highest_free(size: u32, used: &[u32]) -> Vec<u32> {
-    let mut free: Vec<u32> = (0..size).rev().filter(|place| !used.contains(place)).take(WANTED).collect();
+    let mut free: Vec<u32> = (0..size).rev().filter(|place| !used.contains(place)).take(MAX_FREE).collect();
     free.reverse();
     free
 }
 
 impl Rule {
-    /// UDP packets to this port of this address come by this queue; the rule has no place yet.
+    /// Creates a rule without an index.
     #[must_use]
     pub const fn new(address: IpAddr, port: u16, queue: u32) -> Self {
         Self { address, port, queue, place: 0 }
     }
 
-    /// The request that adds it at its place.
     pub(crate) fn insertion(self) -> Request {
         let mut words = [0; Request::WORDS];
-        // Both kinds of addresses have the source first, and the ports, again the source's first, come after them.
+        // Source before destination, in the addresses and in the ports that follow them.
         let (flow, address): (_, Vec<u8>) = match self.address {
             IpAddr::V4(address) => (UdpFlow::V4, address.octets().into()),
             IpAddr::V6(address) => (UdpFlow::V6, address.octets().into()),
@@ -143,7 +134,8 @@ impl Rule {
         Request(words)
     }
 
-    /// The request that removes it. Drivers look at the place alone; the rest tells which rule is meant, see [`Request::is_of_another`].
+    /// Returns the request that removes it. Drivers use the index only; the rest identifies the
+    /// rule, see [`Request::is_of_another`].
     pub(crate) fn removal(self) -> Request {
         let mut request = self.insertion();
         request.0[0] = DELETE;
@@ -152,7 +144,7 @@ impl Rule {
 }
 
 impl Request {
-    /// The rule that it is about; `None` where that compares anything but the destination.
+    /// Returns the rule in the request; `None` if it matches more than the destination.
     pub(crate) fn rule(&self) -> Option<Rule> {
         let words = &self.0;
         let length = if words[FLOW] == UdpFlow::V4.number() { 1 } else { 4 };
@@ -169,14 +161,14 @@ impl Request {
         (rule.insertion().0[FLOW..COUNT] == words[FLOW..COUNT]).then_some(rule)
     }
 
-    /// The request that asks for the rule that this one removes; `None` where it removes none.
+    /// Returns the query for the rule that this request removes; `None` of other requests.
     pub(crate) fn asks_before(&self) -> Option<Self> {
         let mut request = Self::NONE;
         (request.0[0], request.0[PLACE]) = (GET, self.0[PLACE]);
         (self.0[0] == DELETE).then_some(request)
     }
 
-    /// Whether the rule that `found` has, at the place of the one that this removes, is of another port: somebody else's.
+    /// Returns whether the rule `found` has another port than the one to remove: another program's.
     pub(crate) fn is_of_another(&self, found: &Self) -> bool {
         let port = FIELDS + if self.0[FLOW] == UdpFlow::V4.number() { 2 } else { 8 };
         (self.0[FLOW], self.0[port]) != (found.0[FLOW], found.0[port])
@@ -230,7 +222,8 @@ mod tests {
         request.0.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 the same with longer addresses.
+    /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 the same
+    /// with longer addresses.
     #[test]
     fn a_rule_compares_the_destination_alone() {
         let v4 = bytes(&Rule { address: [10, 1, 2, 3].into(), port: 0xf001, queue: 5, place: 7 }.insertion());

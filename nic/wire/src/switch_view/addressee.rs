@@ -1,5 +1,5 @@
-//! Whom a frame of ours is addressed to: what the filter of a host's interface goes by. Datagrams of other programs to the same ports are left
-//! to the kernel.
+//! The addressee of a spray frame, by which the filter of a host's interface redirects. Datagrams
+//! of other programs to the same ports stay with the kernel.
 
 use super::words::{u8_at, u16_at, u32_ne, u64_ne};
 use super::{Address, Packet, V4_HEADERS, V6_HEADERS, address_words, udp_port};
@@ -7,15 +7,15 @@ use crate::header::field;
 use crate::offsets::{UDP_BYTES, v4, v6};
 use crate::{Kind, Ports, VERSION, VERSION_SEALED};
 
-/// An Ethernet address with the [`Ports`] behind it, and an IP address, as three words. No addressee is all zeros.
+/// MAC address, first of the [`Ports`] and IP address, as three words. Never all zeros.
 pub type Addressee = [u64; 3];
 
-/// Return the words of an Ethernet address and an IP address; IPv4 must be mapped into IPv6.
+/// Returns an addressee; IPv4 addresses must be mapped into IPv6.
 pub fn addressee(mac: [u8; 6], address: [u8; 16], ports: Ports) -> Addressee {
     of(mac, ports.first(), address_words(address))
 }
 
-/// Read whom a frame is addressed to; `None` if it is no UDP, or does not begin as frames of ours do.
+/// Returns the addressee of a frame; `None` if it is not UDP or does not begin as spray frames do.
 //= docs/specs/wire.md#WIRE-2 leaves to the kernel
 #[inline(always)]
 pub fn addressed_to(packet: &(impl Packet + ?Sized)) -> Option<Addressee> {
@@ -35,12 +35,13 @@ pub fn addressed_to(packet: &(impl Packet + ?Sized)) -> Option<Addressee> {
     Some(of(mac(head), first, [0, u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d])]))
 }
 
-/// Bytes of our header that are looked at.
+/// Bytes of the spray header that [`begins_as_ours`] reads.
 const PEEKED: usize = 4;
 const DATA_BYTES: usize = Kind::Data.bytes();
 
-/// `None` unless the `PEEKED` bytes that end the first `N` have a version, a kind and a shard of ours, and a Data its header's `LONG` bytes. What
-/// endpoints measure with begins with zeros and the complement of its source port.
+/// Returns `None` unless the `PEEKED` bytes that end the first `N` have a valid version, kind and
+/// shard, and a Data has `LONG` bytes. Measurement frames begin with zeros and the complement of
+/// their source port.
 #[inline(always)]
 fn begins_as_ours<const N: usize, const LONG: usize>(packet: &(impl Packet + ?Sized)) -> Option<()> {
     let (head, start) = (packet.head::<N>()?, const { N - PEEKED });

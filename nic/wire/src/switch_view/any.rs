@@ -1,20 +1,18 @@
-//! Any IP packet as a switch reads it: for fabrics that carry every program's traffic, ours among it.
+//! Any IP packet as a switch reads it: for fabrics that carry other traffic too.
 
 use super::words::{u16_at, u32_at};
 use super::{Changes, Headers, Ip, Packet, put_life_v4, put_life_v6};
 use crate::offsets::{self as at, v4, v6};
 
-/// Up to the end of the IP header, without options or extensions, and four bytes more: the ports of TCP and UDP.
+/// The IP header without options or extensions; then the ports of TCP and UDP.
 const V4_IP: usize = v4::UDP;
 const V6_IP: usize = v6::UDP;
 const V4_PORTS: usize = V4_IP + 4;
 const V6_PORTS: usize = V6_IP + 4;
 const PROTOCOL_TCP: u8 = 6;
 
-/// Read the IP packet of a frame that [`parse`](super::parse) calls foreign: `None` if there is none, or not all of it.
-///
-/// Ports are those of TCP and UDP, and 0 of other protocols, of fragments, and behind options and extension headers. No part of
-/// such a packet is ours, so that there is nothing to trim.
+/// Reads the IP packet of a frame that [`parse`](super::parse) calls foreign; `None` if it is not
+/// IP or truncated. Ports are 0 unless TCP or UDP, unfragmented, without options or extensions.
 #[inline(always)]
 pub fn parse_foreign(packet: &(impl Packet + ?Sized)) -> Option<Headers> {
     let head = packet.head::<V4_IP>()?;
@@ -78,8 +76,8 @@ fn foreign(v6: bool, bytes: u32, ports: u32, checksum: u32, ip: &Ip) -> Headers 
     }
 }
 
-/// Write what a switch changed into a frame that [`parse_foreign`] took, of IPv6 or not: TTL and ECN. Returns `None` if the frame is too
-/// short, which such a frame is not.
+/// Write what a switch changed into a frame that [`parse_foreign`] took, of IPv6 or not: TTL and
+/// ECN. Returns `None` if the frame is too short, which such a frame is not.
 #[inline(always)]
 pub fn write_foreign(packet: &mut (impl Packet + ?Sized), v6: bool, changes: &Changes) -> Option<()> {
     if v6 {

@@ -1,4 +1,4 @@
-//! Frames by which neighbours ask each other for Ethernet addresses: ARP (RFC 826) and neighbour discovery (RFC 4861).
+//! Address resolution: ARP (RFC 826) and neighbour discovery (RFC 4861).
 
 use super::words::{u16_at, u32_ne, u64_ne};
 use super::{Address, Packet, at, v4, v6};
@@ -7,12 +7,12 @@ const ETHERTYPE_ARP: u16 = 0x0806;
 const ICMP_V6: u8 = 58;
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
-/// Where the target's address lies in ARP for IPv4 over Ethernet, and where in neighbour discovery.
+/// Offset of the target address in ARP for IPv4 over Ethernet, and in neighbour discovery.
 const ARP_TARGET: usize = at::ETHERNET_BYTES + 24;
 const ND_TARGET: usize = v6::UDP + 8;
 
-/// Return whom such a frame is for, or `None` of any other frame: of a question whose Ethernet address is wanted, of an answer who had
-/// asked.
+/// Returns the address that a request resolves, or that of the requester in an advertisement; in
+/// ARP always the target. `None` of any other frame.
 #[inline(always)]
 pub fn neighbour_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
     let head = packet.head::<{ ARP_TARGET + 4 }>()?;
@@ -31,7 +31,7 @@ pub fn neighbour_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
     }
 }
 
-/// Return who an IP packet comes from, or `None` of any other frame.
+/// Returns the source of an IP packet, or `None` of any other frame.
 #[inline(always)]
 pub fn source_of(packet: &(impl Packet + ?Sized)) -> Option<Address> {
     let head = packet.head::<{ v4::UDP }>()?;

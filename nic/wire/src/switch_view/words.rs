@@ -21,19 +21,19 @@ pub(super) fn u64_at<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64::from(u32_at(head, at)) << 32 | u64::from(u32_at(head, at + 4))
 }
 
-/// Eight bytes for hashing, in an order that costs nothing on little-endian machines and is the same on all.
+/// Reads eight bytes for hashing as little-endian: free on such machines, and the same on all.
 #[inline(always)]
 pub(super) fn u64_le<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64_at(head, at).swap_bytes()
 }
 
-/// Four bytes as they lie in memory.
+/// Reads four bytes in memory order.
 #[inline(always)]
 pub(super) fn u32_ne<const N: usize>(head: &[u8; N], at: usize) -> u32 {
     u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
-/// Eight bytes as they lie in memory.
+/// Reads eight bytes in memory order.
 #[inline(always)]
 pub(super) fn u64_ne<const N: usize>(head: &[u8; N], at: usize) -> u64 {
     u64_at(head, at).to_be()

@@ -1,11 +1,11 @@
-//! All values that there are, where they can be counted: each byte of a frame, both lengths, every code of a section.
+//! Exhaustive tests: each byte of a frame, both lengths, every code of a section.
 
 use super::samples::*;
 use crate::checksum::{add, fold};
 use crate::switch_view::{self, Parsed};
 use crate::*;
 
-/// What a receiver acts on.
+/// The fields that a receiver acts on.
 fn meaning<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr) {
     let Frame { envelope, common, body, payload, .. } = *frame;
     (common.connection, common.cookie, body, payload, envelope.src, envelope.dst)
@@ -32,7 +32,7 @@ fn no_byte_of_any_value_changes_what_a_frame_means() {
     }
 }
 
-/// With an IP checksum that fits, so that nothing but the lengths can tell.
+/// With a valid IP checksum, so that only the lengths are wrong.
 #[test]
 fn of_all_lengths_only_the_right_ones_are_taken() {
     const TOTAL: usize = 16;

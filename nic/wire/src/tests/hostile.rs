@@ -1,4 +1,4 @@
-//! Bytes from anywhere: no panic, no false acceptance (WIRE-9 to WIRE-12).
+//! Hostile bytes: no panic, no false acceptance (WIRE-9 to WIRE-12).
 
 use std::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view;
 use crate::*;
 
-/// Everything that takes bytes from the wire.
+/// Calls everything that parses bytes from the wire.
 fn touch(frame: &[u8]) {
     let _ = parse(frame, Ports::DEFAULT);
     let mut copy = frame.to_vec();
@@ -20,7 +20,7 @@ fn touch(frame: &[u8]) {
     let _ = parse(&copy, Ports::DEFAULT);
 }
 
-/// What the checksums and addresses vouch for.
+/// The fields that checksums and addresses protect.
 fn vouched<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr, u16) {
     let Frame { envelope: e, common: c, body, payload, .. } = *frame;
     (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port.number())
@@ -36,7 +36,7 @@ fn truncated_at_each_length() {
     }
 }
 
-/// Also with lengths and IP checksum that fit the shorter frame, so that only our own checks stand.
+/// Also with valid lengths and IP checksum, so that only the header's own checks are left.
 #[test]
 fn truncated_at_each_length_with_lengths_made_right() {
     for (body, payload) in bodies() {
@@ -75,7 +75,7 @@ fn no_flipped_bit_changes_what_the_checksum_covers() {
     }
 }
 
-/// Over IPv4 no UDP checksum helps: our checksums alone find every single-bit error behind the UDP header.
+/// Without a UDP checksum, over IPv4, the spray checksums detect every single-bit error.
 //= docs/specs/wire.md#WIRE-10 header checksum
 //= docs/specs/wire.md#WIRE-11 payload checksum
 #[test]
@@ -128,7 +128,7 @@ fn each_error_has_its_name() {
     assert_eq!(broken(true, 19, 0), Err(Error::Length));
     assert_eq!(broken(true, 200, 0xaa), Err(Error::UdpChecksum));
     assert_eq!(broken(true, 18, 9), Err(Error::Truncated));
-    // A UDP checksum put in by something else on the way has to be right, or be taken out again.
+    // A UDP checksum added on the path must be right, or be removed again.
     assert_eq!(broken(false, 40, 1), Err(Error::UdpChecksum));
 }
 
@@ -241,7 +241,7 @@ proptest! {
     }
 }
 
-/// Neither a count beyond the most nor one that the frame does not hold gets further.
+/// Counts beyond the maximum or beyond the frame are refused.
 #[test]
 fn an_ack_whose_echoes_cannot_be_is_refused() {
     let (body, _) = bodies().pop().unwrap();
@@ -260,7 +260,7 @@ fn an_ack_whose_echoes_cannot_be_is_refused() {
     }
 }
 
-/// As from another implementation: bits of packets that there are not mean nothing.
+/// As from another implementation: bits beyond the packets are ignored.
 #[test]
 fn spare_marks_are_ignored() {
     let Some((Body::Ack(ack), _)) = bodies().pop() else { panic!("the last sample is an Ack") };

@@ -5,7 +5,8 @@ use std::vec::Vec;
 use super::samples::*;
 use crate::*;
 
-/// Our header and payload of a frame, out of hex digits; `HHHHHHHH` stands for the header's checksum, computed here.
+/// Our header and payload of a frame, out of hex digits; `HHHHHHHH` stands for the header's
+/// checksum, computed here.
 fn ours(v6: bool, hex: &str, payload: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = hex.replace("HHHHHHHH", "00000000").bytes().filter(u8::is_ascii_hexdigit).collect();
     let mut bytes: Vec<u8> =
@@ -69,8 +70,8 @@ const BODIES: [(&str, &str); 14] = [
     ),
 ];
 
-/// A fast hash takes other instructions for other lengths. What `xxhsum -H3` of the reference implementation (0.8.1) prints, of which we take the
-/// last 32 bits.
+/// Lengths for which the hash uses different code, with the last 32 bits of what `xxhsum -H3` of
+/// the reference implementation (0.8.1) prints.
 #[test]
 fn checksums_are_those_of_the_reference_implementation() {
     #[rustfmt::skip]
@@ -115,7 +116,7 @@ fn header_lengths_are_the_specified_ones() {
     assert!(Kind::ALL.iter().all(|kind| Kind::from_u8(*kind as u8) == Some(*kind)));
 }
 
-/// A whole frame, down to its checksums, so that the layout cannot change unnoticed.
+/// A whole frame with its checksums, so that the layout cannot change unnoticed.
 //= docs/specs/wire.md#WIRE-3 ip headers and lengths
 //= docs/specs/wire.md#WIRE-1 layers
 #[test]
@@ -162,7 +163,7 @@ fn a_section_is_a_power_of_two_and_a_count() {
         let section = Section::new(log2, behind);
         assert_eq!((section.to_bits(), section.get()), (bits, Some((subflows, told))));
     }
-    // What no sender of ours sends says nothing.
+    // Codes that no sender uses carry no information.
     assert!(
         (0u16..=u16::MAX)
             .filter(|bits| bits >> 12 == 0 || bits >> 12 > 7)

@@ -1,4 +1,4 @@
-//! What is emitted parses to itself (WIRE-3 to WIRE-8), and what cannot be emitted is refused.
+//! Emitted frames parse to themselves (WIRE-3 to WIRE-8); invalid ones are not emitted.
 
 use std::vec;
 

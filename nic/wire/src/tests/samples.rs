@@ -28,12 +28,12 @@ pub fn common() -> Common {
 /// The time of data, ACK and NACK among [`bodies`], as it lies on the wire.
 pub const STAMP: u64 = 0x2122_2324_2526_2728;
 
-/// The time that lies on the wire as this number.
+/// Returns the time with this encoding.
 pub fn time(count: u64) -> Time {
     Time::from_ns(count / 8).after(count % 8 * Time::STEP_PS)
 }
 
-/// One body of each kind, and an Ack with echoes, every field different from zero, and the payload that goes with it.
+/// One body of each kind, and an Ack with echoes, without zero fields, and its payload.
 pub fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..333).map(|i| (i * 7) as u8).collect();
     let data = Data {

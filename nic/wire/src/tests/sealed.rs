@@ -1,4 +1,5 @@
-//! Sealed frames: where tags lie and what they cover (WIRE-18). The cipher here is none; the real one is in `nic/src/endpoint/seal`.
+//! Sealed frames: place and coverage of tags (WIRE-18), with a fake cipher in place of the one in
+//! `nic/src/endpoint/seal`.
 
 use std::vec;
 use std::vec::Vec;
@@ -10,7 +11,7 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view::trim;
 use crate::*;
 
-/// Tags by a checksum, and payload with every bit turned.
+/// Checksums as tags, and payload with every bit flipped.
 struct Toy;
 
 impl Toy {
@@ -79,7 +80,7 @@ proptest! {
     }
 }
 
-/// Addresses, ports, header, payload and tags: who changes one of them is found out, and nobody else is asked.
+/// Any change of addresses, ports, header, payload or tags is detected by the tags alone.
 #[test]
 fn no_flipped_bit_is_taken() {
     for v6 in [false, true] {

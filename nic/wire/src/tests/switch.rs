@@ -1,4 +1,4 @@
-//! What a switch does to a frame (WIRE-14, WIRE-15).
+//! Changes of a frame by a switch (WIRE-14, WIRE-15).
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ proptest! {
         prop_assert_eq!(sum(&bytes), sum_literal(&bytes));
     }
 
-    /// The first word is never 0 in a header, which keeps both zeros of ones' complement apart (RFC 1624 §4).
+    /// The first word of a header is not 0, which separates the two zeros (RFC 1624 §4).
     #[test]
     fn incremental_checksum_is_the_whole_one(
         mut bytes in prop::collection::vec(any::<u8>(), 40..80), at in 1..16usize, word: u16,
@@ -41,7 +41,7 @@ proptest! {
         prop_assert_eq!(update_u16(before, old, word), sum(&bytes));
     }
 
-    /// Whatever it writes, hosts take the frame for what it was; only control frames have a sender pause.
+    /// Hosts parse the frame the same after any change; only control frames pause a sender.
     //= docs/specs/wire.md#WIRE-14 changes by a switch
     //= docs/specs/switch.md#SW-14 checksums
     #[test]
@@ -69,7 +69,7 @@ proptest! {
         let envelope = Envelope { dscp: DSCP_TRIMMED, ..e };
         let expected = Frame { envelope, common: c, body, payload: &[], trimmed: true, sealed: false };
         prop_assert_eq!(parse(&frame[..len], Ports::DEFAULT), Ok(Some(expected)));
-        // Bytes that are still there count as padding, and a second switch has nothing left to trim.
+        // Remaining bytes count as padding, and a second switch trims nothing.
         prop_assert_eq!(parse(&frame, Ports::DEFAULT), Ok(Some(expected)));
         frame.truncate(len);
         prop_assert_eq!(trim(&mut frame, Ports::DEFAULT), None);
@@ -119,7 +119,7 @@ fn the_last_port_has_a_dscp_of_its_own() {
             let frame = parse(&frame[..len], Ports::DEFAULT).unwrap().unwrap();
             assert_eq!((frame.trimmed, frame.is_trimmed_last(), frame.envelope.dscp), (true, last, dscp));
         }
-        // The DSCP alone cuts nothing off.
+        // The DSCP alone trims nothing.
         let (body, payload) = bodies().swap_remove(0);
         let frame = build(&Envelope { dscp: DSCP_TRIMMED_LAST, ..envelope(v6) }, &common(), &body, &payload);
         let frame = parse(&frame, Ports::DEFAULT).unwrap().unwrap();
@@ -140,7 +140,7 @@ fn only_data_is_trimmed() {
     }
 }
 
-/// A hop with a mark, done on words with their checksum, as the XDP program does it.
+/// A hop with a mark, on words and their checksum, as in the XDP program.
 #[test]
 fn hop_and_mark_keep_the_frame_valid() {
     let mut frame = data_frame(false);
@@ -175,7 +175,7 @@ fn switches_read_which_packet_a_frame_is_of() {
                 _ => PacketFields::default(),
             };
             assert_eq!(fields, expected, "{body:?}");
-            // Frames that end early say nothing, or what is there.
+            // Truncated frames return nothing, or the fields that are there.
             (0..frame.len()).for_each(|len| assert!(packet_fields(&frame[..len], v6).hops <= fields.hops));
             frame.truncate(min_len(v6));
             assert_eq!(packet_fields(frame.as_slice(), v6), PacketFields::default());

@@ -52,7 +52,7 @@ switches = [\"s\"]
 link = [{a = \"a\", b = \"s\"}, {a = \"b\", b = \"s\"}]";
     let cases = [
         (LEAVES, "messages = 3", "needs `sizes`"),
-        (LEAVES, "sizes = \"hadoop\"", "needs `messages`"),
+        (LEAVES, "sizes = \"hadoop\"", "missing field `messages`"),
         (LEAVES, "messages = 3\nsizes = \"cache\"", "`sizes` is \"cache\"; allowed: \"auto\", or \"web-search\""),
         (LEAVES, "messages = 37501\nsizes = \"hadoop\"", "8 hosts; allowed: at most 37500"),
         (LEAVES, "messages = 3\nsizes = \"uniform\"", "`uniform` needs `max_bytes`"),
@@ -157,7 +157,7 @@ fn mistakes_about_workloads_say_where_and_what_is_allowed() {
             "come to 1.1; allowed: at most 1",
         ),
         (reduce("part = [{name = \"all-reduce\", share = 0.6}]"), "part", "two workloads are called"),
-        (poisson("sizes = \"hadoop\""), "[workload]", "[workload] needs `until_us`"),
+        (poisson("sizes = \"hadoop\""), "[workload]", "missing field `until_us` in [workload]"),
         (poisson("until_us = 9"), "[workload]", "needs `sizes`; allowed: web-search"),
         (poisson("sizes = \"hadoop\"\nsizes_file = \"x.csv\"\nuntil_us = 9"), "sizes_file", "one of the two"),
         (poisson("sizes_file = \"none.csv\"\nuntil_us = 9"), "sizes_file", "`none.csv` cannot be read"),

@@ -1,17 +1,17 @@
-//! What makes the kernel look for a neighbour.
+//! Triggers ARP and ND resolution.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A socket whose packets leave by an interface, whatever other routes there are.
+/// A socket bound to an interface, regardless of routes.
 #[derive(Debug)]
-pub(super) struct Prod(Option<Socket>);
+pub(super) struct NeighbourProbe(Option<Socket>);
 
-impl Prod {
-    /// Opens it once, since a process that gives up its rights may open no other later. An IPv6 address may be tentative for as long as there is
-    /// no link, and is taken nevertheless.
+impl NeighbourProbe {
+    /// Opens the socket, once: the process may give up its privileges later. Binding accepts an
+    /// IPv6 address that is tentative while there is no link.
     pub(super) fn open(interface: &str, address: IpAddr) -> Self {
         let open = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::for_address((address, 0).into()), Type::DGRAM, None)?;
@@ -23,14 +23,14 @@ impl Prod {
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
-        // Without it, no next hop will be found, which is told.
+        // Without it, next hops time out, which is reported.
         Self(open().ok())
     }
 
-    /// Any packet to the peer makes the kernel look for the next hop, or check that it is still there. This one goes to the discard port.
-    pub(super) fn provoke(&self, peer: IpAddr) {
+    /// Makes the kernel resolve or verify the next hop to a peer, by a packet to the discard port.
+    pub(super) fn send(&self, peer: IpAddr) {
         const DISCARD: u16 = 9;
-        // Where it cannot be sent, no next hop will be found, which is told.
+        // On failure, next hops time out, which is reported.
         let _ = self.0.as_ref().map(|socket| socket.send_to(&[0], &SocketAddr::new(peer, DISCARD).into()));
     }
 }
