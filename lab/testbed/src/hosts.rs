@@ -10,7 +10,7 @@ use spray_core::event::Event;
 use spray_core::flow::FlowConfig;
 use spray_core::path::{Path, PathEvs};
 use spray_fabric::{EvWatch, WATCHED};
-use spray_nic::device::{DeviceHealth, XskDevice};
+use spray_nic::device::XskDevice;
 use spray_nic::endpoint::{ConnectionError, LogEntry, SendError};
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 

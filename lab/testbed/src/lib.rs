@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spray_fabric::{Arrivals, Progress, Scale, check_flows};
-use spray_nic::device::Device;
+use spray_nic::device::DeviceHealth as _;
 use spray_nic::sys::monotonic_ns;
 use tracing::{debug_span, info_span};
 
