@@ -13,18 +13,19 @@ use super::{
     connection::{Connection, Stage},
     machine::Machine,
     seal::Verdict,
-    shared::{Handled, Shared},
+    shared::{Handled, Outcome, Shared},
 };
 
 impl Machine {
     /// Handles a frame that arrived on the queue of this shard, or `misrouted` on that of another. Not generic over the
     /// device, so that the parser is instantiated once.
     pub(crate) fn on_bytes(&mut self, now: Time, bytes: &mut [u8], misrouted: bool) -> Handled {
-        match wire::parse(bytes, self.config.ports) {
-            Ok(Some(frame)) => return self.on_plain(now, &frame, misrouted),
+        // By reference: a frame is 200 bytes, which a move would copy.
+        match &wire::parse(bytes, self.config.ports) {
+            Ok(Some(frame)) => return self.on_plain(now, frame, misrouted),
             Ok(None) => self.shared.stats.not_ours += 1,
             Err(wire::Error::Sealed) => return self.on_sealed(now, bytes, misrouted),
-            Err(error) => self.on_malformed(error),
+            Err(error) => self.on_malformed(*error),
         }
         Handled::default()
     }
@@ -60,17 +61,17 @@ impl Machine {
             found = Some(connection);
             verdict == Verdict::Genuine
         });
-        match (opened, found) {
+        match (&opened, found) {
             (Ok(Some(frame)), Some(connection)) => {
-                if self.shared.count(&frame, self.config.address) {
+                if self.shared.count(frame, self.config.address) {
                     let slot = connection.slot;
-                    let handled = self.shared.on_authentic(now, connection, &frame, misrouted);
-                    return self.conclude(now, slot, &frame, misrouted, handled);
+                    let handled = self.shared.on_authentic(now, connection, frame, misrouted);
+                    return self.conclude(now, slot, frame, misrouted, handled);
                 }
             }
             (Ok(Some(_)) | Err(wire::Error::Tag), _) => {}
             (Ok(None), _) => self.shared.stats.not_ours += 1,
-            (Err(error), _) => self.on_malformed(error),
+            (Err(error), _) => self.on_malformed(*error),
         }
         Handled::default()
     }
@@ -109,6 +110,7 @@ impl Machine {
     }
 
     /// Handles a frame that [`Shared::on_authentic`] has not, and the end of its connection.
+    #[inline]
     fn conclude(
         &mut self,
         now: Time,
@@ -118,7 +120,9 @@ impl Machine {
         handled: Option<Handled>,
     ) -> Handled {
         let handled = handled.unwrap_or_else(|| self.on_handshake(now, slot, frame, misrouted));
-        self.on_outcome(now, slot, handled.outcome);
+        if handled.outcome != Outcome::Open {
+            self.on_outcome(now, slot, handled.outcome);
+        }
         handled
     }
 

@@ -263,7 +263,7 @@ impl Machine {
         let connection = table.get_mut(ConnectionId(number))?;
         let sending = &mut connection.flow.as_deref_mut()?.sending;
         let frame = shared.host.transmit(now, number, sending, &mut shared.log.of(number));
-        let deadline = sending.deadline(now);
+        let deadline = sending.deadline_after_turn(now, frame.is_some());
         shared.advance(connection.slot, deadline);
         let (body, ev) = match frame? {
             Transmit::Data { data, ev } => {

@@ -196,13 +196,16 @@ impl Shared {
     #[inline]
     fn serve_receiver(&mut self, now: Time, connection: &mut Connection) {
         self.take_messages(now, connection);
-        let mut answered = false;
-        while let Some((port, body)) = connection.flow.as_deref_mut().and_then(|flow| flow.receiving.poll_control()) {
-            self.control_queue.push_to(connection, port, body);
-            answered = true;
+        let mut frame = connection.flow.as_deref_mut().and_then(|flow| flow.receiving.poll_control());
+        if frame.is_none() {
+            let delayed_ack = connection.flow.as_deref().map_or(Time::NEVER, |flow| flow.receiving.deadline());
+            return self.advance(connection.slot, delayed_ack);
         }
-        let delayed_ack = connection.flow.as_deref().map_or(Time::NEVER, |flow| flow.receiving.deadline());
-        if answered { self.reschedule(now, connection) } else { self.advance(connection.slot, delayed_ack) }
+        while let Some((port, body)) = frame {
+            self.control_queue.push_to(connection, port, body);
+            frame = connection.flow.as_deref_mut().and_then(|flow| flow.receiving.poll_control());
+        }
+        self.reschedule(now, connection);
     }
 
     /// Reports complete messages to the user.

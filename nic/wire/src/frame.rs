@@ -58,14 +58,15 @@ impl Frame<'_> {
 pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
     match classify(frame, ports) {
         None => Ok(None),
-        Some(false) => parse_v4(frame).and_then(|(envelope, udp)| parse_behind(envelope, udp)).map(Some),
-        Some(true) => parse_v6(frame).and_then(|(envelope, udp)| parse_behind(envelope, udp)).map(Some),
+        Some(false) => parse_v4(frame).and_then(|(envelope, udp)| parse_behind(envelope, udp)),
+        Some(true) => parse_v6(frame).and_then(|(envelope, udp)| parse_behind(envelope, udp)),
     }
 }
 
 /// Parses what follows the IP header. One instance per IP version keeps the envelope in registers.
+/// Returns what [`parse`] does, since a conversion would copy the frame.
 #[inline(always)]
-fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Frame<'_>, Error> {
+fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse::<VERSION>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
     let (header, payload) = ours.split_at_checked(our_bytes(kind, ours)?).ok_or(Error::Truncated)?;
@@ -74,7 +75,7 @@ fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Frame<'_>, Error> {
     }
     let body = Body::parse(kind, header)?;
     let trimmed = check_payload(&envelope, &body, header, payload)?;
-    Ok(Frame { envelope, common, body, payload, trimmed, sealed: false })
+    Ok(Some(Frame { envelope, common, body, payload, trimmed, sealed: false }))
 }
 
 /// Returns the connection and, of a Data, the packet number, of an Ack, the cumulative one; of

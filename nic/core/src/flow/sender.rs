@@ -212,7 +212,13 @@ impl Sender {
         self.recovery.in_flight_bytes
     }
 
-    /// Whether a packet is sent, not acknowledged and not declared lost.
+    /// Returns the number of packets that are sent, not acknowledged and not declared lost.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.recovery.scoreboard.outstanding()
+    }
+
+    /// Returns whether a packet is sent, not acknowledged and not declared lost.
     #[inline]
     pub fn is_outstanding(&self, psn: u64) -> bool {
         self.recovery.scoreboard.is_outstanding(psn)

@@ -82,6 +82,13 @@ impl SendHalf {
         }
     }
 
+    /// Returns the deadline if a turn may have made it earlier, else [`Time::NEVER`]: with `sent` only the
+    /// first outstanding packet does.
+    #[inline]
+    pub fn deadline_after_turn(&self, now: Time, sent: bool) -> Time {
+        if sent && self.sender.outstanding() > 1 { Time::NEVER } else { self.deadline(now) }
+    }
+
     /// Returns whether the sender's deadline has passed.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {

@@ -36,11 +36,15 @@ impl<D: Device> Endpoint<D> {
 
 impl Machine {
     /// Prefetches for the next turns.
+    #[inline]
     pub(in crate::endpoint) fn prefetch_turns(&self) {
-        let Self { table, shared, .. } = self;
-        if table.len() < MANY {
-            return;
+        if self.table.len() >= MANY {
+            self.prefetch_next();
         }
+    }
+
+    fn prefetch_next(&self) {
+        let Self { table, shared, .. } = self;
         let slot = |ahead| shared.host.turn(ahead).map(|number| table.slot_of(ConnectionId(number)));
         let first = slot(0).map_or(0, |slot| table.prefetch_halves(slot, 0));
         let second = slot(1).map_or(0, |slot| table.prefetch_flow(slot));
