@@ -1,4 +1,4 @@
-//! Reads the kernel's clock, for a process whose time namespace may shift its own.
+//! Reads the kernel's clock, which a time namespace may shift for the process.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the classifier macro emits an undocumented function")]

@@ -29,7 +29,7 @@ pub struct Uplink {
     police_ns: u64,
     /// Drops longer frames, in bytes; 0: none.
     longest: u64,
-    /// Drops UDP datagrams whose source port has this value under `port_mask`, unless that is 0.
+    /// Drops UDP datagrams with this value of the source port under `port_mask`, unless that is 0.
     port: u64,
     port_mask: u64,
     /// Drops all frames in the first `burst_ns` of each such period, in nanoseconds; 0: none.

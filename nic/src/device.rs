@@ -68,7 +68,7 @@ summed! {
         pub tx: u64,
         /// Bytes accepted for sending.
         pub tx_bytes: u64,
-        /// Frames whose sending was completed.
+        /// Frames completely sent.
         pub tx_completed: u64,
         /// Arrivals that were forwarded to other shards of the host.
         pub handed_over: u64,

@@ -68,7 +68,7 @@ pub enum Forged {
     Sealed(u32, u64, u16),
     /// A Connect, with a message of the key exchange of so many bytes that is none, 96 at most.
     Connect(Connect, usize),
-    /// One whose header is changed after its checksum.
+    /// One with a header that is changed after its checksum.
     Corrupt,
     /// One for another port.
     Foreign,

@@ -63,7 +63,7 @@ pub fn small(bytes: &str, rest: &str) -> Scenario {
     parse(&text)
 }
 
-/// The scenario in `text`, whose relative paths start at `tests/scenarios`.
+/// The scenario in `text`, with relative paths from `tests/scenarios`.
 pub fn parse(text: &str) -> Scenario {
     Scenario::parse(&scenarios().join("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }

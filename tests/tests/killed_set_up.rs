@@ -31,7 +31,7 @@ fn is_over(process: u32) -> bool {
     state.is_none_or(|state| state.starts_with('Z')) && status(process, "Threads:").is_none_or(|count| count == "1")
 }
 
-/// The processes whose parent this is.
+/// The child processes of this process.
 fn children(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

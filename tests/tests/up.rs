@@ -195,7 +195,7 @@ fn expired_at(fabric: &Fabric, v6: bool, ttl: u32) -> (IpAddr, [u8; 2]) {
     }
 }
 
-/// A packet whose TTL runs out is told of by the switch where it does.
+/// The switch at which a packet's TTL expires reports it.
 //= docs/specs/switch.md#SW-30 TTL expiry
 #[test]
 fn switches_tell_senders_whose_packets_expire() {

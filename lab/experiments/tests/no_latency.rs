@@ -1,4 +1,4 @@
-//! Fabrics whose cables have no latency: a header that was trimmed is back at its sender within less time than its packet takes.
+//! Fabrics without cable latency: a header that was trimmed is back at its sender within less time than its packet takes.
 
 use spray_core::cc::CcKind;
 use spray_core::path::BalancerKind;

@@ -337,7 +337,7 @@ fn ends(common: &Common<'_>) -> (Vec<Vec<End>>, Vec<u32>) {
     (ends, senders)
 }
 
-/// Schedules the flows whose start times are known; `senders` has the senders' ends by flow.
+/// Schedules the flows with known start times; `senders` has the senders' ends by flow.
 fn begin<W: Watch>(common: &Common<'_>, parts: &mut [Part<'_, W>], senders: Vec<u32>) {
     let flows = common.spec.flows;
     let mut starts = Starts::new(flows.iter().map(|flow| (flow.start, flow.connection)), common.spec.triggers);

@@ -47,7 +47,7 @@ pub(super) struct Net<'a, W> {
     pub frames_sent: u64,
     /// By way what goes on in the part there.
     pub outbox: Vec<Mail>,
-    /// Ends of connections in other parts whose flows are over.
+    /// Ends of connections in other parts after their flows have ended.
     pub over: Vec<Over>,
     /// When the first thing of both is due.
     pub out_ps: u64,
@@ -101,7 +101,7 @@ impl<'a, W: Watch> Net<'a, W> {
         }
     }
 
-    /// Has triggers start flows, whose senders' ends are `senders`.
+    /// Sets the triggers that start flows; `senders` are the senders' ends.
     pub(super) fn on_triggers(&mut self, starts: Starts, senders: Vec<u32>) {
         (self.starts, self.senders) = (starts, senders);
     }

@@ -232,7 +232,7 @@ impl<'a, W: Watch> Part<'a, W> {
         }
     }
 
-    /// Makes the receiver of a connection whose first frame has come.
+    /// Creates the receiver of a connection on its first frame.
     #[inline]
     fn receives(&mut self, number: u32) {
         let end = &mut self.ends[number as usize];
@@ -413,7 +413,7 @@ impl<'a, W: Watch> Part<'a, W> {
         self.ends.iter_mut().for_each(|end| tell(self.common, at_ps, end));
     }
 
-    /// Notes what those have counted whose flows have not ended, and shares out what was counted for several flows together.
+    /// Stores the counters of flows that have not ended, and divides those of several flows on one connection.
     pub(super) fn close(&mut self) {
         for end in &self.ends {
             self.net.note(end);
@@ -498,7 +498,7 @@ fn touch_end(ends: &[End], arena: &Arena, index: u32) -> u64 {
     }
 }
 
-/// Something of the connection whose turn comes next.
+/// Reads state of the connection with the next turn.
 #[inline]
 fn touch_turn(ends: &[End], host: &Host) -> u64 {
     let next = host.turn(0).and_then(|number| ends[number as usize].sending.as_deref());

@@ -181,7 +181,7 @@ impl<W: Watch> Eyes<W> {
         self.tell(at_ps, link ^ 1, false, content, Treatment { marked, ..Treatment::default() }, None);
     }
 
-    /// A frame passes a port whose queue has `waiting` bytes.
+    /// A frame passes a port with `waiting` queued bytes.
     pub(super) fn crosses(&mut self, port: u32, waiting: u64, slot: &Slot, fate: Treatment, controls: &[Said]) {
         let content = self.catalogue.content(slot, None, controls);
         let interface = self.catalogue.links[port as usize];

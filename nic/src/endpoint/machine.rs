@@ -254,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// Serves the connection whose turn it is. Returns its data packet; a control frame goes to the
+    /// Serves the connection with the next turn. Returns its data packet; a control frame goes to the
     /// control queue.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Packet<'_>> {

@@ -123,7 +123,7 @@ impl Machine {
         Some(connection)
     }
 
-    /// Fails a connection whose peer has been silent for too long, or accepts nothing while
+    /// Fails a connection after too long a silence of the peer, or accepts nothing while
     /// closing. Sends keep-alives after a third of that time, until one is answered.
     //= docs/specs/endpoint.md#END-9 keep-alives
     fn check_idle(&mut self, now: Time, index: u32) {

@@ -81,7 +81,7 @@ endpoint_counters! {
         wrong_address,
         /// Arrivals too short, too long or of an unknown version or kind.
         malformed,
-        /// Arrivals whose header or payload checksum does not match.
+        /// Arrivals with a wrong header or payload checksum.
         checksum,
         /// Arrivals for a connection that this endpoint does not have.
         unknown_connection,
@@ -100,13 +100,13 @@ endpoint_counters! {
         duplicates,
         /// Data beyond the window or the flow-control limit.
         out_of_window,
-        /// Data whose message, offset or length contradict each other or what arrived before.
+        /// Data with a message, offset or length that contradict each other or what arrived before.
         invalid,
         /// Refused Connects: the table is full, accepting is off, or the keys do not match.
         refused,
         /// Half-open connections removed to make room for others.
         half_open_evicted,
-        /// Half-open connections whose peer never proved its address.
+        /// Half-open connections of peers with an unverified address.
         half_open_expired,
         /// Key exchanges dropped: too many clients wait, or the connection's last one was too
         /// recent.

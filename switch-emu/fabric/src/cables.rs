@@ -52,7 +52,7 @@ impl Cables {
         TopoTier { downlink_latency_ps: self.host_latency_ps(), ..tier }
     }
 
-    /// Returns a higher tier whose cables to the tier below have the rate `own`, if given.
+    /// Returns a higher tier with cables to the tier below at the rate `own`, if given.
     pub(crate) fn tier(&self, own: Option<Gbps>, [radix_down, radix_up]: [usize; 2], bundle: usize) -> TopoTier {
         TopoTier {
             downlink_bps: self.bps(own),

@@ -101,7 +101,7 @@ pub enum FlowError {
     Connection {
         /// The flow's index.
         flow: usize,
-        /// The flow whose connection it uses.
+        /// The flow that opened its connection.
         of: usize,
     },
     /// A chain of triggers has a cycle, or names one that does not exist.
@@ -239,7 +239,7 @@ impl Starts {
         Self { triggers, flows: places }
     }
 
-    /// Starts the flows whose times are known.
+    /// Starts the flows with known times.
     pub fn begin(&mut self, due: &mut impl FnMut(u64, Due)) {
         for flow in 0..self.flows.len() {
             if let Start::At(at_ps) = self.flows[flow].start {

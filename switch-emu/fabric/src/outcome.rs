@@ -19,7 +19,7 @@ pub enum Progress {
         delivered_bytes: u64,
         /// Payload bytes of all flows.
         total_bytes: u64,
-        /// Flows whose message has been received.
+        /// Flows with a received message.
         flows_completed: u64,
         /// All flows.
         flows_total: u64,

@@ -44,7 +44,7 @@ impl<'a> ChassisSpec<'a> {
         self.switch.is_none_or(|own| own == switch)
     }
 
-    /// Returns the ports whose cable leads to a host or to another chassis.
+    /// Returns the ports with a cable to a host or to another chassis.
     pub fn external_ports(&self) -> impl Iterator<Item = usize> + '_ {
         let leaves = |port: &Port| port.to.switch().is_none_or(|to| !self.contains(to));
         let ports = self.fabric.ports.iter().enumerate();

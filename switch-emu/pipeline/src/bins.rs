@@ -16,7 +16,7 @@ const MOST_LOG2: u32 = 8;
 counter_words! {
     /// Counts of a port during a bin: 56 bytes.
     Bin, pub add {
-        /// Bytes of frames whose last bit left the port, after trimming.
+        /// Bytes of frames that left the port completely, after trimming.
         sent_bytes: sum,
         /// Maximum queue in bytes, of both classes, found by an arriving frame, with that frame.
         queue_max: most,

@@ -55,7 +55,7 @@ counter_words! {
         drops_silent: sum,
         /// Frames dropped at random.
         drops_random: sum,
-        /// Frames whose TTL expired at this port.
+        /// Frames with a TTL that expired at this port.
         drops_ttl: sum,
         /// Frames more than a ring of slots behind the newest; their queueing delay is approximate.
         stale: sum,
@@ -79,7 +79,7 @@ counter_words! {
         no_route: sum,
         /// Frames that exceeded the number of switches of one chassis.
         hop_limit: sum,
-        /// Frames whose egress port has no interface; counted by the caller.
+        /// Frames to an egress port without an interface; counted by the caller.
         no_interface: sum,
     }
 }

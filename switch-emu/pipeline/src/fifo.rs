@@ -1,4 +1,4 @@
-//! The exact queue, for callers whose frames arrive at a port in order of their times.
+//! The exact queue, for callers with frames that arrive at a port in order of their times.
 //!
 //! All frames still there are ahead of a new one, so that one time is enough: the departure of the
 //! last bit. See `docs/specs/virtual-queue.md` for the queue of frames in any order.

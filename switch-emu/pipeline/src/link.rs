@@ -104,7 +104,7 @@ impl PortState {
         Self { at_ps: NEVER, ..Self::default() }
     }
 
-    /// Encodes `change` on a link of `line_bps` whose slots last `1 << slot_shift` ps.
+    /// Encodes `change` on a link of `line_bps` with slots of `1 << slot_shift` ps.
     pub(crate) fn new(line_bps: u64, slot_shift: u16, change: &LinkChange) -> Self {
         let LinkChange { at_ps, state } = *change;
         let bps = u128::from(state.rate_bps(line_bps)).max(1);

@@ -15,7 +15,7 @@ use crate::word::Word;
 
 /// Moves a frame with a [`Shim`] through the chassis from `ingress` on. Others are not emulated.
 ///
-/// `now_ps` is called for the arrival time of a frame whose virtual time is 0. The frame is only
+/// `now_ps` is called for the arrival time of a frame with virtual time 0. The frame is only
 /// written when it is redirected.
 //= docs/specs/switch.md#SW-1 accepted frames
 #[inline(always)]

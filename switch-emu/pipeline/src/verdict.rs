@@ -63,7 +63,7 @@ impl Cause {
         }
     }
 
-    /// Returns the cause with this number, for callers whose functions can only return numbers.
+    /// Returns the cause with this number, for callers that can only return numbers.
     #[inline(always)]
     pub fn from_code(code: u32) -> Option<Self> {
         const ALL: [Cause; 8] = [

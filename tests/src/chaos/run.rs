@@ -31,7 +31,7 @@ const CODES: [i32; 4] = [0, 1, 2, 130];
 pub struct Figures {
     /// Events by kind, and of these how many could not happen, as another had taken away what they happen to.
     pub events: BTreeMap<Kind, [u64; 2]>,
-    /// Transfers that the sender reported as delivered, those that it reported as failed, and those whose sender was killed.
+    /// Transfers that the sender reported as delivered, those that it reported as failed, and those of killed senders.
     pub transfers: [u64; 3],
     /// Of those that were not reported as delivered: how often all had arrived nevertheless.
     pub arrived_unreported: u64,
@@ -236,7 +236,7 @@ impl Run {
         assert!(most.iter().all(|&kib| kib <= MOST_MEMORY_KIB), "sender and receiver have {most:?} KiB");
     }
 
-    /// What must hold of a transfer whose sender has ended.
+    /// Checks a transfer after its sender has ended.
     fn sent(&mut self, lane: usize, sender: &mut Logged, transfer: Transfer) {
         match self.over(sender) {
             Some(0) => {

@@ -80,7 +80,7 @@ pub fn jain(shares: &[f64]) -> f64 {
 const SETTLING: Duration = Duration::from_secs(1);
 const ALONE: Duration = Duration::from_secs(2);
 
-/// The address of the receiving host whose packets go over a spine.
+/// The address of the receiving host for packets over a spine.
 fn over(routers: &Routers, spine: usize) -> Result<Ipv4Addr, RunError> {
     let number = 1 + spine as u8;
     routers.pin(number, spine)?;

@@ -35,7 +35,7 @@ pub struct Figure {
     /// Label of the x axis of a line plot.
     #[serde(default)]
     pub x: String,
-    /// A switch whose uplinks are plotted over time, under the first condition and seed.
+    /// The switch of which uplinks are plotted over time, under the first condition and seed.
     pub watch: Option<String>,
     /// Settings to start from.
     pub preset: Option<Preset>,
@@ -102,7 +102,7 @@ pub struct Series {
     /// Settings by path: `"transport.balancer" = "reps"`.
     #[serde(default)]
     pub set: Table,
-    /// A setting whose best value is taken for each condition separately.
+    /// A setting with the best value taken for each condition separately.
     pub tune: Option<Tune>,
 }
 

@@ -72,7 +72,7 @@ fn bold(text: &str) -> String {
 pub struct Count {
     /// Claims that hold, or that ours exceeds.
     pub confirmed: usize,
-    /// Claims whose direction holds.
+    /// Claims that hold in direction.
     pub off: usize,
     /// Claims that do not hold.
     pub contradicted: usize,

@@ -104,7 +104,7 @@ impl From<Vec<String>> for Row {
     }
 }
 
-/// Returns a table whose first `words` columns are aligned as text; headings are text, cells HTML.
+/// Returns a table with the first `words` columns aligned as text; headings are text, cells HTML.
 pub(super) fn table<R: Into<Row>>(
     heads: &[impl AsRef<str>],
     words: usize,

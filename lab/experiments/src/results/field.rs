@@ -1,4 +1,4 @@
-//! Structs of measures whose fields are declared once, with names, unit and meaning.
+//! Structs of measures, with fields declared once, with names, unit and meaning.
 
 /// The direction in which a measure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

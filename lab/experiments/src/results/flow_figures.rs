@@ -20,7 +20,7 @@ figures! {
     flows_completed: u64, "flows completed", "Flows completed", "", 0, Neither;
     /// Share of the flows that completed.
     completed_percent: f64, "completed %", "Share of the flows that completed", "%", 3, More;
-    /// Incomplete flows whose connection gave up, after `give_up_us` without an acknowledgement.
+    /// Incomplete flows on connections that gave up, after `give_up_us` without an acknowledgement.
     flows_given_up: u64, "given up", "Flows of connections given up", "", 0, Less;
     /// Time at which the first of these gave up.
     given_up_first_us: Option<f64>, "first given up us", "First connection given up at", "us", 1, Neither;

@@ -37,7 +37,7 @@ const SHOWN: [&str; 13] = [
 ];
 /// Measures that are omitted if 0 for all balancers.
 const OPTIONAL: [&str; 2] = ["freeze_entries", "drain_percent_of_fct"];
-/// Measures whose best value is marked: outcomes, not their causes.
+/// Measures with a marked best value: outcomes, not their causes.
 const MARKED: [&str; 4] = ["fct_mean_us", "fct_p99_us", "fct_max_us", "goodput_gbps"];
 const MERIT: &str = "fct_mean_us";
 

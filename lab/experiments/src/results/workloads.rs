@@ -50,7 +50,7 @@ figures! {
     Collectives as Collectives;
     /// Number of collectives.
     collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
-    /// Number of collectives whose flows all completed.
+    /// Number of collectives with all flows completed.
     collectives: u64, "collectives", "Collectives completed", "", 0, Neither;
     /// Mean collective completion time (CCT), from the first start to the last end of a message.
     cct_mean_us: Option<f64>, "CCT mean us", "Mean completion time of collectives", "us", 1, Less;

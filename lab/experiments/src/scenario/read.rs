@@ -29,7 +29,7 @@ impl Scenario {
         Self::read(&Document::load(file)?)
     }
 
-    /// Reads `text` of `file`, whose folder relative paths start at.
+    /// Reads `text` of `file`; relative paths start at its folder.
     ///
     /// # Errors
     /// The same as [`Scenario::load`].

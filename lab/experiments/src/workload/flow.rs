@@ -20,7 +20,7 @@ pub struct Flow {
     pub start_ps: u64,
     /// Index in [`classes`](super::classes).
     pub class: u16,
-    /// Number of the earlier flow whose connection it uses; `None` opens one.
+    /// Number of the earlier flow that opened its connection; `None` opens one.
     pub connection: Option<u32>,
     /// Number within the workload, by time, of the collective that it is part of.
     pub step: Option<u32>,

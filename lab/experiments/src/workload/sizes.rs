@@ -214,7 +214,7 @@ mod tests {
         (0..DRAWS).map(|_| distribution.draw(rng.next_u64())).collect()
     }
 
-    /// The mean of a distribution whose sizes are uniform between points.
+    /// The mean of a distribution with sizes uniform between points.
     fn mean(points: &[(u64, u32)]) -> f64 {
         let part = |pair: &[(u64, u32)]| f64::from(pair[1].1 - pair[0].1) / 1e6 * (pair[0].0 + pair[1].0) as f64 / 2.0;
         points.windows(2).map(part).sum()

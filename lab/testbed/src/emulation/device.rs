@@ -203,7 +203,7 @@ impl<D: Device> EmulatedDevice<D> {
         host.pass_turn(inner);
     }
 
-    /// Sends the frames whose turn it is, and passes the turn on. Returns whether there were any.
+    /// Sends the frames of this turn, and passes the turn on. Returns whether there were any.
     //= docs/specs/emulation.md#EMU-5 order of sending
     pub(crate) fn take_turn(&mut self) -> bool {
         let (Some(host), inner) = (&mut self.host, &mut self.inner) else { return false };
@@ -298,7 +298,7 @@ impl HostState {
         None
     }
 
-    /// Sends frames whose turn it is while the device has room. Returns whether any were sent.
+    /// Sends the frames of this turn while the device has room. Returns whether any were sent.
     fn send_waiting<D: Device>(&mut self, inner: &mut D) -> bool {
         let until_ps = self.emulation.turn.until_ps();
         let mut sent = false;

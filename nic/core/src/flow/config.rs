@@ -60,7 +60,7 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// Creates settings for a path whose packets have `header_bytes` of headers: DCTCP, an ACK per
+    /// Creates settings for a path with `header_bytes` of headers per packet: DCTCP, an ACK per
     /// packet, a window of four bandwidth-delay products, SACK-gap detection after
     /// [`DEFAULT_SACK_GAP_PACKETS`], messages up to 64 MiB. A
     /// [`BalancerKind`](crate::path::BalancerKind) stands for its published settings.

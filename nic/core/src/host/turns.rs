@@ -28,7 +28,7 @@ impl Host {
         }
     }
 
-    /// Takes the connection whose turn it is. If it still has a sending half, [`transmit`](Self::transmit) follows.
+    /// Takes the connection with the next turn. If it still has a sending half, [`transmit`](Self::transmit) follows.
     #[inline]
     pub fn next_turn(&mut self) -> Option<u32> {
         self.turns.pop_front()

@@ -14,7 +14,7 @@ pub struct RtoConfig {
 }
 
 impl RtoConfig {
-    /// Returns the bounds for a path of unknown length whose queues each drain in one base RTT: a
+    /// Returns the bounds for a path of unknown length with queues that each drain in one base RTT: a
     /// floor of 41.7 us at 8.337 us, a ceiling of 16 times that, and twice the floor at first,
     /// since a first burst fills queues before any sample.
     pub const fn for_path(base_rtt_ps: u64) -> Self {

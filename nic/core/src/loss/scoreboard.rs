@@ -104,7 +104,7 @@ impl Scoreboard {
         Some((psn, cause))
     }
 
-    /// Settles the packets below `cumulative`, then those whose bits are set: bit `i` of word `w`
+    /// Settles the packets below `cumulative`, then those with set bits: bit `i` of word `w`
     /// stands for `base + 64 w + i`. Calls `settled` for each new one, lowest first in either part.
     /// Ignores numbers that are not in flight.
     #[inline]

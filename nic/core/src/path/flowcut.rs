@@ -2,7 +2,7 @@
 //! leaves its path only when nothing is in flight, so that nothing is reordered.
 //!
 //! A *flowcut* is what goes over one path between two moments at which everything is acknowledged.
-//! A path whose round-trip time is too long, or grows too fast, is *drained*: new packets wait
+//! A path with a round-trip time that is too long, or grows too fast, is *drained*: new packets wait
 //! until everything sent is acknowledged, then go over another path.
 
 mod config;

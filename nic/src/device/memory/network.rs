@@ -26,7 +26,7 @@ summed! {
         pub unroutable: u64,
         /// Frames beyond [`MemoryConfig::in_flight`].
         pub overflow: u64,
-        /// Frames that arrived at a device whose fill ring was empty.
+        /// Frames that found the fill ring empty.
         pub no_buffer: u64,
         /// Frames on their way.
         pub in_flight: u64,

@@ -1,4 +1,4 @@
-//! A flow whose path changes is one connection, the same at both ends.
+//! A flow with a changing path is one connection, the same at both ends.
 
 use spray_core::path::{AnyBalancer, BalancerConfig, Ev, FlowcutConfig};
 use spray_core::units::{ByteSize, Ratio};

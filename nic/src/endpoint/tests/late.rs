@@ -25,7 +25,7 @@ impl Attacker {
         Self { stranger, connection, cookie }
     }
 
-    /// Sends a packet whose payload is filled with `byte`, and has host 1 handle it. Its user takes nothing.
+    /// Sends a packet with a payload of `byte`, and has host 1 handle it. Its user takes nothing.
     fn send(&mut self, rig: &mut Rig, data: Data, byte: u8) {
         let common = Common { connection: self.connection, cookie: self.cookie, ..Common::default() };
         let payload = vec![byte; data.payload_bytes.into()];

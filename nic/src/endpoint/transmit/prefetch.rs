@@ -12,7 +12,7 @@ use crate::endpoint::{ConnectionId, Endpoint, connection::table::Table, machine:
 
 /// With fewer connections the state stays in the cache.
 const MANY: usize = 32;
-/// Frames whose connections are prefetched together.
+/// Frames per prefetch of their connections.
 pub(in crate::endpoint) const AHEAD: usize = 16;
 
 impl<D: Device> Endpoint<D> {

@@ -186,7 +186,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// Refuses a file whose name exists; checked again atomically on renaming.
+    /// Refuses a file with an existing name; checked again atomically on renaming.
     pub fn check(&self) -> Result<(), Refusal> {
         let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(()) };
         match folder.look(name) {

@@ -100,7 +100,7 @@ pub(super) struct Receiving {
     keep: bool,
     limits: Limits,
     transfers: HashMap<ConnectionId, Transfer>,
-    /// Transfers whose connection has ended while files are being completed.
+    /// Transfers after the end of their connection, while files are being completed.
     orphans: Vec<(IpAddr, Arrivals)>,
     begun: u32,
     /// Without `keep`: the outcome of the first transfer that stored something.

@@ -34,7 +34,7 @@ impl Candidate {
     }
 }
 
-/// Draws a device whose failure leaves all leaves connected; moves others to `needed`.
+/// Draws a device, such that all leaves stay connected without it; moves others to `needed`.
 pub(super) fn draw_one(
     rng: &mut impl RngCore,
     candidates: &mut Vec<Candidate>,

@@ -58,7 +58,7 @@ fn a_scale_has_room_for_the_span_and_not_more_memory_than_it_may() {
 }
 
 proptest! {
-    /// Every time has the cell whose place covers it, and cells are in order of time.
+    /// Every time has the cell that covers it, and cells are in order of time.
     #[test]
     fn the_place_of_a_cell_covers_its_times(t_ps in 0u64..16_389_000, more in 0u64..1_000) {
         let scale = scale();

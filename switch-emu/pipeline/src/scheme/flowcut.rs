@@ -317,7 +317,7 @@ impl<F: Forwarding> Here<'_, F> {
         Some(entry)
     }
 
-    /// Chooses the port and the outgoing note of a new flowcut, or of one whose port is gone.
+    /// Chooses the port and the outgoing note of a new flowcut, or of one without its port.
     #[inline(always)]
     fn begin(&self, entry: u32, frame: &Frame, host: u32, onward: Onward, is_new: bool) -> Option<(u32, u8)> {
         // Once the table was full, a new entry's flow may have packets in flight by the hash.

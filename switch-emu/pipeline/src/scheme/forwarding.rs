@@ -142,7 +142,7 @@ impl Waiting {
     }
 }
 
-/// Returns the index of a port's words in fabrics whose schemes remember: its
+/// Returns the index of a port's words in fabrics with stateful schemes: its
 /// [tag](Forwarding::tag), its [rate](Forwarding::rate_word), the port [back](Forwarding::back).
 /// Word 0 is unused.
 #[inline(always)]

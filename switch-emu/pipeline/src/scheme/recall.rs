@@ -1,4 +1,4 @@
-//! Schemes whose switches [remember](Scheme::remembers): they use the frame's trail too.
+//! Schemes with switches that [remember](Scheme::remembers): they use the frame's trail too.
 //!
 //! Each part is a separate function in the kernel, since its stack has no room for two.
 
@@ -17,7 +17,7 @@ use super::{conga, flowcut};
 use crate::frame::Frame;
 use crate::verdict::Cause;
 
-/// Returns the egress port of a frame at a switch whose scheme remembers.
+/// Returns the egress port of a frame at a switch with a stateful scheme.
 ///
 /// # Errors
 /// [`Cause::NoRoute`] without a route, or while a flow must wait before it changes its port.

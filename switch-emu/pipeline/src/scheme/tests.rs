@@ -19,7 +19,7 @@ const TABLE: u32 = 8;
 const ARRIVAL: Arrival =
     Arrival { t_ps: 5_000_000, flow: 1, switch: 0, host: 0, checksum: 9, control: false, detour: 0 };
 
-/// A switch with one group, whose members are `FIRST` and on, and queues that tests fill.
+/// A switch with one group of members, `FIRST` and on, and queues that tests fill.
 struct OneSwitch {
     config: SwitchConfig,
     group: Group,

@@ -153,7 +153,7 @@ impl Failures {
             .collect()
     }
 
-    /// Removes events whose end routing has seen, and sets the start of those whose start it has
+    /// Removes events after routing has seen their end, and sets the start of those that it has
     /// seen to 0: the switches' tables hold few changes.
     fn prune(&mut self, now_ps: u64) {
         let known = |event: &LinkEvent, at_ps: u64| match event.action {

@@ -2,7 +2,7 @@
 
 use toml::Table;
 
-/// A table whose values are checked on access.
+/// A table that checks values on access.
 pub(super) struct Parameters<'a>(pub &'a Table);
 
 impl Parameters<'_> {

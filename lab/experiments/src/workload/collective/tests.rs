@@ -6,7 +6,7 @@ fn collective(operation: Operation, algorithm: Algorithm, bytes: u64) -> Collect
     Collective { operation, algorithm, bytes, groups: 1, rounds: 1, compute_ps: 0, start_ps: 0, persistent: true }
 }
 
-/// What a host has of each piece: the hosts whose parts are in its sum.
+/// What a host has of each piece: the hosts that contributed to its sum.
 type Held = Vec<HashSet<usize>>;
 
 /// Plays a ring literally: chunk by chunk, each host adds what it gets to what it has, or replaces it.

@@ -20,7 +20,7 @@ fn typed(typed_ps: u64) -> FlowConfig {
     .learning()
 }
 
-/// A sender whose first 20 packets were acknowledged after a round-trip time.
+/// A sender with its first 20 packets acknowledged after a round-trip time.
 fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
     let mut rng = stream(1, 1);
     let mut sender = Sender::new(config, 64, u64::MAX, &mut rng);

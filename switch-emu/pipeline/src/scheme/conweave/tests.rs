@@ -452,7 +452,7 @@ impl Twins {
         self.source.hear(self.now_ps, kind, epoch);
     }
 
-    /// Time passes; queues whose time comes end.
+    /// Time passes; queues end at their time.
     fn wait(&mut self, time_ps: u64) {
         let end_ps = self.now_ps + time_ps;
         if let Some(due_ps) = self.destination.resume_ps.filter(|due_ps| *due_ps <= end_ps) {

@@ -22,7 +22,7 @@ pub(super) mod single {
     pub(crate) const REROUTED: u32 = 10;
     pub(crate) const STUCK: u32 = 11;
     pub(crate) const NOTIFIED: u32 = 12;
-    /// The interval whose notifications are all sent.
+    /// The last interval with all notifications sent.
     #[cfg(not(target_arch = "bpf"))]
     pub(crate) const SENT: u32 = 13;
     pub(crate) const COUNT: u32 = 16;

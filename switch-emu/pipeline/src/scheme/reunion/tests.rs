@@ -199,7 +199,7 @@ fn one_source_is_told_for_each_link_and_the_last_flow_is_it() {
     assert!(told_after_collisions(true).is_empty(), "it makes no frames where notifications ride");
 }
 
-/// Links whose port numbers differ by multiples of the number of places.
+/// Links with port numbers that differ by multiples of the number of places.
 //= docs/specs/reunion.md#REU-13 the flow to move
 #[test]
 fn links_of_one_place_are_all_told_of() {
