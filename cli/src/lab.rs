@@ -2,7 +2,6 @@
 
 pub mod args;
 mod bench;
-mod bound;
 mod campaign;
 #[cfg(feature = "xdp")]
 mod clean;
@@ -45,7 +44,6 @@ impl Experiments {
             #[cfg(feature = "xdp")]
             Self::Compare(arguments) => compare::compare(arguments),
             Self::CompareBalancers(arguments) => compare_balancers::compare_balancers(arguments),
-            Self::Bound(arguments) => bound::bound(arguments),
             Self::Figures(arguments) => figures::figures(arguments),
         }
     }

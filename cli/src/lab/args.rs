@@ -44,9 +44,6 @@ pub enum Experiments {
     Compare(Compare),
     /// Run a scenario with every balancer, and show one table
     CompareBalancers(Run),
-    /// Compute the best possible completion time of a scenario, and how far each switch scheme is
-    /// from it in the simulator
-    Bound(Bound),
     /// Run the papers' figures, and compare their claims with our results
     Figures(Figures),
 }
@@ -174,19 +171,6 @@ pub struct Figures {
     /// full size
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub struct Bound {
-    /// Scenario file, as created by `spray init`; `-` is standard input
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    #[command(flatten)]
-    pub overrides: Overrides,
-    #[command(flatten)]
-    pub seeds: Seeds,
-    #[command(flatten)]
-    pub results: Results,
 }
 
 impl Run {
