@@ -227,10 +227,6 @@ pub struct BenchSim {
     /// Number of threads of the multi-threaded measurement
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
-    /// Command of another simulator to time in comparison, with `{topology}` for a .topo file and
-    /// `{matrix}` for a .cm file
-    #[arg(long, value_name = "COMMAND")]
-    pub reference: Option<String>,
     /// Number of measurements per fabric; fabrics of more than 1024 hosts are measured once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,
