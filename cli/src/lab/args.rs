@@ -13,7 +13,6 @@ use spray_core::path::BalancerKind;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
 use spray_tools::failure::{Failure, Outcome};
-use spray_tools::metrics::Publish;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
@@ -105,8 +104,6 @@ pub struct Run {
     pub seeds: Seeds,
     #[command(flatten)]
     pub results: Results,
-    #[command(flatten)]
-    pub publish: Publish,
 }
 
 #[derive(Debug, Args)]

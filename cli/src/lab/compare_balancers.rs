@@ -22,7 +22,6 @@ pub fn compare_balancers(arguments: &args::Run) -> Outcome {
     let seeds = arguments.seeds.list_or(&scenario.seeds);
     let extras = arguments.results.extras();
     let campaign = Campaign { seeds, extras, ..Campaign::new(arguments.engine, vec![scenario], &arguments.seeds) };
-    let campaign = campaign.publishing(&arguments.publish)?;
     let out = folder::location(arguments.results.out.as_deref(), "compare-balancers");
     let ended = campaign.results(&out)?;
     let (own, earlier) = campaign.write_all(&out, &ended)?;

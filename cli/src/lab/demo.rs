@@ -28,7 +28,7 @@ pub fn demo(arguments: &args::Demo) -> Outcome {
         overrides.push("workload.bytes", &bytes.to_string(), format!("--bytes {bytes}"));
     }
     let seeds = Seeds { seed: arguments.common.seed, seeds: Vec::new(), threads: None };
-    let campaign = Campaign::new(Engine::Xdp, scenarios(&overrides)?, &seeds).publishing(&arguments.publish)?;
+    let campaign = Campaign::new(Engine::Xdp, scenarios(&overrides)?, &seeds);
     Campaign { name: "demo".into(), ..campaign }.run(arguments.common.out.as_deref())
 }
 

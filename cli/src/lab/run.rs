@@ -16,8 +16,7 @@ pub fn run(arguments: &args::Sweep) -> Outcome {
     let scenarios = Scenario::read_all(&document).map_err(Failure::refused)?;
     let captures = Some(captures.clone());
     let extras = run.results.extras();
-    let campaign =
-        Campaign { captures, extras, ..Campaign::new(run.engine, scenarios, &run.seeds) }.publishing(&run.publish)?;
+    let campaign = Campaign { captures, extras, ..Campaign::new(run.engine, scenarios, &run.seeds) };
     let out = run.results.out.as_deref();
     match part {
         _ if *plan => print_plan(&campaign, &folder::location(out, &campaign.name)),

@@ -22,8 +22,6 @@ pub struct Demo {
     pub overrides: Overrides,
     #[command(flatten)]
     pub common: Common,
-    #[command(flatten)]
-    pub publish: Publish,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,6 @@ use clap::Args;
 use spray_experiments::results::Extras;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
-use spray_tools::metrics::Publish;
 
 use crate::lab::settings::Overrides;
 
@@ -18,8 +17,6 @@ pub struct Sim {
     pub seeds: Seeds,
     #[command(flatten)]
     pub results: Results,
-    #[command(flatten)]
-    pub publish: Publish,
     #[command(flatten)]
     pub captures: Captures,
 }
