@@ -7,7 +7,6 @@ mod campaign;
 mod clean;
 #[cfg(feature = "xdp")]
 mod compare;
-mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod demo;
 #[cfg(feature = "xdp")]
@@ -43,7 +42,6 @@ impl Experiments {
             Self::Trace(arguments) => trace::trace(arguments),
             #[cfg(feature = "xdp")]
             Self::Compare(arguments) => compare::compare(arguments),
-            Self::CompareBalancers(arguments) => compare_balancers::compare_balancers(arguments),
             Self::Figures(arguments) => figures::figures(arguments),
         }
     }

@@ -12,12 +12,11 @@ use spray_benches::MAX_PAYLOAD_BYTES;
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
-use spray_tools::failure::{Failure, Outcome};
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
 use crate::lab::runs::Part;
-use crate::lab::settings::{self, Overrides};
+use crate::lab::settings::Overrides;
 pub use crate::lab::sim::args::{Results, Seeds, Sim};
 
 #[derive(Debug, Subcommand)]
@@ -33,7 +32,7 @@ pub enum Experiments {
     ///
     /// Runs all its balancers, seeds and values of its axes, except runs that are done in --out.
     #[command(visible_alias = "sweep")]
-    Run(Sweep),
+    Run(Run),
     /// Simulate a topology and a traffic matrix with the published settings
     Sim(Box<Sim>),
     /// Record the life of the packets of selected flows: docs/captures.md
@@ -41,8 +40,6 @@ pub enum Experiments {
     #[cfg(feature = "xdp")]
     /// Run a scenario on both engines, and show the results side by side
     Compare(Compare),
-    /// Run a scenario with every balancer, and show one table
-    CompareBalancers(Run),
     /// Run the papers' figures, and compare their claims with our results
     Figures(Figures),
 }
@@ -104,12 +101,9 @@ pub struct Run {
     pub seeds: Seeds,
     #[command(flatten)]
     pub results: Results,
-}
-
-#[derive(Debug, Args)]
-pub struct Sweep {
-    #[command(flatten)]
-    pub run: Run,
+    /// Run every balancer, instead of those of the scenario
+    #[arg(long, conflicts_with = "balancer")]
+    pub every_balancer: bool,
     /// Print the runs and which of them are done in --out, without running any
     #[arg(long)]
     pub plan: bool,
@@ -168,16 +162,6 @@ pub struct Figures {
     /// full size
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<PathBuf>,
-}
-
-impl Run {
-    /// Reads the scenario with its overrides. Refuses `--threads` with the xdp engine.
-    pub fn document(&self) -> Outcome<scenario::Document> {
-        if self.engine == Engine::Xdp && self.seeds.threads.is_some() {
-            return Err(Failure::refused("`--threads` requires `--engine sim`: the xdp engine runs one at a time"));
-        }
-        settings::load(&self.overrides, &self.scenario)
-    }
 }
 
 impl Engine {

@@ -18,7 +18,6 @@ fn no_command_and_unknown_ones_show_the_usage() {
 fn unknown_balancer_is_answered_with_those_there_are() {
     let says = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
     refused(&["run", DEMO, "--balancer", "magic"], &says);
-    refused(&["compare-balancers", DEMO, "--balancer", "magic"], &says);
     refused(&["demo", "--balancer", "magic"], &says);
     refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &says);
 }
@@ -26,7 +25,7 @@ fn unknown_balancer_is_answered_with_those_there_are() {
 #[test]
 fn unknown_settings_are_answered_with_those_there_are() {
     let send = ["send", DEMO, "--interface", "lo", "--to", "10.0.0.1"];
-    let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &["compare-balancers", DEMO], &send];
+    let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &send];
     for command in commands {
         for (param, says) in [
             ("window_bytes", "allowed: PATH=VALUE"),
@@ -197,8 +196,7 @@ fn help_is_not_an_error() {
     let output = spray(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output.stdout);
-    for command in ["demo", "run", "compare-balancers", "send", "recv", "tunnel", "keygen", "doctor", "clean", "bench"]
-    {
+    for command in ["demo", "run", "send", "recv", "tunnel", "keygen", "doctor", "clean", "bench"] {
         assert!(text.contains(command), "{command}");
     }
 }

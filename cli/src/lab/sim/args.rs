@@ -61,12 +61,6 @@ impl Seeds {
         scenario::Seeds::all(&self.seeds).into_iter().chain(self.seed).collect()
     }
 
-    /// Returns the seeds on the command line, or `own` without any.
-    pub fn list_or(&self, own: &[u64]) -> Vec<u64> {
-        let list = self.list();
-        if list.is_empty() { own.to_vec() } else { list }
-    }
-
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(cores, |threads| threads as usize)
     }
