@@ -61,4 +61,4 @@ pub use self::table::{align, table};
 pub use self::tables::{trace_json, trace_parquet};
 pub use self::workload_table::workload_table;
 pub(crate) use self::workload_table::{Lines, workload_lines};
-pub use self::workloads::{Collectives, SizeSlowdown, WorkloadSummary};
+pub use self::workloads::{Collectives, WorkloadSummary};
