@@ -66,8 +66,7 @@ fn numbers_out_of_range_are_refused() {
         &[base.as_slice(), &["--cc", "fixed-rate"]].concat(),
         &["--cc fixed-rate needs a rate: give one with --gbps"],
     );
-    refused(&["demo", "--bytes", "0"], &["--bytes"]);
-    refused(&["demo", "--bytes", "5", "--file", "x"], &["cannot be used with"]);
+    refused(&["demo", "--set", "workload.bytes=0"], &["--set workload.bytes=0: `bytes` is 0"]);
     refused(&["run", "x.toml", "--engine", "fpga"], &["possible values: xdp"]);
     refused(&["recv", "--interface", "lo", "--copy", "--zero-copy"], &["cannot be used with"]);
 }
@@ -75,7 +74,7 @@ fn numbers_out_of_range_are_refused() {
 #[test]
 fn missing_files_and_folders_are_named() {
     refused(&["run", "/nowhere/s.toml"], &["/nowhere/s.toml"]);
-    refused(&["demo", "--file", "/nowhere/payload"], &["/nowhere/payload"]);
+    refused(&["demo", "--workload-payload", "/nowhere/payload"], &["/nowhere/payload"]);
     refused(&["send", "/nowhere/f", "--interface", "lo", "--to", "10.0.0.1"], &["cannot read /nowhere/f"]);
     refused(&["recv", "--interface", "lo", "--out", "/nowhere/f"], &["the folder /nowhere does not exist"]);
     refused(&["recv", "--interface", "lo", "--keep", "--out", DEMO], &["is not a folder", "--keep takes many files"]);
