@@ -18,9 +18,8 @@ use spray_experiments::scenario::Scenario;
 use spray_tools::captures::Captures;
 use spray_tools::failure::Failure;
 
-pub use self::outcome::report;
 #[cfg(feature = "xdp")]
-pub use self::outcome::verdict;
+pub use self::outcome::{report, verdict};
 pub use self::plan::Job;
 use crate::lab::args::Engine;
 use crate::lab::sim::args::Seeds;
