@@ -50,11 +50,7 @@ pub(super) fn memory() -> Check {
     if kib >= ENOUGH_KIB {
         Check::ok("memory", found)
     } else {
-        Check::warn(
-            "memory",
-            found,
-            "the demo is comfortable with 1 GiB; close something, or give it --set workload.bytes=1000000",
-        )
+        Check::warn("memory", found, "the demo is comfortable with 1 GiB; close something, or lower workload.bytes")
     }
 }
 
