@@ -2,13 +2,11 @@
 
 pub mod args;
 mod bench;
-mod bound;
 mod campaign;
 #[cfg(feature = "xdp")]
 mod clean;
 #[cfg(feature = "xdp")]
 mod compare;
-mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod demo;
 #[cfg(feature = "xdp")]
@@ -44,8 +42,6 @@ impl Experiments {
             Self::Trace(arguments) => trace::trace(arguments),
             #[cfg(feature = "xdp")]
             Self::Compare(arguments) => compare::compare(arguments),
-            Self::CompareBalancers(arguments) => compare_balancers::compare_balancers(arguments),
-            Self::Bound(arguments) => bound::bound(arguments),
             Self::Figures(arguments) => figures::figures(arguments),
         }
     }

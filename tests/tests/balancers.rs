@@ -45,16 +45,15 @@ fn all_are_compared_on_packets() {
     let Some(_turn) = shared_turn() else { return };
     let out = Folder::new();
     let mut command = spray();
-    command.arg("compare-balancers").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(out.path());
+    command.arg("run").arg(scenarios().join("demo-slow-uplink.toml")).arg("--out").arg(out.path());
     command.args(["--balancer", "ecmp", "--balancer", "reps"]);
     let output = command.stdin(Stdio::null()).output().unwrap();
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");
-    let table = out.read("compare-balancers.csv");
+    let table = out.read("runs.csv");
     let overview = out.path().join("report.html").is_file();
     assert_eq!(table.lines().count(), 3, "{table}");
-    let line =
-        |balancer: &str| table.lines().find(|line| line.starts_with(&format!("{balancer},1,1,"))).map(String::from);
-    assert!(line("ecmp").is_some() && line("reps").is_some_and(|line| line.contains(",1.0000,")), "{table}");
-    assert!(overview && said.contains("*") && error.contains("[2/2] reps"), "{said}\n{error}");
+    let has_line = |balancer: &str| table.lines().any(|line| line.contains(&format!(",{balancer},")));
+    assert!(has_line("ecmp") && has_line("reps"), "{table}");
+    assert!(overview && said.contains("verified") && error.contains("[2/2] reps"), "{said}\n{error}");
 }

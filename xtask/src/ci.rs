@@ -44,7 +44,7 @@ fn peers() -> Outcome {
 }
 
 fn short_demo() -> Outcome {
-    demo::demo(&["--bytes", "1000000"].map(String::from)).map_err(|failure| match failure.code {
+    demo::demo(&["--set", "workload.bytes=1000000"].map(String::from)).map_err(|failure| match failure.code {
         // `spray demo` also ends with 2 on wrong usage, which is no reason to skip.
         2 if sh::is_root() => Failure::failed(failure.message),
         _ => failure,

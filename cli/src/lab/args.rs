@@ -12,13 +12,11 @@ use spray_benches::MAX_PAYLOAD_BYTES;
 use spray_core::path::BalancerKind;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
-use spray_tools::failure::{Failure, Outcome};
-use spray_tools::metrics::Publish;
 
 #[cfg(feature = "xdp")]
 pub use self::xdp::*;
 use crate::lab::runs::Part;
-use crate::lab::settings::{self, Overrides};
+use crate::lab::settings::Overrides;
 pub use crate::lab::sim::args::{Results, Seeds, Sim};
 
 #[derive(Debug, Subcommand)]
@@ -34,7 +32,7 @@ pub enum Experiments {
     ///
     /// Runs all its balancers, seeds and values of its axes, except runs that are done in --out.
     #[command(visible_alias = "sweep")]
-    Run(Sweep),
+    Run(Run),
     /// Simulate a topology and a traffic matrix with the published settings
     Sim(Box<Sim>),
     /// Record the life of the packets of selected flows: docs/captures.md
@@ -42,11 +40,6 @@ pub enum Experiments {
     #[cfg(feature = "xdp")]
     /// Run a scenario on both engines, and show the results side by side
     Compare(Compare),
-    /// Run a scenario with every balancer, and show one table
-    CompareBalancers(Run),
-    /// Compute the best possible completion time of a scenario, and how far each switch scheme is
-    /// from it in the simulator
-    Bound(Bound),
     /// Run the papers' figures, and compare their claims with our results
     Figures(Figures),
 }
@@ -108,14 +101,9 @@ pub struct Run {
     pub seeds: Seeds,
     #[command(flatten)]
     pub results: Results,
-    #[command(flatten)]
-    pub publish: Publish,
-}
-
-#[derive(Debug, Args)]
-pub struct Sweep {
-    #[command(flatten)]
-    pub run: Run,
+    /// Run every balancer, instead of those of the scenario
+    #[arg(long, conflicts_with = "balancer")]
+    pub every_balancer: bool,
     /// Print the runs and which of them are done in --out, without running any
     #[arg(long)]
     pub plan: bool,
@@ -176,29 +164,6 @@ pub struct Figures {
     pub markdown: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-pub struct Bound {
-    /// Scenario file, as created by `spray init`; `-` is standard input
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    #[command(flatten)]
-    pub overrides: Overrides,
-    #[command(flatten)]
-    pub seeds: Seeds,
-    #[command(flatten)]
-    pub results: Results,
-}
-
-impl Run {
-    /// Reads the scenario with its overrides. Refuses `--threads` with the xdp engine.
-    pub fn document(&self) -> Outcome<scenario::Document> {
-        if self.engine == Engine::Xdp && self.seeds.threads.is_some() {
-            return Err(Failure::refused("`--threads` requires `--engine sim`: the xdp engine runs one at a time"));
-        }
-        settings::load(&self.overrides, &self.scenario)
-    }
-}
-
 impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
@@ -243,10 +208,6 @@ pub struct BenchSim {
     /// Number of threads of the multi-threaded measurement
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
-    /// Command of another simulator to time in comparison, with `{topology}` for a .topo file and
-    /// `{matrix}` for a .cm file
-    #[arg(long, value_name = "COMMAND")]
-    pub reference: Option<String>,
     /// Number of measurements per fabric; fabrics of more than 1024 hosts are measured once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=101))]
     pub repeat: u32,

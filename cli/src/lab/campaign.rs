@@ -5,9 +5,7 @@
 //! | `plan` | the runs, and which of them are done |
 //! | `work` | execution of the runs |
 //! | `outcome` | tables, pages, failures |
-//! | `metrics` | metrics served during the runs |
 
-pub mod metrics;
 mod outcome;
 mod plan;
 #[cfg(test)]
@@ -18,12 +16,10 @@ use spray_experiments::engine::EngineError;
 use spray_experiments::results::Extras;
 use spray_experiments::scenario::Scenario;
 use spray_tools::captures::Captures;
-use spray_tools::failure::{Failure, Outcome};
-use spray_tools::metrics::{Metrics, Publish};
+use spray_tools::failure::Failure;
 
 #[cfg(feature = "xdp")]
-pub use self::outcome::verdict;
-pub use self::outcome::{Ended, report};
+pub use self::outcome::{report, verdict};
 pub use self::plan::Job;
 use crate::lab::args::Engine;
 use crate::lab::sim::args::Seeds;
@@ -40,7 +36,6 @@ pub struct Campaign {
     pub seeds: Vec<u64>,
     /// Maximum number of concurrent runs. An exclusive engine runs one at a time.
     pub threads: usize,
-    pub metrics: metrics::Campaign,
     pub captures: Option<Captures>,
     /// What is written in addition to figures and tables.
     pub extras: Extras,
@@ -55,16 +50,9 @@ impl Campaign {
             scenarios,
             seeds: seeds.list(),
             threads: seeds.threads(),
-            metrics: metrics::Campaign::default(),
             captures: None,
             extras: Extras::default(),
         }
-    }
-
-    /// Serves metrics while it runs, if requested.
-    pub fn publishing(self, publish: &Publish) -> Outcome<Self> {
-        let metrics = metrics::Campaign::new(Metrics::open(publish.metrics)?);
-        Ok(Self { metrics, ..self })
     }
 }
 

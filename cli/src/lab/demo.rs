@@ -18,17 +18,8 @@ const SCENARIOS: [(&str, &str); 3] = [
 
 /// Runs every balancer under every condition.
 pub fn demo(arguments: &args::Demo) -> Outcome {
-    let mut overrides = arguments.overrides.clone();
-    if let Some(file) = &arguments.file {
-        let label = format!("--file {}", file.display());
-        overrides.push("workload.payload", &file.to_string_lossy(), label.clone());
-        overrides.push("workload.bytes", "auto", label);
-    }
-    if let Some(bytes) = arguments.bytes {
-        overrides.push("workload.bytes", &bytes.to_string(), format!("--bytes {bytes}"));
-    }
     let seeds = Seeds { seed: arguments.common.seed, seeds: Vec::new(), threads: None };
-    let campaign = Campaign::new(Engine::Xdp, scenarios(&overrides)?, &seeds).publishing(&arguments.publish)?;
+    let campaign = Campaign::new(Engine::Xdp, scenarios(&arguments.overrides)?, &seeds);
     Campaign { name: "demo".into(), ..campaign }.run(arguments.common.out.as_deref())
 }
 

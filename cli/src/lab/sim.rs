@@ -13,7 +13,7 @@ use crate::lab::settings::Overrides;
 
 pub fn sim(arguments: &Sim) -> Outcome {
     let scenarios = Scenario::read_all(&published_document(&arguments.overrides)?).map_err(Failure::refused)?;
-    let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds).publishing(&arguments.publish)?;
+    let campaign = Campaign::new(Engine::Sim, scenarios, &arguments.seeds);
     let captures = Some(arguments.captures.clone());
     Campaign { captures, extras: arguments.results.extras(), ..campaign }.run(arguments.results.out.as_deref())
 }

@@ -18,7 +18,6 @@ fn no_command_and_unknown_ones_show_the_usage() {
 fn unknown_balancer_is_answered_with_those_there_are() {
     let says = ["--balancer magic: `balancer` is magic", "\"ecmp\", \"ops\", "];
     refused(&["run", DEMO, "--balancer", "magic"], &says);
-    refused(&["compare-balancers", DEMO, "--balancer", "magic"], &says);
     refused(&["demo", "--balancer", "magic"], &says);
     refused(&["send", "x", "--interface", "lo", "--to", "::1", "--balancer", "magic"], &says);
 }
@@ -26,7 +25,7 @@ fn unknown_balancer_is_answered_with_those_there_are() {
 #[test]
 fn unknown_settings_are_answered_with_those_there_are() {
     let send = ["send", DEMO, "--interface", "lo", "--to", "10.0.0.1"];
-    let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &["compare-balancers", DEMO], &send];
+    let commands = [&["run", DEMO][..], &["demo"], &["compare", DEMO], &send];
     for command in commands {
         for (param, says) in [
             ("window_bytes", "allowed: PATH=VALUE"),
@@ -67,8 +66,7 @@ fn numbers_out_of_range_are_refused() {
         &[base.as_slice(), &["--cc", "fixed-rate"]].concat(),
         &["--cc fixed-rate needs a rate: give one with --gbps"],
     );
-    refused(&["demo", "--bytes", "0"], &["--bytes"]);
-    refused(&["demo", "--bytes", "5", "--file", "x"], &["cannot be used with"]);
+    refused(&["demo", "--set", "workload.bytes=0"], &["--set workload.bytes=0: `bytes` is 0"]);
     refused(&["run", "x.toml", "--engine", "fpga"], &["possible values: xdp"]);
     refused(&["recv", "--interface", "lo", "--copy", "--zero-copy"], &["cannot be used with"]);
 }
@@ -76,7 +74,7 @@ fn numbers_out_of_range_are_refused() {
 #[test]
 fn missing_files_and_folders_are_named() {
     refused(&["run", "/nowhere/s.toml"], &["/nowhere/s.toml"]);
-    refused(&["demo", "--file", "/nowhere/payload"], &["/nowhere/payload"]);
+    refused(&["demo", "--workload-payload", "/nowhere/payload"], &["/nowhere/payload"]);
     refused(&["send", "/nowhere/f", "--interface", "lo", "--to", "10.0.0.1"], &["cannot read /nowhere/f"]);
     refused(&["recv", "--interface", "lo", "--out", "/nowhere/f"], &["the folder /nowhere does not exist"]);
     refused(&["recv", "--interface", "lo", "--keep", "--out", DEMO], &["is not a folder", "--keep takes many files"]);
@@ -197,8 +195,7 @@ fn help_is_not_an_error() {
     let output = spray(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output.stdout);
-    for command in ["demo", "run", "compare-balancers", "send", "recv", "tunnel", "keygen", "doctor", "clean", "bench"]
-    {
+    for command in ["demo", "run", "send", "recv", "tunnel", "keygen", "doctor", "clean", "bench"] {
         assert!(text.contains(command), "{command}");
     }
 }

@@ -3,8 +3,8 @@
 
 #[cfg(feature = "xdp")]
 mod bad_input;
+mod balancers;
 mod captures;
-mod compare_balancers;
 #[cfg(feature = "xdp")]
 mod doctor;
 mod figures;

@@ -61,10 +61,6 @@ fn every_json_has_the_fields_that_the_page_lists() {
     assert_eq!(results["runs"][1], serde_json::from_slice::<Value>(&summary).unwrap());
     assert_eq!(fields(&run(&["--plan"])), documented("Plan"));
     assert_eq!(fields(&run(&["--part", "1/2"])), documented("Part"));
-    let bounds = folder.join("bounds");
-    let bound = json(&spray(&["bound", file, "--switch", "rr", "--json", "--out", &bounds]));
-    assert_eq!(fields(&bound), documented("Bound"));
-    assert_eq!((bound["runs"].as_array().unwrap().len(), &bound["runs"][0]["switch"]), (2, &"rr".into()));
     let figures = ["figures", "--figure", "flowcut/4", "--out", out, "--json"];
     assert_eq!(fields(&json(&spray(&figures))), documented("Papers"));
     let explained = json(&spray(&["--json", "explain", "reps"]));
@@ -103,8 +99,6 @@ fn a_result_that_cannot_be_written_is_a_failure() {
     full(&["run", &file, "--engine", "sim", "--json", "--out", &out("run")]);
     full(&["run", &file, "--engine", "sim", "--plan", "--out", &out("run")]);
     full(&["sim", "--topology", "leaf-spine:2x2x2", "--matrix", "permutation:64kB", "--out", &out("sim")]);
-    full(&["compare-balancers", &file, "--engine", "sim", "--balancer", "ops", "--out", &out("compare")]);
-    full(&["bound", &file, "--switch", "rr", "--out", &out("bound")]);
     full(&["trace", &file, "--engine", "sim", "--balancer", "ops", "--out", "-"]);
     #[cfg(feature = "xdp")]
     full(&["doctor"]);
@@ -202,7 +196,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
 #[test]
 fn shells_take_the_completions_and_every_command_has_a_page() {
     let script = spray(&["completions", "bash"]).stdout;
-    assert!(text(&script).contains("compare-balancers") && text(&script).contains("--ack-every"));
+    assert!(text(&script).contains("--every-balancer") && text(&script).contains("--ack-every"));
     let mut shell = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
     shell.stdin.take().unwrap().write_all(&script).unwrap();
     assert!(shell.wait().unwrap().success());

@@ -6,7 +6,7 @@ use crate::refused;
 fn the_missing_engine_is_refused_by_the_name_of_its_feature() {
     let scenario = "../tests/scenarios/demo-healthy.toml";
     refused(&["run", scenario], &["feature `xdp`", "--engine sim"]);
-    refused(&["compare-balancers", scenario, "--engine", "xdp"], &["feature `xdp`"]);
+    refused(&["run", scenario, "--engine", "xdp"], &["feature `xdp`"]);
 }
 
 #[test]

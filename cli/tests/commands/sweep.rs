@@ -183,10 +183,6 @@ fn wrong_axes_and_too_many_runs_are_refused_with_their_place() {
         let arguments = with(set);
         refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &[said]);
     }
-    refused(
-        &["compare-balancers", &sweep.scenario, "--engine", "sim"],
-        &["small.toml:13:17: `payload_bytes` is [1000, 3000]"],
-    );
     assert!(!Path::new(&out).exists());
 }
 

@@ -13,21 +13,12 @@ pub struct Bound {
     ///
     /// A host's own link needs no such room: if it is the narrowest, data and ACKs alternate.
     pub rate_bps: f64,
-    /// Name of the bottleneck link.
-    pub bottleneck: String,
     /// Least time from the first start to the last acknowledgement, in ps.
+    ///
+    /// If every host sends and receives one flow, all of one size, by the three modes of OFAN
+    /// appendix B. Otherwise the slowest flow at its rate, with propagation both ways and
+    /// serialisation at each hop (OFAN §5).
     pub completion_ps: u64,
-    /// How `completion_ps` is computed.
-    pub basis: Basis,
-}
-
-/// How a least completion time is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// Every host sends and receives one flow, all of one size: three modes (OFAN appendix B).
-    Permutation,
-    /// The slowest flow at its rate, propagation both ways, serialisation at each hop (OFAN §5).
-    Transmission,
 }
 
 impl Scenario {
@@ -43,18 +34,16 @@ impl Scenario {
         let narrowest = |loads: &[f64], of_hosts: bool| {
             let is_own = |link: &usize| matches!(self.network.links[*link].from, Node::Host(_));
             let busy = (0..loads.len()).filter(|link| loads[*link] > 0.0 && (is_own(link) || !of_hosts));
-            let rates = busy.map(|link| (rate_bps[link] as f64 / loads[link], link));
-            rates.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, 0))
+            busy.map(|link| rate_bps[link] as f64 / loads[link]).min_by(f64::total_cmp).unwrap_or(0.0)
         };
-        let (steady_bps, _) = narrowest(&with_acks, false);
-        let is_hosts = narrowest(&with_acks, true).0 <= steady_bps * (1.0 + ROUNDING);
-        let (rate_bps, link) = narrowest(if is_hosts { &data } else { &with_acks }, is_hosts);
-        let bottleneck = self.network.links[link].name.clone();
-        let (basis, completion_ps) = match permutation(&flows) {
-            true => (Basis::Permutation, Times::new(self, &flows, rate_bps).permutation_ps()),
-            false => (Basis::Transmission, Times::new(self, &flows, steady_bps).transmission_ps()),
+        let steady_bps = narrowest(&with_acks, false);
+        let is_hosts = narrowest(&with_acks, true) <= steady_bps * (1.0 + ROUNDING);
+        let rate_bps = narrowest(if is_hosts { &data } else { &with_acks }, is_hosts);
+        let completion_ps = match permutation(&flows) {
+            true => Times::new(self, &flows, rate_bps).permutation_ps(),
+            false => Times::new(self, &flows, steady_bps).transmission_ps(),
         };
-        Bound { rate_bps, bottleneck, completion_ps, basis }
+        Bound { rate_bps, completion_ps }
     }
 
     /// Adds the loads of the ACKs in the reverse direction.

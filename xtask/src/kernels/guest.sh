@@ -18,7 +18,7 @@ step_programs() {
 step_demo() {
     case $RUN in
         short) spray run /scenario.toml --out /tmp/run ;;
-        *) spray demo --bytes 4000000 --out /tmp/run ;;
+        *) spray demo --set workload.bytes=4000000 --out /tmp/run ;;
     esac > /tmp/demo 2>&1
     local code=$?
     cat /tmp/demo

@@ -34,7 +34,6 @@ impl Campaign {
         let exclusive = engine.is_exclusive();
         let runs = Runs::new(out, plan.len(), open.clone(), exclusive)?;
         self.warn();
-        self.metrics.begin(plan.len(), plan.len() - open.len())?;
         let mut work = Work { campaign: self, plan, engine: &*engine, runs: &runs, prepared: Vec::new() };
         // An exclusive engine fails early here; the other prepares each run separately to save
         // memory.
@@ -134,10 +133,7 @@ impl<'a> Work<'a> {
         let ready: &dyn Prepared = own.as_deref().unwrap_or_else(|| &*self.prepared[job.scenario]);
         let watching = self.campaign.begin_capture(folder, scenario)?;
         let frames = watching.as_ref().map(|watching| &watching.watch);
-        let mut tell = |news| {
-            campaign.metrics.on_progress(&title, &news);
-            show.on_progress(&label, &news);
-        };
+        let mut tell = |news| show.on_progress(&label, &news);
         let run = || ready.run_watched(job.balancer, job.seed, frames, &mut tell, stop.flag()).map_err(ended);
         let span = info_span!("run", run = title).entered();
         // A panic ends only its own run.
@@ -146,7 +142,6 @@ impl<'a> Work<'a> {
         drop(span);
         let told = ended.as_ref().map_or_else(ToString::to_string, |run| format!("{:.1} s", run.engine_figures.wall_s));
         show.end(&title, &told);
-        campaign.metrics.on_end(&title, ended.as_ref().ok().map(RunResult::summary).as_ref());
         watching.into_iter().for_each(Watching::close);
         match ended {
             Ok(result) => campaign.write_run(planned, out, &result)?,

@@ -6,7 +6,6 @@ use clap::Args;
 use spray_experiments::results::Extras;
 use spray_experiments::scenario;
 use spray_tools::captures::Captures;
-use spray_tools::metrics::Publish;
 
 use crate::lab::settings::Overrides;
 
@@ -18,8 +17,6 @@ pub struct Sim {
     pub seeds: Seeds,
     #[command(flatten)]
     pub results: Results,
-    #[command(flatten)]
-    pub publish: Publish,
     #[command(flatten)]
     pub captures: Captures,
 }
@@ -62,12 +59,6 @@ impl Seeds {
     /// Returns the seeds on the command line; empty if the scenario's are to be used.
     pub fn list(&self) -> Vec<u64> {
         scenario::Seeds::all(&self.seeds).into_iter().chain(self.seed).collect()
-    }
-
-    /// Returns the seeds on the command line, or `own` without any.
-    pub fn list_or(&self, own: &[u64]) -> Vec<u64> {
-        let list = self.list();
-        if list.is_empty() { own.to_vec() } else { list }
     }
 
     pub fn threads(&self) -> usize {

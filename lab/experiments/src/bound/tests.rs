@@ -26,7 +26,6 @@ const EACH: Each = Each { bytes: 256 * 4_096, start_ps: 0 };
 fn the_permutation_bound_is_the_papers() {
     // OFAN appendix B: 17.05694 us. The gaps that count as header here add 20 bytes at each of five later hops and to one ACK.
     let bound = scenario(fat_tree(4), Pattern::CrossPodPermutation(EACH)).bound(1, &[]);
-    assert_eq!(bound.basis, Basis::Permutation);
     assert!((17_056_940..17_060_000).contains(&bound.completion_ps), "{bound:?}");
     assert!((bound.rate_bps - 800e9).abs() < 1.0, "{bound:?}");
 }
@@ -34,7 +33,6 @@ fn the_permutation_bound_is_the_papers() {
 #[test]
 fn all_to_all_takes_its_transmission() {
     let bound = scenario(fat_tree(8), Pattern::AllToAll { each: EACH, open: None }).bound(1, &[]);
-    assert_eq!(bound.basis, Basis::Transmission);
     assert!((bound.rate_bps - 800e9 / 127.0).abs() < 1.0, "{bound:?}");
     // OFAN §5: about 1.3 ms. Each host's link carries 127 x 256 frames of data and as many ACKs.
     let sent_ps = 127 * 256 * (4_178 + 84) * 10;
@@ -49,7 +47,6 @@ fn a_lost_uplink_takes_its_share() {
     let bound = scenario(network, Pattern::CrossLeafPermutation(EACH)).bound(1, &[event]);
     let with_acks = 75e9 * 4_178.0 / (4_178.0 + 84.0);
     assert!((bound.rate_bps - with_acks).abs() < 1.0, "{bound:?}");
-    assert!(bound.bottleneck.contains("leaf0"), "{bound:?}");
 }
 
 #[test]

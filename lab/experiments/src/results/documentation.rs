@@ -48,8 +48,8 @@ fn without_measures(keys: &str) -> String {
     keys.lines().filter(is_other).map(|line| format!("{line}\n")).collect()
 }
 
-const MEASURES: &str = "Each has one meaning wherever it is shown: in `summary.json`, as a column of `runs` and `workloads`, in `sweep.json`, in reports, as a \
-measure of a figure, and in metrics (`spray_run_KEY`). Percentiles are by nearest rank. JCT ratio, bus bandwidth, Jain's index, max-mean ratio, out-of-order \
+const MEASURES: &str = "Each has one meaning wherever it is shown: in `summary.json`, as a column of `runs` and `workloads`, in `sweep.json`, in reports, and as a \
+measure of a figure. Percentiles are by nearest rank. JCT ratio, bus bandwidth, Jain's index, max-mean ratio, out-of-order \
 rate and loss duration are as the drafts of IETF's benchmarking group for AI fabrics (draft-calabria-bmwg-ai-fabric-terminology) define them.
 
 ";

@@ -1,5 +1,7 @@
 //! Events of a run.
 
+use serde::Serialize;
+
 use super::statistics::round3;
 
 /// An event of a run.
@@ -44,7 +46,8 @@ impl EventRow {
 }
 
 /// The kinds of [`EventRow`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
     /// A link began to fail (down, dropping, slow, lossy or flapping), or a connection gave up.
@@ -68,15 +71,6 @@ pub enum EventKind {
 
 impl std::fmt::Display for EventKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Failure => "failure",
-            Self::Deadlock => "deadlock",
-            Self::FreezeEntered => "freeze_entered",
-            Self::FreezeExited => "freeze_exited",
-            Self::LastDrop => "last_drop",
-            Self::Recovered => "recovered",
-            Self::Reroute => "reroute",
-            Self::Timeout => "timeout",
-        })
+        self.serialize(f)
     }
 }

@@ -1,5 +1,6 @@
 //! The result of a flow.
 
+use serde::Serialize;
 use spray_core::flow::{ReceiverStats, SenderStats};
 
 /// One flow: a message from one host to another.
@@ -57,7 +58,8 @@ impl FlowResult {
 }
 
 /// The reason why a flow is incomplete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Incomplete {
     /// Its connection gave up: no packet was acknowledged for `give_up_us`.
     GivenUp,
@@ -69,10 +71,6 @@ pub enum Incomplete {
 
 impl std::fmt::Display for Incomplete {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::GivenUp => "given-up",
-            Self::CutOff => "cut-off",
-            Self::NotStarted => "not-started",
-        })
+        self.serialize(f)
     }
 }

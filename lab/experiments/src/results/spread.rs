@@ -46,21 +46,14 @@ impl Spread {
         }
     }
 
-    /// Formats the mean with `digits` decimals: `> 20.0` for a lower bound, a dash without values.
-    pub fn mean_text(&self, digits: usize) -> String {
-        match self.runs {
-            0 => "-".into(),
-            _ if self.lower_bound => format!("> {:.digits$}", self.mean),
-            _ => format!("{:.digits$}", self.mean),
-        }
-    }
-
-    /// Formats the mean, followed by the interval if it is no lower bound.
+    /// Formats the mean with `digits` decimals and the interval: `> 20.0` for a lower bound, a dash
+    /// without values.
     pub(crate) fn text(&self, digits: usize) -> String {
-        let mean = self.mean_text(digits);
-        match self.ci95.filter(|_| !self.lower_bound) {
-            Some([low, high]) => format!("{mean} ({low:.digits$} to {high:.digits$})"),
-            None => mean,
+        match (self.runs, self.ci95) {
+            (0, _) => "-".into(),
+            _ if self.lower_bound => format!("> {:.digits$}", self.mean),
+            (_, Some([low, high])) => format!("{:.digits$} ({low:.digits$} to {high:.digits$})", self.mean),
+            (_, None) => format!("{:.digits$}", self.mean),
         }
     }
 

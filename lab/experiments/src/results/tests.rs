@@ -202,13 +202,6 @@ fn figures_of_a_run_that_started_nothing_are_not_there_and_win_nowhere() {
         "{}",
         csv(&run, "workloads")
     );
-    let matrix: Matrix = all.map(|s| (s.balancer.clone(), Ok(s))).into_iter().collect();
-    assert!(
-        matrix.text().lines().nth(2).unwrap().starts_with("ecmp      0/2 flows, 0.0 %       -  "),
-        "{}",
-        matrix.text()
-    );
-    assert!(matrix.csv().lines().nth(1).unwrap().starts_with("ecmp,1,0,0.000,,,,,,,0.000,"), "{}", matrix.csv());
 }
 
 /// The fast flow completed, and of the others one was given up and one cut off: the means of those that completed would say 100 us.
@@ -240,11 +233,6 @@ fn a_flow_that_did_not_complete_counts_with_the_time_that_it_had() {
         assert!(text.contains("warning: not all flows completed: ecmp 25.0 % (1 of 4)\n"), "{text}");
         assert!(text.contains("`give_up_us`") && text.contains("`time_limit_us`"), "{text}");
     }
-    let matrix: Matrix = both.map(|s| (s.balancer.clone(), Ok(s))).into_iter().collect();
-    let lines: Vec<String> = matrix.text().lines().map(String::from).collect();
-    assert!(lines[2].starts_with("ecmp      1/4 flows, 25.0 %  > 600.0          -  > 1000.0 "), "{lines:?}");
-    assert!(lines[3].starts_with("reps      ok                   450.0*"), "{lines:?}");
-    assert!(matrix.text().contains("warning: not all flows completed: ecmp 25.0 % (1 of 4)"), "{lines:?}");
     let folder = spray_test_support::Folder::new();
     let both = [s, whole];
     write_sweep(folder.path(), &both).unwrap();

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::field::figures;
 use super::flow_figures::{Bounds, gbps};
-use super::statistics::{Censored, percentile, round3};
-use super::{FlowFigures, FlowResult, RunResult, grouped, slowdown};
+use super::statistics::{Censored, round3};
+use super::{FlowFigures, FlowResult, RunResult, grouped};
 
 /// Measures of a workload, or of a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,24 +25,9 @@ pub struct WorkloadSummary {
     /// Keys of the measures that are lower bounds, as flows are incomplete.
     #[serde(default)]
     pub lower_bounds: Vec<String>,
-    /// Slowdown by message size, in up to ten groups of as many flows; smaller sizes first.
-    pub slowdown_by_size: Vec<SizeSlowdown>,
     /// Measures of collectives; absent without.
     #[serde(flatten)]
     pub collectives: Option<Collectives>,
-}
-
-/// Slowdown of flows of similar size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SizeSlowdown {
-    /// Largest message in bytes.
-    pub up_to_bytes: u64,
-    /// Number of flows.
-    pub flows: u64,
-    /// Median slowdown.
-    pub p50: f64,
-    /// 99th percentile of the slowdown.
-    pub p99: f64,
 }
 
 figures! {
@@ -65,9 +50,6 @@ figures! {
     step_mean_us: Option<f64>, "step us", "Mean step of collectives", "us", 1, Less;
 }
 
-/// Number of groups of sizes.
-const SIZES: usize = 10;
-
 impl WorkloadSummary {
     fn of(name: &str, flows: &[&FlowResult], end_us: f64) -> Self {
         let (figures, mut lower_bounds) = FlowFigures::of(flows.iter().copied(), end_us);
@@ -81,7 +63,6 @@ impl WorkloadSummary {
             congestion_control: flows[0].congestion_control.clone(),
             flows: figures,
             lower_bounds,
-            slowdown_by_size: by_size(flows),
             collectives,
         }
     }
@@ -147,31 +128,6 @@ fn spans(flows: &[&FlowResult]) -> Option<Vec<Span>> {
         span.end_us = span.end_us.zip(flow.end_us).map(|(end, own)| end.max(own));
     }
     Some(spans)
-}
-
-fn by_size(flows: &[&FlowResult]) -> Vec<SizeSlowdown> {
-    let mut sizes: Vec<(u64, f64)> = flows.iter().filter_map(|flow| Some((flow.bytes, slowdown(flow)?.0))).collect();
-    sizes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let mut groups = Vec::new();
-    let mut from = 0;
-    for group in 1..=SIZES {
-        // Messages of one size stay in one group.
-        let last = (sizes.len() * group / SIZES).max(from);
-        let to = sizes.iter().skip(last).position(|(bytes, _)| last == 0 || *bytes > sizes[last - 1].0);
-        let to = to.map_or(sizes.len(), |more| last + more);
-        if to > from {
-            let mut own: Vec<f64> = sizes[from..to].iter().map(|(_, slowdown)| *slowdown).collect();
-            own.sort_by(f64::total_cmp);
-            groups.push(SizeSlowdown {
-                up_to_bytes: sizes[to - 1].0,
-                flows: own.len() as u64,
-                p50: percentile(&own, 0.5).map_or(0.0, round3),
-                p99: percentile(&own, 0.99).map_or(0.0, round3),
-            });
-        }
-        from = to;
-    }
-    groups
 }
 
 #[cfg(test)]
@@ -281,23 +237,5 @@ mod tests {
         let table = workload_table(&[run.summary(), beside.summary()]).unwrap();
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].contains("CCT mean us") && lines[2].contains(" 16.0 ") && lines[3].ends_with(" -"), "{table}");
-    }
-
-    #[test]
-    fn sizes_are_in_groups_of_as_many_flows_and_one_size_in_one_group() {
-        let of = |sizes: &[u64]| {
-            let flows: Vec<FlowResult> =
-                sizes.iter().map(|bytes| flow("a", *bytes, [0.0, *bytes as f64 * 10.0], None)).collect();
-            by_size(&flows.iter().collect::<Vec<_>>())
-        };
-        let twenty = of(&(1..=20).collect::<Vec<_>>());
-        assert_eq!(twenty.len(), 10);
-        assert!(twenty.iter().zip(1..).all(|(group, number)| (group.up_to_bytes, group.flows) == (2 * number, 2)));
-        assert_eq!((twenty[9].p50, twenty[9].p99), (19.0, 20.0));
-        let same = of(&[7; 30]);
-        assert_eq!(same.iter().map(|group| (group.up_to_bytes, group.flows)).collect::<Vec<_>>(), [(7, 30)]);
-        let two = of(&[1, 1, 1, 1, 1, 9]);
-        assert_eq!(two.iter().map(|group| (group.up_to_bytes, group.flows)).collect::<Vec<_>>(), [(1, 5), (9, 1)]);
-        assert!(of(&[]).is_empty());
     }
 }

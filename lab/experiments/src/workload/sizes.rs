@@ -58,19 +58,6 @@ impl Sizes {
         Self::Uniform,
     ];
 
-    /// Returns the name in scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WebSearch => "web-search",
-            Self::WebSearchReps => "web-search-reps",
-            Self::DataMining => "data-mining",
-            Self::Enterprise => "enterprise",
-            Self::Alibaba => "alibaba",
-            Self::Hadoop => "hadoop",
-            Self::Uniform => "uniform",
-        }
-    }
-
     /// Returns its points; those of `uniform` end at `max_bytes`.
     fn points(self, max_bytes: u64) -> Arc<[Point]> {
         match self {
@@ -82,6 +69,12 @@ impl Sizes {
             Self::Hadoop => published(include_str!("sizes/hadoop.csv")).collect(),
             Self::Uniform => [(0, 0), (max_bytes, ALL)].into(),
         }
+    }
+}
+
+impl std::fmt::Display for Sizes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn memory() -> Check {
     if kib >= ENOUGH_KIB {
         Check::ok("memory", found)
     } else {
-        Check::warn("memory", found, "the demo is comfortable with 1 GiB; close something, or give it fewer --bytes")
+        Check::warn("memory", found, "the demo is comfortable with 1 GiB; close something, or lower workload.bytes")
     }
 }
 

@@ -300,7 +300,7 @@ impl Reader<'_> {
             }
             (Some(_), Some(_)) => Err(self.mistake("sizes_file", "`sizes` and `sizes_file`; allowed: one of the two")),
             (None, None) => {
-                let names = Sizes::ALL.map(Sizes::name).join(", ");
+                let names = Sizes::ALL.map(|sizes| sizes.to_string()).join(", ");
                 let message = format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`");
                 Err(self.mistake("sizes", message))
             }

@@ -39,7 +39,7 @@ fn partners_are_read_with_their_defaults() {
     };
     assert_eq!(of(all), uniform);
     for sizes in Sizes::ALL {
-        let text = format!("messages = 1\nmax_bytes = 9\nsizes = \"{}\"", sizes.name());
+        let text = format!("messages = 1\nmax_bytes = 9\nsizes = \"{sizes}\"");
         assert_eq!(of(&text).sizes, Distribution::published(sizes, 9));
     }
 }
