@@ -14,7 +14,7 @@ use aya_ebpf::macros::{btf_map, classifier};
 use aya_ebpf::programs::TcContext;
 use spray_ebpf as _;
 
-/// Set by user space, then state of the program. In the order of `RouterProgram` in `spray-switch`.
+/// Set by user space, then state of the program. In the order of `RouterProgram` in `spray-tests`.
 #[repr(C)]
 pub struct Uplink {
     /// Time to drain a byte, in picoseconds.

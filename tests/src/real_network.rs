@@ -14,10 +14,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crate::routers::{Changes, Routers};
+use crate::routers::{Changes, Meddling, Routers};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use spray_switch::RunError;
-use spray_switch::program::Meddling;
 
 pub use self::beside::{Guest, Rivals, Shares, beside, jain};
 pub use self::latency::{Latency, latency};

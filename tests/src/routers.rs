@@ -10,6 +10,7 @@
 //! on the uplinks marks, loses and counts ([`RouterProgram`]). Needs the commands `ip` and `tc` of iproute2.
 
 mod changes;
+mod program;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,8 +18,9 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 pub use self::changes::Changes;
+pub use self::program::Meddling;
+use self::program::{RouterProgram, Uplink};
 use spray_switch::netns::{Namespace, sysctl};
-use spray_switch::program::{Meddling, RouterProgram, Uplink};
 use spray_switch::{RunError, links, prefix};
 
 /// Two hosts, two leaves and [`Routers::SPINES`] spines, each in a namespace. Dropping it removes them.

@@ -174,7 +174,6 @@ impl Ready<'_> {
             until_ps,
             sample_ps: scenario.sample_ps,
             dilation: self.dilation(flows),
-            threads: scenario.emulation.threads.map(|threads| threads as usize),
             watch,
         };
         let outcome = testbed.run(&spec, tell, stop)?;

@@ -12,7 +12,7 @@ use spray_core::rng::stream;
 use spray_nic::sys::{monotonic_ns, process_cpu_ns};
 
 use super::drive::{Goal, Report, drive};
-use super::emulation::{DilatedClock, PatientClock};
+use super::emulation::PatientClock;
 use super::hosts::{Setup, return_devices};
 use super::pace::{Count, Counted, slower_than_alone, times};
 use super::plan::Plan;
@@ -72,8 +72,7 @@ pub(super) fn measure(
     let setup = Setup { spec: &burst_spec, fabric: &fabric, ports: &[], links: &[], plan: &plan };
     let (begun_ns, ran_ns) = (monotonic_ns(), process_cpu_ns());
     let bytes_per_s = burst(rig, &setup, own.payload_bytes, stop)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(setup.threads());
-    let slower = slower_than_alone(process_cpu_ns() - ran_ns, monotonic_ns() - begun_ns, threads);
+    let slower = slower_than_alone(process_cpu_ns() - ran_ns, monotonic_ns() - begun_ns);
     let bytes_per_s = match (bytes_per_s, slower) {
         (Some(bytes_per_s), _) => bytes_per_s,
         (None, Some(slower)) => return Err(RunError::Busy { times: times(slower) }),
@@ -144,8 +143,7 @@ fn burst(rig: &mut Rig, setup: &Setup<'_>, payload_bytes: u32, stop: &AtomicBool
     let goal = Goal { plan: setup.plan, until_ps: u64::MAX };
     let mut count = Count::new(monotonic_ns(), payload_bytes);
     let mut counted = Counted::Going;
-    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 1.0), u64::MAX, setup.threads());
-    let outcome = drive(hosts, clocks, &goal, &mut |report: &Report| {
+    let outcome = drive(hosts, PatientClock::new(1.0, u64::MAX), &goal, &mut |report: &Report| {
         if stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }

@@ -1,4 +1,4 @@
-//! The threads that poll the hosts, and the thread that monitors them.
+//! The thread that polls the hosts, and the thread that monitors it.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub(super) struct Goal<'a> {
 /// Progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
-    /// Virtual time that every thread has reached.
+    /// Virtual time that the hosts have reached.
     pub now_ps: u64,
     /// Payload bytes placed at their receivers.
     pub delivered_bytes: u64,
@@ -31,7 +31,7 @@ pub(super) struct Report {
 }
 
 pub(super) struct Outcome {
-    /// Sorted by number.
+    /// By number.
     pub hosts: Vec<Running>,
     /// Virtual time at the end.
     pub end_ps: u64,
@@ -41,7 +41,7 @@ pub(super) struct Outcome {
     pub dilation: f64,
 }
 
-/// Progress of a thread, for the monitor.
+/// Progress of the polling thread, for the monitor.
 #[derive(Debug, Default)]
 struct Board {
     now_ps: AtomicU64,
@@ -52,39 +52,23 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Rounds between two counts of the placed bytes.
 const ROUNDS_PER_COUNT: u32 = 16;
 
-/// Runs `hosts` by the time of `clocks`, one per thread, until `goal` or until `watch` stops it.
+/// Runs `hosts` by the time of `clock`, until `goal` or until `watch` stops it.
 pub(super) fn drive(
     hosts: Vec<Running>,
-    clocks: Vec<PatientClock>,
+    clock: PatientClock,
     goal: &Goal<'_>,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<Outcome, RunError> {
-    let threads = clocks.len();
-    let mut shares: Vec<Vec<Running>> = (0..threads).map(|_| Vec::new()).collect();
-    // Round robin, since hosts of a leaf talk to other leaves: spreads each leaf over the threads.
-    hosts.into_iter().enumerate().for_each(|(number, host)| shares[number % threads].push(host));
-    let stop = AtomicBool::new(false);
-    let boards: Vec<_> = (0..threads).map(|_| Board::default()).collect();
+    let (stop, board) = (AtomicBool::new(false), Board::default());
     let begun_ns = monotonic_ns();
     let (hosts, watched) = std::thread::scope(|scope| {
-        let spawn = |((share, clock), board)| {
-            let stop = &stop;
-            std::thread::Builder::new()
-                .spawn_scoped(scope, move || poll(share, clock, goal.plan, board, stop))
-                .map_err(RunError::thread)
-        };
-        // Also if `watch` panics or a thread cannot be started: the scope joins the threads.
+        let poll = || poll(hosts, clock, goal.plan, &board, &stop);
+        let thread = std::thread::Builder::new().spawn_scoped(scope, poll).map_err(RunError::thread)?;
+        // Also if `watch` panics: the scope joins the thread.
         let stopping = StopOnDrop(&stop);
-        let handles = shares.into_iter().zip(clocks).zip(&boards).map(spawn);
-        let handles = handles.collect::<Result<Vec<_>, RunError>>()?;
-        let ended = || handles.iter().any(std::thread::ScopedJoinHandle::is_finished);
-        let watched = watch_until_over(goal, &boards, ended, watch);
+        let watched = watch_until_over(goal, &board, || thread.is_finished(), watch);
         drop(stopping);
-        let mut hosts: Vec<Running> = Vec::new();
-        for handle in handles {
-            hosts.extend(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        hosts.sort_by_key(|running| running.host);
+        let hosts = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok::<_, RunError>((hosts, watched))
     })?;
     let wall = Duration::from_nanos(monotonic_ns() - begun_ns);
@@ -94,7 +78,7 @@ pub(super) fn drive(
 /// Returns the virtual time at the end, and real over virtual time since the lead-in.
 fn watch_until_over(
     goal: &Goal<'_>,
-    boards: &[Board],
+    board: &Board,
     ended: impl Fn() -> bool,
     watch: &mut dyn FnMut(&Report) -> Result<ControlFlow<()>, RunError>,
 ) -> Result<(u64, f64), RunError> {
@@ -103,8 +87,8 @@ fn watch_until_over(
         std::thread::sleep(LOOK);
         let Completion { arrived, over } = goal.plan.completion();
         let report = Report {
-            now_ps: boards.iter().map(|board| board.now_ps.load(Ordering::Relaxed)).min().unwrap_or(0),
-            delivered_bytes: boards.iter().map(|board| board.placed_bytes.load(Ordering::Relaxed)).sum(),
+            now_ps: board.now_ps.load(Ordering::Relaxed),
+            delivered_bytes: board.placed_bytes.load(Ordering::Relaxed),
             arrived,
         };
         let at_ns = monotonic_ns();
@@ -112,7 +96,7 @@ fn watch_until_over(
             lead_in_ns.get_or_insert(at_ns);
         }
         let enough = watch(&report)?.is_break();
-        // A thread ends early only by a panic, which joining it propagates.
+        // The thread ends early only by a panic, which joining it propagates.
         if over || enough || report.now_ps >= goal.until_ps || ended() {
             let real_ps = (at_ns - lead_in_ns.unwrap_or(at_ns)) as f64 * 1000.0;
             let virtual_ps = report.now_ps.saturating_sub(goal.plan.lead_in_ps).max(1);
@@ -121,13 +105,13 @@ fn watch_until_over(
     }
 }
 
-/// Polls a share of the hosts until `stop`, and returns them.
-fn poll(share: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board, stop: &AtomicBool) -> Vec<Running> {
+/// Polls the hosts until `stop`, and returns them.
+fn poll(hosts: Vec<Running>, mut clock: PatientClock, plan: &Plan, board: &Board, stop: &AtomicBool) -> Vec<Running> {
     // Without SCHED_IDLE a run is slower, but correct.
     let _ = DriverOptions::default().apply();
-    let numbers: Vec<_> = share.iter().map(|running| running.host).collect();
+    let numbers: Vec<_> = hosts.iter().map(|running| running.host).collect();
     let (mut endpoints, mut books): (Vec<_>, Vec<_>) =
-        share.into_iter().map(|running| (running.endpoint, running.book)).unzip();
+        hosts.into_iter().map(|running| (running.endpoint, running.book)).unzip();
     let (mut rounds, is_static) = (0u32, plan.is_static());
     let (mut now_ps, mut activity) = (clock.tick(0), 0);
     loop {

@@ -23,13 +23,13 @@ mod tests;
 use spray_nic::device::Device;
 use spray_nic::{Endpoint, Time};
 
-pub(crate) use self::clock::{DilatedClock, PatientClock};
+pub(crate) use self::clock::PatientClock;
 pub use self::device::EmulatedDevice;
 pub(crate) use self::device::Emulation;
 pub(crate) use self::lateness::Lateness;
 pub(crate) use self::turns::Turns;
 
-/// Limit, so that the thread's other hosts are polled.
+/// Limit, so that the other hosts are polled.
 const EVENTS_PER_POLL: u32 = 256;
 
 /// Handles every event up to `now_ps` in order, at its own virtual time, and calls `user` after
@@ -72,8 +72,8 @@ pub(crate) fn poll<D: Device>(
     next_ps
 }
 
-/// Polls every host once as [`poll`] does, and lets them send in turns as far as hosts of other
-/// threads allow. Returns the time before which everything is handled and sent, at most `now_ps`.
+/// Polls every host once as [`poll`] does, and lets them send in turns. Returns the time before
+/// which everything is handled and sent, at most `now_ps`.
 //= docs/specs/emulation.md#EMU-5 order of sending
 pub(crate) fn poll_all<D: Device>(
     hosts: &mut [Endpoint<EmulatedDevice<D>>],

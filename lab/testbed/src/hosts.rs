@@ -184,11 +184,6 @@ impl<'a> Setup<'a> {
         known.epoch_starts().iter().copied().map(changes)
     }
 
-    /// Number of polling threads. One by default: hosts send in turns, so threads would wait.
-    pub fn threads(&self) -> usize {
-        self.spec.threads.unwrap_or(1).clamp(1, self.fabric.hosts.len())
-    }
-
     /// Maximum lead of the clock over the slowest host: the latency of the shortest link.
     pub fn step_ps(&self) -> u64 {
         let links = &self.spec.fabric.network.links;

@@ -44,7 +44,7 @@ use spray_switch::program::socket_frames;
 use spray_switch::{FabricSpec, RunError};
 pub use unlimited::{OPEN_QUEUE, RATE_BPS, RTO_PS, unpaced};
 
-use self::emulation::{DilatedClock, PatientClock};
+use self::emulation::PatientClock;
 
 /// Base round trips before scenario time 0, for connection setup: a handshake takes two, its first
 /// retry follows after five. Virtual time, so that results do not depend on the machine's speed.
@@ -115,12 +115,8 @@ impl Testbed {
         let goal = drive::Goal { plan: &plan, until_ps: lead_in_ps.saturating_add(spec.until_ps) };
         let total_bytes = spec.flows.iter().map(|flow| flow.bytes).sum();
         let mut pace = pace::Pace::new(planned);
-        let clock = DilatedClock::new(monotonic_ns(), dilation);
-        let outcome = drive::drive(
-            hosts,
-            PatientClock::new(clock, setup.step_ps(), setup.threads()),
-            &goal,
-            &mut |report: &drive::Report| {
+        let outcome =
+            drive::drive(hosts, PatientClock::new(dilation, setup.step_ps()), &goal, &mut |report: &drive::Report| {
                 spec.watch.inspect(|watch| watch.lock().settle(tap::scenario(report.now_ps, lead_in_ps) - MAX_LAG_PS));
                 progress(Progress::Running {
                     time_us: report.now_ps.saturating_sub(lead_in_ps) as f64 / 1e6,
@@ -136,8 +132,7 @@ impl Testbed {
                     )));
                 }
                 if stop.load(Ordering::Relaxed) { Err(RunError::Stopped) } else { Ok(ControlFlow::Continue(())) }
-            },
-        )?;
+            })?;
         let drops = self.rig.interface_drops()?.saturating_sub(drops_before);
         let collect = collect::Collect { setup: &setup, outcome: &outcome };
         let losses = collect.losses(drops, &devices_before);

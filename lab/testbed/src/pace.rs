@@ -70,15 +70,15 @@ impl Count {
     }
 }
 
-/// Returns by how much other load slows `threads` busy threads, which ran for `ran_ns` in total in
-/// `elapsed_ns`; `None` if not by much.
-pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64, threads: usize) -> Option<f64> {
-    let slower = elapsed_ns as f64 * threads as f64 / ran_ns.max(1) as f64;
+/// Returns by how much other load slows a busy thread, which ran for `ran_ns` in `elapsed_ns`;
+/// `None` if not by much.
+pub(super) fn slower_than_alone(ran_ns: u64, elapsed_ns: u64) -> Option<f64> {
+    let slower = elapsed_ns as f64 / ran_ns.max(1) as f64;
     (slower >= SHARED).then_some(slower)
 }
 
-/// Threads with less than half of their cores also wait for each other: a burst then carries far
-/// less than their share, and a busy machine cannot be told from a slow one.
+/// With less than half of a core a burst carries far less than that share, and a busy machine
+/// cannot be told from a slow one.
 const SHARED: f64 = 2.0;
 
 /// Describes a calibration that found other load, or a long run. `run_ps` is the virtual time of a
@@ -199,12 +199,10 @@ mod tests {
 
     #[test]
     fn a_machine_that_others_use_is_told_of() {
-        for (ran_ns, threads, slower) in
-            [(S, 1, None), (2 * S, 2, None), (S * 3 / 5, 1, None), (S / 5, 1, Some(5.0)), (S / 50, 2, Some(100.0))]
-        {
-            assert_eq!(slower_than_alone(ran_ns, S, threads), slower, "{ran_ns} ns of {threads}");
+        for (ran_ns, slower) in [(S, None), (S * 3 / 5, None), (S / 5, Some(5.0)), (S / 50, Some(50.0))] {
+            assert_eq!(slower_than_alone(ran_ns, S), slower, "{ran_ns} ns");
         }
-        assert!(slower_than_alone(0, S, 1).is_some_and(|slower| slower > 1e6));
+        assert!(slower_than_alone(0, S).is_some_and(|slower| slower > 1e6));
         assert_eq!([9.96, 100.4, 5e9].map(times), ["10", "100", "more than 1000"]);
     }
 

@@ -36,8 +36,6 @@ pub struct TestbedSpec<'a> {
     pub sample_ps: u64,
     /// Real over scenario time.
     pub dilation: Dilation,
-    /// Number of threads that poll hosts, at most one per host; `None` is one.
-    pub threads: Option<usize>,
     /// Observer of the frames of hosts and of the ports that lead to them; interfaces are numbered
     /// as in the simulator.
     pub watch: Option<&'a Shared>,

@@ -70,49 +70,8 @@ impl Trigger {
 
 /// A reason why flows cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FlowError {
-    /// A flow has equal or invalid hosts.
-    #[error("flow {flow}: host {src} to host {dst} of {hosts}; allowed: two different hosts")]
-    Hosts {
-        /// The flow's index.
-        flow: usize,
-        /// Its source.
-        src: usize,
-        /// Its destination.
-        dst: usize,
-        /// The number of hosts.
-        hosts: usize,
-    },
-    /// A flow names a trigger that does not exist.
-    #[error("flow {flow} names trigger {trigger} of {triggers}")]
-    Trigger {
-        /// The flow's index.
-        flow: usize,
-        /// The trigger's index.
-        trigger: usize,
-        /// The number of triggers.
-        triggers: usize,
-    },
-    /// A flow uses the connection of a later flow, or of one with other hosts or direction.
-    #[error(
-        "flow {flow} uses the connection of flow {of}; allowed: an earlier flow from the same host to the same host"
-    )]
-    Connection {
-        /// The flow's index.
-        flow: usize,
-        /// The flow that opened its connection.
-        of: usize,
-    },
-    /// A chain of triggers has a cycle, or names one that does not exist.
-    #[error("trigger {trigger} of {triggers} signals one that does not exist, or itself by way of others")]
-    Then {
-        /// The trigger's index.
-        trigger: usize,
-        /// The number of triggers.
-        triggers: usize,
-    },
-}
+#[error("{0}")]
+pub struct FlowError(String);
 
 /// Checks that flows are between different ones of `hosts` hosts, and that all references exist.
 ///
@@ -122,24 +81,27 @@ pub fn check_flows(flows: &[FlowSpec], triggers: &[Trigger], hosts: usize) -> Re
     for (flow, spec) in flows.iter().enumerate() {
         let FlowSpec { src, dst, .. } = *spec;
         if src == dst || src >= hosts || dst >= hosts {
-            return Err(FlowError::Hosts { flow, src, dst, hosts });
+            let allowed = "allowed: two different hosts";
+            return Err(FlowError(format!("flow {flow}: host {src} to host {dst} of {hosts}; {allowed}")));
         }
         let start = if let Start::On(trigger) = spec.start { Some(trigger) } else { None };
         let named = [start, spec.on_sent, spec.on_received].into_iter().flatten();
         if let Some(trigger) = named.into_iter().find(|trigger| *trigger >= triggers.len()) {
-            return Err(FlowError::Trigger { flow, trigger, triggers: triggers.len() });
+            return Err(FlowError(format!("flow {flow} names trigger {trigger} of {}", triggers.len())));
         }
         if let Some(of) = spec.connection
             && (of >= flow || (flows[of].src, flows[of].dst) != (src, dst))
         {
-            return Err(FlowError::Connection { flow, of });
+            let allowed = "allowed: an earlier flow from the same host to the same host";
+            return Err(FlowError(format!("flow {flow} uses the connection of flow {of}; {allowed}")));
         }
     }
     for trigger in 0..triggers.len() {
         // A chain longer than the number of triggers has a cycle.
         let chain = std::iter::successors(Some(trigger), |at| triggers.get(*at)?.then);
         if chain.take(triggers.len() + 1).enumerate().any(|(step, at)| step == triggers.len() || at >= triggers.len()) {
-            return Err(FlowError::Then { trigger, triggers: triggers.len() });
+            let wrong = "signals one that does not exist, or itself by way of others";
+            return Err(FlowError(format!("trigger {trigger} of {} {wrong}", triggers.len())));
         }
     }
     Ok(())

@@ -56,32 +56,15 @@ pub struct Network {
 
 /// A reason why a graph is not a valid fabric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NetworkError {
-    /// Fewer than two hosts.
-    #[error("{0} hosts; a fabric has at least two")]
-    Hosts(usize),
-    /// Two nodes share a name.
-    #[error("the name `{0}` is used twice")]
-    DuplicateName(String),
-    /// A name has a character with another meaning in link or file names.
-    #[error("the name `{0}` is not one to eleven letters, digits, `.` or `_`")]
-    Name(String),
-    /// A name that is reserved by the kernel or by the testbed.
-    #[error("the name `{0}` is reserved by the kernel or the testbed; reserved: {names}", names = RESERVED.join(", "))]
-    Reserved(String),
-    /// A host, and the number of its links, which is not one.
-    #[error("host `{0}` has {1} links; a host has exactly one, to a switch")]
-    HostLinks(String, usize),
-    /// Two hosts without a path between them.
-    #[error("there is no path from host `{0}` to host `{1}`")]
-    Unreachable(String, String),
-    /// A link joins two hosts, or a node to itself.
-    #[error("link `{0}` joins neither two switches nor a switch and a host")]
-    Ends(String),
-}
+#[error("{0}")]
+pub struct NetworkError(String);
 
 /// Invalid as name of an interface, a sysctl folder or a namespace of a host.
 const RESERVED: [&str; 6] = ["all", "default", "lo", ".", "..", "sw"];
+
+fn fail(message: String) -> Result<(), NetworkError> {
+    Err(NetworkError(message))
+}
 
 impl Link {
     /// Whether it joins two switches.
@@ -185,19 +168,19 @@ impl Network {
     /// Checks names, that every host has one link, and that all hosts are connected.
     pub fn check(&self) -> Result<(), NetworkError> {
         if self.hosts.len() < 2 {
-            return Err(NetworkError::Hosts(self.hosts.len()));
+            return fail(format!("{} hosts; a fabric has at least two", self.hosts.len()));
         }
         self.check_names()?;
         for link in &self.links {
             let hosts = [link.from, link.to].iter().filter(|node| matches!(node, Node::Host(_))).count();
             if hosts == 2 || link.from == link.to {
-                return Err(NetworkError::Ends(link.name.clone()));
+                return fail(format!("link `{}` joins neither two switches nor a switch and a host", link.name));
             }
         }
         for (host, name) in self.hosts.iter().enumerate() {
             let links = self.host_links[host].len();
             if links != 1 {
-                return Err(NetworkError::HostLinks(name.clone(), links));
+                return fail(format!("host `{name}` has {links} links; a host has exactly one, to a switch"));
             }
         }
         self.check_paths()
@@ -208,13 +191,14 @@ impl Network {
         for name in self.hosts.iter().chain(self.switches.iter().map(|switch| &switch.name)) {
             let fits = !name.is_empty() && name.len() <= 11;
             if !fits || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
-                return Err(NetworkError::Name(name.clone()));
+                return fail(format!("the name `{name}` is not one to eleven letters, digits, `.` or `_`"));
             }
             if RESERVED.contains(&name.as_str()) {
-                return Err(NetworkError::Reserved(name.clone()));
+                let names = RESERVED.join(", ");
+                return fail(format!("the name `{name}` is reserved by the kernel or the testbed; reserved: {names}"));
             }
             if !seen.insert(name) {
-                return Err(NetworkError::DuplicateName(name.clone()));
+                return fail(format!("the name `{name}` is used twice"));
             }
         }
         Ok(())
@@ -239,7 +223,9 @@ impl Network {
         }
         // Cables run both ways, so host 0 reaching a host implies the reverse.
         match (0..self.hosts.len()).find(|host| !seen[*host]) {
-            Some(host) => Err(NetworkError::Unreachable(self.hosts[0].clone(), self.hosts[host].clone())),
+            Some(host) => {
+                fail(format!("there is no path from host `{}` to host `{}`", self.hosts[0], self.hosts[host]))
+            }
             None => Ok(()),
         }
     }

@@ -63,8 +63,13 @@ impl Switching {
     //= docs/specs/switching.md#SWC-34 supported fabrics
     pub fn check(&self, groups: Groups) -> Result<(), SwitchingError> {
         match self.schemes.iter().find(|scheme| scheme.needs_groups()) {
-            Some(scheme) if !groups.exist() => Err(SwitchingError::NoGroups(*scheme)),
-            Some(scheme) if groups.count > MOST_GROUPS => Err(SwitchingError::Groups(*scheme, groups.count)),
+            Some(scheme) if !groups.exist() => Err(SwitchingError(format!(
+                "scheme `{scheme}` needs groups for its detours; allowed: dragonflies, or another scheme"
+            ))),
+            Some(scheme) if groups.count > MOST_GROUPS => Err(SwitchingError(format!(
+                "switches with `{scheme}` in a dragonfly of {} groups; allowed: at most {MOST_GROUPS} groups",
+                groups.count
+            ))),
             _ => Ok(()),
         }
     }
@@ -113,14 +118,8 @@ const OFFSET_BITS: u32 = 5;
 
 /// A reason why a scheme cannot run in a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SwitchingError {
-    /// The fabric is not a dragonfly.
-    #[error("scheme `{0}` needs groups for its detours; allowed: dragonflies, or another scheme")]
-    NoGroups(Scheme),
-    /// There are more groups than a frame can name.
-    #[error("switches with `{0}` in a dragonfly of {1} groups; allowed: at most {MOST_GROUPS} groups")]
-    Groups(Scheme, u16),
-}
+#[error("{0}")]
+pub struct SwitchingError(String);
 
 /// Layout of the switches' tables. All routing epochs share it, so that pointers persist.
 #[derive(Debug, Default)]

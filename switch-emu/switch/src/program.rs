@@ -12,7 +12,6 @@ mod error;
 mod host;
 mod maps;
 mod object;
-mod router;
 mod switch;
 
 pub use bench::HopBench;
@@ -22,7 +21,6 @@ pub use deployment::Hosts;
 pub use error::ProgramError;
 pub use host::HostProgram;
 pub use maps::{MOST_QUEUES, socket_frames};
-pub use router::{Meddling, RouterProgram, Uplink};
 pub use spray_nic::xdp::{AttachMode, SteerProgram};
 pub use switch::SwitchProgram;
 

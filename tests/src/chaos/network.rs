@@ -2,8 +2,7 @@
 
 use std::process::Command;
 
-use crate::routers::Routers;
-use spray_switch::program::Meddling;
+use crate::routers::{Meddling, Routers};
 
 use crate::chaos::port::{PORTS, Port};
 use crate::chaos::{Event, Kind};

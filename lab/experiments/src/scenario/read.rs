@@ -94,7 +94,6 @@ impl Scenario {
         scenario.network.switching = settings.switch.switching(gap_ps, scenario.longest_ps(&paths), conweave);
         scenario.transport.check_bytes(document, scenario.packet_bytes())?;
         scenario.transport.check_parts(document, scenario.balancers())?;
-        check_threads(document, &scenario)?;
         check_rtt(document, &scenario, &paths)?;
         check_switches(document, &scenario)?;
         check_queue(document, &scenario, &paths)?;
@@ -136,14 +135,6 @@ impl ConWeave {
             held_bytes: self.held.bytes(),
         }
     }
-}
-
-fn check_threads(document: &Document, scenario: &Scenario) -> Result<(), Mistake> {
-    let hosts = scenario.network.hosts.len();
-    let threads = scenario.emulation.threads.unwrap_or(1);
-    allow(document, threads as usize <= hosts, "emulation.threads", || {
-        format!("`threads` is {threads}; allowed: at most one per host, here {hosts}")
-    })
 }
 
 /// Checks that frames have the hashed fields, detours have groups, and switches hash the entropy

@@ -299,10 +299,6 @@ pub struct Emulation {
     pub dilation: Option<f64>,
     /// Which switches share an XDP program.
     pub chassis: Chassis,
-    /// Threads that poll hosts, at most one per host. By default one: hosts send in the order of
-    /// virtual time, so that threads wait for each other.
-    #[schemars(range(min = 1, max = 256))]
-    pub threads: Option<u32>,
 }
 
 /// Which switches share an XDP program.

@@ -2,8 +2,7 @@
 
 use spray_nic::device::DeviceHealth as _;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use spray_core::flow::FlowConfig;
@@ -12,7 +11,6 @@ use spray_core::path::{BalancerKind, Path};
 use spray_fabric::Ties;
 use spray_nic::device::{Impairments, MemoryConfig, MemoryDevice, MemoryNetwork, Received};
 use spray_nic::endpoint::HandshakeConfig;
-use spray_nic::sys::monotonic_ns;
 use spray_nic::{ConnectionId, EndpointConfig, EndpointEvent, Peer};
 use spray_pipeline::last_port::Delivery;
 use spray_pipeline::shim::{SHIM_BYTES, Shim};
@@ -358,7 +356,7 @@ fn hosts(network: &MemoryNetwork, turns: &Arc<Turns>) -> Vec<Host> {
 
 /// Every host sends to the next; returns the completion of each message by receiver, and the number
 /// of late frames.
-fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
+fn ring() -> (Vec<(IpAddr, u64)>, u64) {
     let network = network(Impairments::default());
     let mut endpoints = hosts(&network, &Turns::new(HOSTS, US, TIES));
     for (host, endpoint) in endpoints.iter_mut().enumerate() {
@@ -366,79 +364,56 @@ fn ring(threads: usize) -> (Vec<(IpAddr, u64)>, u64) {
         endpoint.send_at(connection, content(host, BYTES), Time::from_ps(20 * US)).unwrap();
     }
     // 100 times slower than the machine; steps below the 1 us of a link and the frame itself.
-    let clocks = PatientClock::new(DilatedClock::new(monotonic_ns(), 100.0), 900_000, threads);
-    let (done, barrier) = (AtomicU64::new(0), Barrier::new(threads));
-    let mut shares: Vec<Vec<Host>> = (0..threads).map(|_| Vec::new()).collect();
-    for (host, endpoint) in endpoints.into_iter().enumerate() {
-        shares[host % threads].push(endpoint);
-    }
-    let drive = |share: &mut Vec<Host>, mut clock: PatientClock| {
-        let mut completed = Vec::new();
-        barrier.wait();
-        let mut now_ps = clock.tick(0);
-        while done.load(Ordering::SeqCst) < HOSTS as u64 {
-            network.advance(Time::from_ps(now_ps));
-            let handled_ps = poll_all(share, now_ps, |_, _| false);
-            for endpoint in share.iter_mut() {
-                while let Some(event) = endpoint.poll_event() {
-                    match event {
-                        EndpointEvent::Received { completed_at, .. } => {
-                            completed.push((endpoint.config().address, completed_at.ps()));
-                        }
-                        EndpointEvent::Delivered { .. } => drop(done.fetch_add(1, Ordering::SeqCst)),
-                        _ => {}
+    let mut clock = PatientClock::new(100.0, 900_000);
+    let (mut completed, mut delivered, mut now_ps) = (Vec::new(), 0, clock.tick(0));
+    while delivered < HOSTS {
+        network.advance(Time::from_ps(now_ps));
+        let handled_ps = poll_all(&mut endpoints, now_ps, |_, _| false);
+        for endpoint in &mut endpoints {
+            while let Some(event) = endpoint.poll_event() {
+                match event {
+                    EndpointEvent::Received { completed_at, .. } => {
+                        completed.push((endpoint.config().address, completed_at.ps()));
                     }
+                    EndpointEvent::Delivered { .. } => delivered += 1,
+                    _ => {}
                 }
             }
-            now_ps = clock.tick(handled_ps);
         }
-        completed
-    };
-    let mut completed: Vec<_> = std::thread::scope(|scope| {
-        let running: Vec<_> =
-            shares.iter_mut().zip(clocks).map(|(share, clock)| scope.spawn(move || drive(share, clock))).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    });
+        now_ps = clock.tick(handled_ps);
+    }
     completed.sort();
-    let late = shares.iter().flatten().map(late).sum();
-    (completed, late)
+    (completed, endpoints.iter().map(late).sum())
 }
 
 //= docs/specs/emulation.md#EMU-6 bounded clock
 #[test]
-fn threads_and_stalls_do_not_show_in_an_emulation() {
-    let (alone, late) = ring(1);
-    assert_eq!((alone.len(), late), (HOSTS, 0));
-    assert_eq!(ring(1), (alone.clone(), 0));
-    assert_eq!(ring(2), (alone, 0));
+fn stalls_do_not_show_in_an_emulation() {
+    let (first, late) = ring();
+    assert_eq!((first.len(), late), (HOSTS, 0));
+    assert_eq!(ring(), (first, 0));
 }
 
-/// Hosts repeatedly connect to a silent one. Returns the virtual times of their frames in order of
-/// arrival.
-fn calls(threads: usize) -> Vec<u64> {
+/// Hosts repeatedly connect to a silent one.
+//= docs/specs/emulation.md#EMU-5 order of sending
+#[test]
+fn hosts_that_send_in_turns_send_in_the_order_of_virtual_time() {
     const LONG: u64 = 20_000 * US;
     let network = network(Impairments::default());
-    let mut shares: Vec<Vec<Host>> = (0..threads).map(|_| Vec::new()).collect();
-    for (host, mut endpoint) in hosts(&network, &Turns::new(HOSTS, US, TIES)).into_iter().enumerate() {
+    let mut hosts = hosts(&network, &Turns::new(HOSTS, US, TIES));
+    for (host, endpoint) in hosts.iter_mut().enumerate() {
         for call in 0..3 {
             endpoint.connect(Time::from_ps((call * 7 + host as u64 * 3) * US), peer(HOSTS), None).unwrap();
         }
-        shares[host % threads].push(endpoint);
     }
     let mut silent = network.attach(mac(HOSTS));
     silent.flush().unwrap();
-    std::thread::scope(|scope| {
-        for share in &mut shares {
-            scope.spawn(|| {
-                // A clock that advances with every poll.
-                let mut now_ps = 0;
-                while share.iter().any(|host| host.device().done_ps() <= LONG) {
-                    now_ps += 300 * US;
-                    poll_all(share, now_ps, |_, _| false);
-                }
-            });
-        }
-    });
+    // A clock that advances with every poll.
+    let mut now_ps = 0;
+    while hosts.iter().any(|host| host.device().done_ps() <= LONG) {
+        now_ps += 300 * US;
+        poll_all(&mut hosts, now_ps, |_, _| false);
+    }
     network.advance(Time::from_ps(2 * LONG));
     let (mut times, mut arrivals) = (Vec::new(), Vec::with_capacity(64));
     while silent.receive(&mut arrivals, 64).unwrap() > 0 {
@@ -447,15 +422,6 @@ fn calls(threads: usize) -> Vec<u64> {
             silent.release(frame);
         }
     }
-    times
-}
-
-//= docs/specs/emulation.md#EMU-5 order of sending
-#[test]
-fn hosts_that_send_in_turns_send_in_the_order_of_virtual_time() {
-    let alone = calls(1);
-    assert_eq!(alone.len(), HOSTS * 3 * 12);
-    assert!(alone.is_sorted(), "{alone:?}");
-    assert_eq!(calls(2), alone);
-    assert_eq!(calls(4), alone);
+    assert_eq!(times.len(), HOSTS * 3 * 12);
+    assert!(times.is_sorted(), "{times:?}");
 }

@@ -1,4 +1,4 @@
-//! Order of transmission: frames of all hosts and threads are sent in the order of virtual time.
+//! Order of transmission: frames of all hosts are sent in the order of virtual time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -80,7 +80,6 @@ fn run(
         until_ps: 500_000 * US,
         sample_ps: 0,
         dilation: Dilation::Given(400.0),
-        threads: None,
         watch: None,
     };
     let mut testbed = Testbed::new(&spec.fabric).unwrap();

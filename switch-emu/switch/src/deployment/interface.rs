@@ -248,24 +248,15 @@ fn within<T>(namespace: Option<&File>, work: impl FnOnce() -> T) -> Result<T, Ru
     }
 }
 
-/// `struct packet_mreq` of `linux/if_packet.h`.
-#[repr(C)]
-struct PacketMembership {
-    interface: libc::c_int,
-    kind: libc::c_ushort,
-    address_bytes: libc::c_ushort,
-    address: [u8; 8],
-}
-
 /// Keeps an interface promiscuous while the socket lives, so that it ends with the process.
 fn promiscuous(index: u32) -> io::Result<Socket> {
     // Without a protocol it receives nothing.
     let socket = Socket::new(Domain::from(libc::AF_PACKET), Type::from(libc::SOCK_RAW), None)?;
-    let wanted = PacketMembership {
-        interface: index as libc::c_int,
-        kind: libc::PACKET_MR_PROMISC as libc::c_ushort,
-        address_bytes: 0,
-        address: [0; 8],
+    let wanted = libc::packet_mreq {
+        mr_ifindex: index as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
     };
     // SAFETY: the option reads one such structure, which is live, of the given size.
     let outcome = unsafe {

@@ -21,8 +21,6 @@ pub(super) const CLOCK: Compiled<'_> =
     Compiled { name: "clock", bytes: include_bytes!("../../../../ebpf/objects/clock.o") };
 pub(super) const HOST: Compiled<'_> =
     Compiled { name: "host", bytes: include_bytes!("../../../../ebpf/objects/host.o") };
-pub(super) const ROUTER: Compiled<'_> =
-    Compiled { name: "router", bytes: include_bytes!("../../../../ebpf/objects/router.o") };
 
 pub(super) fn load(
     compiled: Compiled<'_>,

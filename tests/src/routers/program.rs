@@ -2,20 +2,17 @@
 
 use std::os::fd::AsFd;
 
-use libbpf_rs::{Object, TC_EGRESS, TcHookBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, TC_EGRESS, TcHookBuilder};
 use spray_core::link::serialisation_floor_ps;
-use spray_nic::xdp;
+use spray_nic::xdp::{self, ProgramError};
 
-use super::ProgramError;
-use super::maps::Maps;
-use super::object;
+/// Built by `cargo xtask build-ebpf`.
+const OBJECT: &[u8] = include_bytes!("../../../ebpf/objects/router.o");
+const MAP: &str = "uplink";
 
 /// The program of an uplink; removed with the interface.
 #[derive(Debug)]
-pub struct RouterProgram {
-    maps: Maps,
-    _object: Object,
-}
+pub struct RouterProgram(MapHandle);
 
 /// The behaviour of an uplink.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,14 +81,15 @@ const WORDS: usize = 16;
 impl RouterProgram {
     /// Loads the program, and attaches it to an interface's egress in this thread's namespace.
     pub fn attach(ifindex: u32, uplink: &Uplink) -> Result<Self, ProgramError> {
-        let object = object::load(object::ROUTER, |_| Ok(()))?;
-        let maps = Maps::of(&object)?;
+        let object = xdp::load("router", OBJECT, |_| Ok::<_, ProgramError>(()))?;
+        let map = object.maps().find(|map| map.name() == MAP).ok_or_else(|| ProgramError::NoMap(MAP.into()))?;
+        let map = MapHandle::try_from(&map).map_err(ProgramError::map(MAP))?;
         let program = xdp::program(&object, "router")?;
-        let failed = |source| xdp::ProgramError::Load { program: "router", source, log: String::new() };
+        let failed = |source| ProgramError::Load { program: "router", source, log: String::new() };
         let mut hook =
             TcHookBuilder::new(program.as_fd()).ifindex(ifindex as i32).handle(1).priority(1).hook(TC_EGRESS);
         hook.create().and_then(|mut hook| hook.attach()).map_err(failed)?;
-        let this = Self { maps, _object: object };
+        let this = Self(map);
         this.set(uplink)?;
         Ok(this)
     }
@@ -106,12 +104,12 @@ impl RouterProgram {
         value[..4].copy_from_slice(&[drain_ps(1), mark_ns, red_ns, (uplink.loss * 2f64.powi(32)) as u64]);
         value[4..12].copy_from_slice(&uplink.meddling.words(uplink.rate_bps));
         let bytes: Vec<u8> = value.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
-        self.maps.put("uplink", &0u32.to_ne_bytes(), &bytes)
+        self.0.update(&[0; 4], &bytes, MapFlags::ANY).map_err(ProgramError::map(MAP))
     }
 
     /// Returns the bytes forwarded since the last [`RouterProgram::set`].
     pub fn bytes(&self) -> Result<u64, ProgramError> {
-        let value = self.maps.get("uplink", 0)?;
+        let value = self.0.lookup(&[0; 4], MapFlags::ANY).map_err(ProgramError::map(MAP))?.unwrap_or_default();
         let word = value.as_chunks().0.get(BYTES);
         Ok(word.map_or(0, |word| u64::from_ne_bytes(*word)))
     }
