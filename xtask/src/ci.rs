@@ -24,6 +24,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("a minute of fuzzing", || fuzz::fuzz(&["--seconds", "8"].map(String::from)))?;
     // Optional even with `--no-skips`, as they are not part of a Rust system; the report lists
     // them.
+    steps.run_where_installed("clippy of `benches/peers`", peers)?;
     steps.run_where_installed("the codec under Miri", prove::miri_codec)?;
     // Slow to build, and its database is not available everywhere. A test checks the rest offline.
     steps.run_where_installed("advisories, and licences by their texts", prove::deny)
@@ -32,6 +33,14 @@ fn run(steps: &mut Steps) -> Outcome {
 fn lint() -> Outcome {
     let all = ["clippy", "--profile", sh::QUICK, "--workspace", "--all-targets"];
     sh::run(sh::cargo().args(all).args(["--", "-D", "warnings"]))
+}
+
+/// Lints `benches/peers`, a separate workspace.
+fn peers() -> Outcome {
+    if sh::run(sh::cargo().args(["fetch", "--locked", "--manifest-path", demo::PEERS])).is_err() {
+        return Err(Failure::unable("its crates cannot be fetched here"));
+    }
+    sh::run(sh::cargo().args(["clippy", "--locked", "--manifest-path", demo::PEERS, "--", "-D", "warnings"]))
 }
 
 fn short_demo() -> Outcome {

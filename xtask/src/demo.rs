@@ -24,14 +24,18 @@ pub fn demo(arguments: &[String]) -> Outcome {
     })
 }
 
-/// `cargo xtask bench`: the microbenchmarks, and those of the command.
+/// `cargo xtask bench`: the microbenchmarks, those of the command, and those of `benches/peers`.
 pub fn bench() -> Outcome {
     sh::run(sh::cargo().args(["bench", "--package", "spray-benches"]))?;
     let spray = build()?;
-    ["transport", "veth", "switch", "sim --hosts 65536"]
-        .into_iter()
-        .try_for_each(|arguments| sh::run(Command::new(&spray).arg("bench").args(arguments.split(' '))))
+    for arguments in ["transport", "veth", "switch", "sim --hosts 65536"] {
+        sh::run(Command::new(&spray).arg("bench").args(arguments.split(' ')))?;
+    }
+    sh::run(sh::cargo().args(["run", "--release", "--manifest-path", PEERS]))
 }
+
+/// A separate workspace, because only it needs the QUIC libraries.
+pub const PEERS: &str = "benches/peers/Cargo.toml";
 
 /// Sets up the machine and builds a release `spray`; returns its path.
 pub fn build() -> Outcome<PathBuf> {

@@ -37,7 +37,7 @@ miri                run tests of the codec and the transport under Miri (a night
 deny                check licences, sources and known vulnerabilities of all dependencies (cargo-deny)
 build-ebpf          rebuild the XDP objects in the repository after a change to a switch; installs the compiler and the linker
 build               set up the machine and build a release `spray`
-bench               run the microbenchmarks and each `spray bench` (as root)
+bench               run the microbenchmarks, each `spray bench`, and UDP, TCP and QUIC over veth (as root)
 fidelity            compare the simulator with every row of the reference, into docs/results/fidelity.md
 real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
                     measure transfers over plain Linux routers (as root); a full run goes into docs/results/real-network.md
