@@ -2,7 +2,7 @@
 //!
 //! A [`Host`] orders the packets of its connections, grants credit, and keeps what ended connections measured of
 //! the paths. It calls nobody back: each method takes the half of the connection that it concerns, and returns what
-//! is to be sent. Its two callers are the endpoint of `spray-nic` and the simulator; they keep the connections, the
+//! is to be sent. Its callers, such as the endpoint of `spray-nic`, keep the connections, the
 //! timers and the payload.
 //!
 //! | file | content |

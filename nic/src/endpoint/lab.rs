@@ -1,4 +1,4 @@
-//! Configurations and paths that only emulated networks know in advance: feature `lab`.
+//! Configurations and paths that are known in advance: feature `lab`.
 
 use std::net::IpAddr;
 

@@ -6,7 +6,7 @@ use super::statistics::round3;
 figures! {
     /// Measures of the engine: time, late and invalid frames, freezing of balancers.
     #[serde(default)]
-    EngineFigures as Engine;
+    EngineFigures;
     /// Frames discarded as malformed, corrupted or forged.
     invalid_frames: u64, "invalid", "Invalid frames", "frames", 0, Less;
     /// Number of times a balancer entered freezing mode.
@@ -41,7 +41,7 @@ impl EngineFigures {
 
 figures! {
     /// Measures of the simulator itself.
-    SimFigures as Sim;
+    SimFigures;
     /// Frames put on links, counted once for each link.
     packet_hops: u64, "hops", "Packet-hops", "", 0, Neither;
     /// `packet_hops` per second of real time.
@@ -52,7 +52,7 @@ figures! {
 
 figures! {
     /// Measures of priority flow control.
-    PfcFigures as Pfc;
+    PfcFigures;
     /// Number of times the sender of a link paused.
     pauses: u64, "pauses", "Pauses", "", 0, Less;
     /// Time for which senders paused, summed over all links.

@@ -11,7 +11,7 @@ use super::{RunResult, grouped};
 figures! {
     /// Measures of all ports.
     #[serde(default)]
-    FabricFigures as Fabric;
+    FabricFigures;
     /// Frames dropped for any of the four reasons that follow.
     drops: u64, "drops", "Frames dropped", "frames", 0, Less;
     /// Frames dropped at full queues.

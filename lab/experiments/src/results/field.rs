@@ -11,6 +11,36 @@ pub enum Better {
     Neither,
 }
 
+/// A measure: its declaration, and its accessor `of`.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure<Of> {
+    /// Key in `summary.json`, and column name.
+    pub key: &'static str,
+    /// Column title on terminals, with the unit.
+    pub title: &'static str,
+    /// Full name, without the unit.
+    pub name: &'static str,
+    /// `us`, `bytes`, ...; may be empty.
+    pub unit: &'static str,
+    /// Meaning.
+    pub about: &'static str,
+    /// Decimals in tables.
+    pub digits: usize,
+    /// The direction in which it improves.
+    pub better: Better,
+    pub(super) is_count: bool,
+    pub(super) of: Of,
+}
+
+impl<F> Measure<ValueOf<F>> {
+    pub(super) fn map<Of>(&self, of: fn(ValueOf<F>) -> Of) -> Measure<Of> {
+        let Self { key, title, name, unit, about, digits, better, is_count, of: value } = *self;
+        Measure { key, title, name, unit, about, digits, better, is_count, of: of(value) }
+    }
+}
+
+pub(super) type ValueOf<F> = fn(&F) -> Option<f64>;
+
 pub(super) trait Value {
     const IS_COUNT: bool;
     fn value(self) -> Option<f64>;
@@ -40,7 +70,7 @@ impl Value for Option<f64> {
 /// Declares fields by type, terminal title, name, unit, decimals and which values are better.
 macro_rules! figures {
     (
-        $(#[$meta:meta])* $name:ident as $of:ident;
+        $(#[$meta:meta])* $name:ident;
         $($(#[doc = $about:literal])+ $key:ident: $type:ty, $title:literal, $words:literal, $unit:literal, $digits:literal, $better:ident;)+
     ) => {
         #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -50,7 +80,7 @@ macro_rules! figures {
         }
 
         impl $name {
-            pub(super) const MEASURES: &[crate::results::measures::Measure] = &[$(crate::results::measures::Measure {
+            pub(super) const MEASURES: &[crate::results::field::Measure<crate::results::field::ValueOf<Self>>] = &[$(crate::results::field::Measure {
                 key: stringify!($key),
                 title: $title,
                 name: $words,
@@ -59,7 +89,7 @@ macro_rules! figures {
                 digits: $digits,
                 better: crate::results::field::Better::$better,
                 is_count: <$type as crate::results::field::Value>::IS_COUNT,
-                of: crate::results::measures::Of::$of(|figures| crate::results::field::Value::value(figures.$key)),
+                of: |figures| crate::results::field::Value::value(figures.$key),
             }),+];
         }
     };

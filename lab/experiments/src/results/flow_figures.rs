@@ -13,7 +13,7 @@ figures! {
     /// with its elapsed time, and measures that depend on it are lower bounds. Null if no flow
     /// started.
     #[serde(default)]
-    FlowFigures as Flows;
+    FlowFigures;
     /// Number of flows.
     flows_total: u64, "flows", "Flows", "", 0, Neither;
     /// Number of flows that completed.

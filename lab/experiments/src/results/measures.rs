@@ -6,36 +6,18 @@ use std::sync::LazyLock;
 use spray_pipeline::scheme::Counter;
 
 pub use super::field::Better;
+use super::field::{self, ValueOf};
 use super::{
     Collectives, EngineFigures, FabricFigures, FlowFigures, PfcFigures, SimFigures, Spread, Summary, WorkloadSummary,
 };
 
 /// A measure of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Measure {
-    /// Key in `summary.json`, and column name.
-    pub key: &'static str,
-    /// Column title on terminals, with the unit.
-    pub title: &'static str,
-    /// Full name, without the unit.
-    pub name: &'static str,
-    /// `us`, `bytes`, ...; may be empty.
-    pub unit: &'static str,
-    /// Meaning.
-    pub about: &'static str,
-    /// Decimals in tables.
-    pub digits: usize,
-    /// The direction in which it improves.
-    pub better: Better,
-    pub(super) is_count: bool,
-    pub(super) of: Of,
-}
-
-type ValueOf<F> = fn(&F) -> Option<f64>;
+pub type Measure = field::Measure<Of>;
 
 /// The struct of a measure and its accessor.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Of {
+#[doc(hidden)]
+pub enum Of {
     Flows(ValueOf<FlowFigures>),
     Fabric(ValueOf<FabricFigures>),
     Engine(ValueOf<EngineFigures>),
@@ -46,6 +28,11 @@ pub(super) enum Of {
 }
 
 impl Measure {
+    /// Returns the measures of a struct.
+    fn all_of<F>(measures: &[field::Measure<ValueOf<F>>], of: fn(ValueOf<F>) -> Of) -> impl Iterator<Item = Self> {
+        measures.iter().map(move |measure| measure.map(of))
+    }
+
     /// Creates the measure of a counter of switch schemes.
     fn of_counter(counter: &Counter) -> Self {
         let Counter { key, title, name, unit, about, less_is_better, .. } = *counter;
@@ -109,10 +96,13 @@ impl Measure {
 
 /// All measures, in the order of `summary.json`.
 static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
-    let figures = [FlowFigures::MEASURES, FabricFigures::MEASURES, EngineFigures::MEASURES, SimFigures::MEASURES];
+    let flows = Measure::all_of(FlowFigures::MEASURES, Of::Flows);
+    let fabric = Measure::all_of(FabricFigures::MEASURES, Of::Fabric);
+    let engine = Measure::all_of(EngineFigures::MEASURES, Of::Engine);
+    let sim = Measure::all_of(SimFigures::MEASURES, Of::Sim).chain(Measure::all_of(PfcFigures::MEASURES, Of::Pfc));
     let counted = Counter::all().map(Measure::of_counter);
-    let figures = figures.concat().into_iter().chain(PfcFigures::MEASURES.to_vec());
-    figures.chain(counted).chain(Collectives::MEASURES.to_vec()).collect()
+    let collectives = Measure::all_of(Collectives::MEASURES, Of::Collectives);
+    flows.chain(fabric).chain(engine).chain(sim).chain(counted).chain(collectives).collect()
 });
 
 /// All measures, in the order of `summary.json`.

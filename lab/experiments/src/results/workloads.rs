@@ -32,7 +32,7 @@ pub struct WorkloadSummary {
 
 figures! {
     /// Times of collectives that started; an incomplete one counts with its elapsed time.
-    Collectives as Collectives;
+    Collectives;
     /// Number of collectives.
     collectives_total: u64, "collectives in all", "Collectives", "", 0, Neither;
     /// Number of collectives with all flows completed.

@@ -111,9 +111,9 @@ impl XskConfig {
     /// Returns the configuration of one queue, with defaults:
     ///
     /// - 4,096-byte frames: the smallest that hold the 3,498 bytes of veth with XDP, and the
-    /// kernel's largest;
+    ///   kernel's largest;
     /// - 2,048 slots per ring: 6 ms of arrivals at the 320,000 frames/s of copy mode, longer than a
-    /// SCHED_IDLE thread waits for its core;
+    ///   SCHED_IDLE thread waits for its core;
     /// - 4,096 frames (16 MiB): a fill ring, and the same number to hold or to send.
     #[must_use]
     pub fn new(interface: impl Into<String>, queue: u32) -> Self {

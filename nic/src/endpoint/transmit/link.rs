@@ -65,7 +65,7 @@ impl<D: Device> DevicePort<D> {
         }
     }
 
-    /// Returns when the device takes data; only emulated devices shape.
+    /// Returns when the device takes data; only devices of feature `lab` shape.
     #[inline]
     pub(crate) fn ready_at(&self) -> Time {
         #[cfg(any(test, feature = "lab"))]
