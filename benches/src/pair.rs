@@ -83,8 +83,9 @@ impl Pair {
             let connection = pair.sender.endpoint.connect(pair.now, host(2), None).expect("a free slot");
             pair.sender.fill(connection);
             let connected = |endpoint: &Endpoint<_>| endpoint.stats().received[Kind::Accept];
-            let before = connected(&pair.sender.endpoint);
+            let (before, open) = (connected(&pair.sender.endpoint), pair.sender.endpoint.connections());
             while connected(&pair.sender.endpoint) == before {
+                assert_eq!(pair.sender.endpoint.connections(), open, "the peer did not answer in time");
                 pair.step(&mut watch);
             }
         }

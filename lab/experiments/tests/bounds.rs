@@ -271,8 +271,7 @@ fn run(scenario: &Scenario) {
 }
 
 /// Values within their bounds that other settings of these documents refuse, and why.
-const REFUSED: [(&str, &str); 36] = [
-    ("emulation.threads = 256", "allowed: at most one per host, here 4"),
+const REFUSED: [(&str, &str); 35] = [
     ("failure.0.at_us = 3600000000", "allowed: later times"),
     ("failure.0.probability = 0.000001", "allowed: one of the two"),
     ("failure.0.probability = 1", "allowed: one of the two"),
