@@ -1,6 +1,7 @@
 //! Whole endpoints: a pair, and many hosts on one thread.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use bytes::Bytes;
 use spray_wire::Kind;
@@ -206,6 +207,8 @@ fn endpoint(device: MemoryDevice, number: u16, shard: Shard, load: &Load) -> End
     let config = EndpointConfig::new(host.address, host.mac, load.flow());
     let keys = load.sealed.then(|| Keys::new(KEY.parse().expect("64 digits"), Vec::new()));
     let config = EndpointConfig { max_connections: load.connections.max(2), keys, shard, seed: Some(1), ..config };
+    // A thread that relays frames may wait for its CPU for longer than a path's timeouts.
+    let config = config.with_give_up(Duration::from_secs(60));
     let endpoint = Endpoint::new(device, config).expect("a sound configuration");
     if load.in_place { endpoint.with_sink(Box::new(Look)) } else { endpoint }
 }
