@@ -104,7 +104,7 @@ fn an_interface_on_another_works_and_its_address_does_not_below() {
         let below = refused(&pair, &format!("--interface eth0 --from 10.78.0.1 {to}"));
         let (said, name) = (text(&below.stderr), kind.split(' ').next().unwrap());
         assert!(
-            below.status.code() == Some(2) && said.contains(&format!("the address of up0 ({name}) on eth0")),
+            below.status.code() == Some(2) && said.contains(&format!("belongs to up0 ({name}) on top of eth0")),
             "{said}"
         );
     }

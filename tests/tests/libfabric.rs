@@ -161,5 +161,5 @@ fn an_interface_that_is_taken_is_refused() {
     let _taken = pair.run_in(1, || Host::open(Pair::INTERFACE)).unwrap().unwrap();
     let start = |side, mut command: Command| Running(pair.run_in(side, || command.spawn()).unwrap().unwrap());
     let [(client_is_well, ..), (server_is_well, _, errors)] = play(start, server, &["-I", "1"]);
-    assert!(!client_is_well && !server_is_well && errors.contains("interface eth0 is busy"), "{errors}");
+    assert!(!client_is_well && !server_is_well && errors.contains("interface eth0 is in use"), "{errors}");
 }

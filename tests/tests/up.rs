@@ -264,7 +264,7 @@ fn links_delay_reorder_corrupt_and_duplicate() {
     let came = numbers(40, long);
     assert!(came.len() == 40 && !came.is_sorted());
     let (code, _, why) = run(&["link", "--name", &fabric.name, "leaf0->spine0", "reorder=1%"]);
-    assert!(code == 2 && why.contains("give the link a delay too"), "{why}");
+    assert!(code == 2 && why.contains("needs a delay too"), "{why}");
     fabric.link(up, &["up"]);
     assert_eq!(numbers(4, brief), [0, 1, 2, 3]);
     fabric.down();
