@@ -12,6 +12,7 @@ mod neighbours;
 mod next_hop;
 mod refusals;
 mod tun;
+mod verdict;
 
 use std::io;
 use std::net::IpAddr;
@@ -21,7 +22,7 @@ use thiserror::Error;
 
 use crate::xdp::Occupant;
 
-pub use fitness::{Fitness, Verdict};
+pub use fitness::Fitness;
 pub use interface::Interface;
 pub use link::Mtu;
 pub use neighbours::PermanentNeighbours;
@@ -29,6 +30,7 @@ pub use next_hop::Resolver;
 pub(crate) use next_hop::{NextHops, Source};
 pub use refusals::{Refusal, Refusals};
 pub use tun::Tun;
+pub use verdict::Verdict;
 
 /// Why an interface, route or neighbour cannot be used.
 #[derive(Debug, Error)]

@@ -22,18 +22,11 @@ macro_rules! inline_schema {
     };
 }
 
-/// A TOML value of two types.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum NumberOrText<N> {
-    Number(N),
-    Text(String),
-}
-
 mod failure;
 mod limits;
 mod link_event;
 mod mistake;
+mod number_or_text;
 mod paths;
 mod queue_length;
 mod read;
@@ -53,8 +46,6 @@ pub use spray_settings::{Axis, AxisValue, ConnectionPath, Document, Ip, Mistake,
 pub use written::Written;
 
 pub use failure::Convergence;
-
-use serde::{Deserialize, Serialize};
 
 use self::mistake::in_file;
 use crate::workload::Workload;

@@ -196,7 +196,9 @@ impl Workload {
         let flows = match &self.pattern {
             Pattern::CrossLeafPermutation(each) => pairs(permutation(&group(leaves(network)), seed), *each),
             Pattern::CrossPodPermutation(each) => pairs(permutation(&group(pods(network)), seed), *each),
-            Pattern::AllToAll { each, .. } => number(all_pairs(hosts).map(|(a, b)| (members[a], members[b])), *each),
+            Pattern::AllToAll { each, .. } => {
+                number(collective::all_pairs(hosts).map(|(a, b)| (members[a], members[b])), *each)
+            }
             Pattern::Permutation(each) => pairs(permutation(&(0..hosts).collect::<Vec<_>>(), seed), *each),
             Pattern::Tornado(each) => pairs((0..hosts).map(|host| (host + hosts / 2) % hosts).collect(), *each),
             Pattern::Incast { senders, receiver, each } => {
@@ -265,11 +267,6 @@ impl Workload {
         self.payload = Payload::File { path, bytes };
         Ok(())
     }
-}
-
-/// Returns all (source, destination), by distance from the source.
-fn all_pairs(hosts: usize) -> impl Iterator<Item = (usize, usize)> {
-    (1..hosts).flat_map(move |step| (0..hosts).map(move |host| (host, (host + step) % hosts)))
 }
 
 fn number(pairs: impl Iterator<Item = (usize, usize)>, each: Each) -> Vec<Flow> {

@@ -2,7 +2,7 @@
 
 use spray_wire::{DSCP_TRIMMED_LAST, Data, EvPort, Section, Time};
 
-use super::hosts::Message;
+use super::messages::Message;
 use super::said::Said;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

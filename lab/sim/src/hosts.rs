@@ -7,6 +7,7 @@ use spray_fabric::{HostLink, address, share_out};
 use spray_pipeline::config::NEVER;
 
 use super::common::Common;
+use super::messages::{Message, Series};
 use super::spec::FlowOutcome;
 
 /// A host's link to its switch, and which of the host's timers are scheduled.
@@ -170,24 +171,5 @@ impl End {
             let shares = share_out(&ended, own[counting].sender, SenderStats::until);
             own.iter_mut().zip(shares).for_each(|(outcome, share)| outcome.sender = share);
         }
-    }
-}
-
-/// A message of a connection; `number` counts from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Message {
-    pub number: u32,
-    pub flow: u32,
-    /// Senders number packets in the order of the messages.
-    pub first_psn: u64,
-    pub bytes: u64,
-}
-
-#[derive(Debug)]
-pub(super) struct Series(pub Vec<Message>);
-
-impl Message {
-    pub(super) fn first(flow: u32, bytes: u64) -> Self {
-        Self { number: 0, flow, first_psn: 0, bytes }
     }
 }

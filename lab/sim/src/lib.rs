@@ -11,6 +11,7 @@ mod engine;
 mod handover;
 mod hosts;
 mod mail;
+mod messages;
 mod net;
 mod part;
 mod partition;

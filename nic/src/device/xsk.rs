@@ -36,13 +36,15 @@ mod rings;
 mod rules;
 mod sharing;
 mod socket;
+mod taken;
 mod umem;
 mod undo;
 
 pub use config::{BindMode, BusyPoll, XskConfig};
 pub use error::OpenError;
-pub use interface::{TakeOverError, TakenOver};
+pub use interface::TakeOverError;
 pub use queues::XskInterface;
+pub use taken::TakenOver;
 
 use config::{ETHERNET_HEADER, HEADROOM, capacity};
 use socket::Socket;

@@ -2,18 +2,8 @@
 
 use super::drivers::{mtu_limit, receives_up_to};
 use super::ethtool::Ethtool;
+use super::verdict::Verdict;
 use super::{Interface, NetError};
-
-/// Why an interface cannot be taken over, or only with restrictions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// What it is, such as `a bond`.
-    pub is: String,
-    /// The reason.
-    pub why: &'static str,
-    /// The alternative.
-    pub instead: String,
-}
 
 /// Whether an interface can be taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]

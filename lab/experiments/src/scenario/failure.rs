@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
 use spray_settings::{Document, Mistake};
 
-use super::NumberOrText;
 use super::link_event::{named, span_ps};
+use super::number_or_text::NumberOrText;
 use spray_fabric::{HowMany, Level, LinkAction, Network, RandomFailure, Which};
 
 /// Links or switches of a tier or name that fail at one time, drawn from a seed.

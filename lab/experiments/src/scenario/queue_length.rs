@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spray_core::units::ByteSize;
 
-use super::NumberOrText;
+use super::number_or_text::NumberOrText;
 
 /// A queue length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::NumberOrText;
+use super::number_or_text::NumberOrText;
 
 /// Maximum number of seeds of a scenario.
 pub const MAX_SEEDS: usize = 10_000;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_fabric::{Trigger, TriggerKind};
 
-use super::{Flow, FlowTriggers, Triggers, all_pairs};
+use super::{Flow, FlowTriggers, Triggers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -379,6 +379,11 @@ impl Shared {
         }
         Self { needs, host, of_move, for_move }
     }
+}
+
+/// Returns all (source, destination), by distance from the source.
+pub(super) fn all_pairs(hosts: usize) -> impl Iterator<Item = (usize, usize)> {
+    (1..hosts).flat_map(move |step| (0..hosts).map(move |host| (host, (host + step) % hosts)))
 }
 
 #[cfg(test)]

@@ -4,58 +4,23 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use spray_wire::Ports;
 use thiserror::Error;
 
 use super::busy::Deferral;
 use super::rules::Rules;
-use super::{BindMode, OpenError, XskConfig, XskDevice, queues::XskInterface};
+use super::{
+    BindMode, OpenError, XskConfig, XskDevice,
+    queues::XskInterface,
+    taken::{Taken, TakenOver},
+};
 use crate::endpoint::ConfigError;
 use crate::net::drivers;
 use crate::net::ethtool::Ethtool;
 use crate::net::{Interface, NetError};
-use crate::xdp::{AttachMode, ProgramError, SteerProgram};
-
-#[derive(Debug)]
-pub(super) struct Taken {
-    steer: Mutex<SteerProgram>,
-    /// The address and the ports of the frames that are steered.
-    pub(super) at: (IpAddr, Ports),
-    _deferral: Option<Deferral>,
-    _rules: Option<Rules>,
-    pub(super) how: TakenOver,
-    /// Frames of the transport that arrived before the sockets were registered.
-    early: u64,
-}
-
-/// How an interface was taken over.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct TakenOver {
-    /// The interface at that time.
-    pub interface: Interface,
-    /// How the program is attached; [`AttachMode::Generic`] is slower and worth a warning.
-    pub mode: AttachMode,
-    /// Why the driver did not accept the program natively: the kernel's message.
-    pub refusal: Option<String>,
-    /// Whether the driver accesses the frames directly, on all queues; otherwise the kernel copies.
-    pub zero_copy: bool,
-    /// Why zero-copy was not tried: it is known to fail with this driver and kernel, and was not
-    /// required.
-    pub distrust: Option<String>,
-    /// `Some` if the threads busy-poll: whether interrupts are deferred meanwhile.
-    pub busy_polls: Option<bool>,
-    /// The number of queues with a socket.
-    pub queues: usize,
-    /// The number of shards that serve them.
-    pub shards: usize,
-    /// The number of NIC rules that direct frames to a queue of their shard, or to the only queue.
-    pub rules: usize,
-    /// Why there are no rules although the driver supports them.
-    pub rules_refused: Option<String>,
-}
+use crate::xdp::{ProgramError, SteerProgram};
 
 /// Why an interface could not be taken over.
 #[derive(Debug, Error)]
@@ -160,13 +125,6 @@ impl XskInterface {
     pub fn strays(&self) -> u64 {
         let taken = self.taken.as_deref().expect(TAKEN);
         taken.steer().strays().unwrap_or(0).saturating_sub(taken.early)
-    }
-}
-
-impl Taken {
-    /// A thread that panicked does not change the program.
-    pub(super) fn steer(&self) -> MutexGuard<'_, SteerProgram> {
-        self.steer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

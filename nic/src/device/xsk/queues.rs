@@ -10,7 +10,7 @@ use std::{
 
 use spray_wire::Ports;
 
-use super::{OpenError, XskConfig, XskDevice, interface::Taken, sharing::Sharing};
+use super::{OpenError, XskConfig, XskDevice, sharing::Sharing, taken::Taken};
 use crate::device::mailboxes::{Mailbox, ShardMailboxes};
 use crate::device::{Device, DeviceHealth, DeviceInfo, DeviceStats, FrameCensus, FrameId, Received};
 use crate::endpoint::Shard;
