@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The kernel forwards, chooses a spine by a hash of the five-tuple, and shapes every uplink with a token bucket. A BPF program
-//! on the uplinks marks, loses and counts ([`RouterProgram`]). Needs the commands `ip` and `tc` of iproute2.
+//! on the uplinks marks, loses and counts (`RouterProgram`). Needs the commands `ip` and `tc` of iproute2.
 
 mod changes;
 mod program;
