@@ -8,7 +8,7 @@ use super::claim::{Claim, OTHERS};
 
 /// A figure or table of a paper: what it shows, what is run, and what the paper claims.
 ///
-/// A cell is the runs of a [`Series`] under a [`Condition`] with all seeds.
+/// A cell is the runs of a series under a condition with all seeds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
