@@ -24,8 +24,8 @@ const USUAL_MTU: u32 = 1500;
 const ELSEWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// The sockets that a [`UdpDevice`](super::UdpDevice) opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpConfig {
     /// The local address, to send from and to receive at.
     pub address: IpAddr,
