@@ -34,6 +34,7 @@ mod receivers;
 mod switch;
 mod switch_as_run;
 mod switch_boxes;
+mod systemd;
 mod transfer;
 mod tunnel;
 mod udp;

@@ -13,10 +13,12 @@ const UNMARKED: [(&str, &str); 4] =
     [("50 kB", "50000"), ("100 kB", "100000"), ("1 MB", "1000000"), ("250 kB, RED", "250000/60000")];
 const OTHER_ROUNDS: &str = "1";
 /// Name, bytes per transfer, and the queues of routers.
-const OTHER_NETWORKS: [(&str, &str, &str); 3] = [
+const OTHER_NETWORKS: [(&str, &str, &str); 5] = [
     ("200 Mb/s a spine, 250 kB, marked", "128000000", "250000:60000@200"),
     ("200 Mb/s a spine, 1 MB, not marked", "128000000", "1000000@200"),
     ("100 Mb/s a spine, 5 ms more, 62.5 kB (1 BDP), not marked", "64000000", "62500@100+5"),
+    ("100 Mb/s a spine, 20 ms more, 250 kB (1 BDP), not marked", "192000000", "250000@100+20"),
+    ("100 Mb/s a spine, 20 ms more, 125 kB, not marked", "192000000", "125000@100+20"),
 ];
 /// Rounds of concurrent transfers, which take long, and the queues of routers.
 const BESIDE_ROUNDS: &str = "1";

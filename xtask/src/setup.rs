@@ -27,7 +27,7 @@ pub const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
 /// Third-party programs in tests: Wireshark, libfabric's programs and headers.
 const FOR_TESTS: [Package; 3] = [&["tshark"], &["libfabric-bin"], &["libfabric-dev"]];
 /// The same, with half a gigabyte. Ubuntu has chromium only as a snap.
-const LARGE_FOR_TESTS: [Package; 3] = [&["chromium"], &["prometheus"], &["python3-venv"]];
+const LARGE_FOR_TESTS: [Package; 4] = [&["chromium"], &["prometheus"], &["python3-venv"], &["systemd"]];
 
 pub fn setup() -> Outcome {
     check_rustc()?;
