@@ -1,4 +1,4 @@
-//! Parses whole frames with every check, and builds them.
+//! Parses whole frames with every check, and builds them. Packet path: T5 and R3.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -69,8 +69,19 @@ pub fn parse(frame: &[u8], ports: Ports) -> Result<Option<Frame<'_>>, Error> {
 fn parse_behind(envelope: Envelope, udp: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let ours = udp.get(UDP_BYTES..).ok_or(Error::Truncated)?;
     let (common, kind) = Common::parse::<VERSION>(ours.first_chunk::<COMMON_BYTES>().ok_or(Error::Truncated)?)?;
+    // The instance for data has constant lengths.
+    match kind {
+        Kind::Data => parse_kind(envelope, common, Kind::Data, ours),
+        _ => parse_kind(envelope, common, kind, ours),
+    }
+}
+
+#[inline(always)]
+fn parse_kind(envelope: Envelope, common: Common, kind: Kind, ours: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let (header, payload) = ours.split_at_checked(our_bytes(kind, ours)?).ok_or(Error::Truncated)?;
-    if header_checksum(&envelope, header)? != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CHECKSUM }>() {
+    if header_checksum(&envelope, kind, header)?
+        != View(chunk::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CHECKSUM }>()
+    {
         return Err(Error::HeaderChecksum);
     }
     let body = Body::parse(kind, header)?;
@@ -211,14 +222,18 @@ fn pseudo_sum(addresses: &[u8], udp_bytes: usize) -> u64 {
 /// Bytes covered by the header's checksum or tag before the kind's fields.
 const COVERED_START: usize = 16 + 16 + 2 + 2 + field::HEADER_CHECKSUM;
 const COVERED_MAX: usize = COVERED_START + Kind::Ack.bytes() + echoes::bytes_of(MAX_ECHOES) - COMMON_BYTES;
+const COVERED_DATA: usize = COVERED_START + Data::BYTES - COMMON_BYTES;
 
 /// A contiguous, aligned copy of the bytes that the header's checksum or tag covers: both addresses
 /// (16 bytes each, IPv4 as v4-mapped), both ports, and the header without the checksum (WIRE-10).
 #[repr(align(8))]
-pub(crate) struct Covered([u8; COVERED_MAX]);
+pub(crate) struct Covered<const MAX: usize = COVERED_MAX>([u8; MAX]);
 
-impl Covered {
-    pub(crate) const EMPTY: Self = Self([0; COVERED_MAX]);
+impl<const MAX: usize> Covered<MAX> {
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self([0; MAX])
+    }
 
     #[inline(always)]
     pub(crate) fn of(&mut self, envelope: &Envelope, header: &[u8]) -> Result<&[u8], Error> {
@@ -237,9 +252,11 @@ impl Covered {
 
 //= docs/specs/wire.md#WIRE-10 header checksum
 #[inline(always)]
-fn header_checksum(envelope: &Envelope, header: &[u8]) -> Result<u32, Error> {
-    let mut covered = Covered::EMPTY;
-    Ok(xxh3(covered.of(envelope, header)?))
+fn header_checksum(envelope: &Envelope, kind: Kind, header: &[u8]) -> Result<u32, Error> {
+    Ok(match kind {
+        Kind::Data => xxh3(Covered::<COVERED_DATA>::new().of(envelope, header)?),
+        _ => xxh3(Covered::<COVERED_MAX>::new().of(envelope, header)?),
+    })
 }
 
 /// Returns the checksum of headers and payload: the low half of unseeded XXH3-64.
@@ -273,6 +290,14 @@ pub fn emit(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload: &[u8
 /// Like [`emit`], with a payload of `bytes` already in `out` at [`Body::header_bytes`].
 #[inline]
 pub fn emit_in_place(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, bytes: usize) -> Result<usize, Error> {
+    match body {
+        Body::Data(data) => emit_kind(out, e, c, &Body::Data(*data), bytes),
+        _ => emit_kind(out, e, c, body, bytes),
+    }
+}
+
+#[inline(always)]
+fn emit_kind(out: &mut [u8], e: &Envelope, c: &Common, body: &Body, bytes: usize) -> Result<usize, Error> {
     let udp_bytes = udp_length(body, bytes, 0)?;
     let out = out.get_mut(..udp_offset(e.is_v6()) + udp_bytes as usize).ok_or(Error::BufferTooSmall)?;
     let ours = out.get_mut(udp_payload_offset(e.is_v6())..).ok_or(Error::BufferTooSmall)?;
@@ -331,7 +356,7 @@ fn emit_header(header: &mut [u8], e: &Envelope, c: &Common, body: &Body, payload
         let checksum = xxh3(payload);
         Writer(chunk_mut::<{ Data::BYTES }>(header)?).u32::<{ data::PAYLOAD_CHECKSUM }>(checksum);
     }
-    let checksum = header_checksum(e, header)?;
+    let checksum = header_checksum(e, body.kind(), header)?;
     Writer(chunk_mut::<COMMON_BYTES>(header)?).u32::<{ field::HEADER_CHECKSUM }>(checksum);
     Ok(())
 }

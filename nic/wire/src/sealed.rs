@@ -1,5 +1,6 @@
 //! Sealed frames: tags in place of checksums, and an encrypted payload (WIRE-18). The caller
 //! implements the cipher ([`Seal`], [`open`]); this file defines what it covers and where tags are.
+//! Packet path: T5 and R3 of `docs/architecture.md`.
 
 use core::net::IpAddr;
 
@@ -65,7 +66,7 @@ pub fn emit_sealed(
     let (tail, payload) = rest.split_at_mut_checked(SEAL_BYTES).ok_or(Error::BufferTooSmall)?;
     c.emit(chunk_mut(header)?, VERSION_SEALED, body.kind(), body.flags());
     body.emit(header)?;
-    let mut copy = Covered::EMPTY;
+    let mut copy = <Covered>::new();
     let covered = copy.of(e, header)?;
     let tag = seal.header(covered);
     Writer(chunk_mut::<COMMON_BYTES>(header)?)
@@ -102,7 +103,7 @@ pub fn open(
     Writer(&mut header_tag)
         .array::<0, TAG_HEAD>(View(chunk::<COMMON_BYTES>(header)?).array::<{ field::HEADER_CHECKSUM }, TAG_HEAD>())
         .array::<TAG_HEAD, SEAL_BYTES>(*chunk(tail)?);
-    let mut copy = Covered::EMPTY;
+    let mut copy = <Covered>::new();
     let covered = copy.of(&envelope, header)?;
     let trimmed = kind == Kind::Data && is_cut(&envelope, payload);
     let whole = kind == Kind::Data && !trimmed;

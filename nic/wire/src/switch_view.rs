@@ -3,6 +3,7 @@
 //! A switch changes ECN, DSCP, TTL, lengths and checksums only (WIRE-14), and verifies no checksum
 //! of the spray header. Functions are generic over [`Packet`]: hosts pass a slice, the XDP program
 //! a frame with bounds checks for the verifier. Nothing panics, and no loop depends on the frame.
+//! Packet path: R3 of `docs/architecture.md`.
 
 mod addressee;
 mod any;

@@ -1,4 +1,5 @@
 //! Messages: the sender segments them into packets, the receiver reassembles them.
+//! Packet path: T3 and R5 of `docs/architecture.md`.
 
 #[cfg(any(test, feature = "lab"))]
 mod coded;

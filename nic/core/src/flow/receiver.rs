@@ -1,4 +1,4 @@
-//! The receiving half of a connection: what to place, to acknowledge and to grant.
+//! The receiving half of a connection: what to place, to acknowledge and to grant. Packet path: R5.
 
 mod acks;
 #[cfg(any(test, feature = "lab"))]

@@ -1,4 +1,5 @@
 //! The sending half of a connection: what goes next over which path, and effects of feedback.
+//! Packet path: T3 of `docs/architecture.md`.
 
 #[cfg(any(test, feature = "lab"))]
 mod coded;

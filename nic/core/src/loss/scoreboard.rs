@@ -3,6 +3,7 @@
 //! Every packet sequence number (PSN) from the cumulative acknowledgement to the next one to send
 //! has a slot: *outstanding* (in flight), *lost* (waits for retransmission) or acknowledged. Lists
 //! in order of transmission and of loss run through the records, so everything is O(1) per packet.
+//! Packet path: T3 and R5 of `docs/architecture.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;

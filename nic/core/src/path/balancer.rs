@@ -1,4 +1,4 @@
-//! The [`Balancer`] trait, which every scheme implements.
+//! The [`Balancer`] trait, which every scheme implements. Packet path: T3 and R5.
 
 use spray_wire::Section;
 

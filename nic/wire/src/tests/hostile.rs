@@ -161,7 +161,7 @@ fn a_close_for_no_known_reason_is_refused() {
     let frame = build(&envelope(false), &common(), &close, &[]);
     let mut forged = frame;
     forged[65] = 8;
-    let mut covered = Covered::EMPTY;
+    let mut covered = <Covered>::new();
     let checksum = xxh3(covered.of(&envelope(false), &forged[42..]).unwrap());
     forged[58..62].copy_from_slice(&checksum.to_be_bytes());
     assert_eq!(parse(&forged, Ports::DEFAULT), Err(Error::Value));

@@ -1,4 +1,5 @@
 //! The receiver's reassembly: which packets form a message, and how much memory it may take.
+//! Packet path: R5 of `docs/architecture.md`.
 
 use spray_wire::Data;
 

@@ -1,4 +1,4 @@
-//! When an ACK is due, and what it covers.
+//! When an ACK is due, and what it covers. Packet path: R5 of `docs/architecture.md`.
 
 use super::pending::{BITMAP_PACKETS, Pending};
 use super::{Arrival, Receiver, Time};

@@ -1,3 +1,5 @@
+//! Arriving ACKs and NACKs. Packet path: R5 of `docs/architecture.md`.
+
 use spray_wire::{Ack, Nack};
 
 use super::{Balancer, CongestionControl, Publisher, Sender, Time};
