@@ -24,6 +24,7 @@ fn run(steps: &mut Steps) -> Outcome {
     steps.run("a minute of fuzzing", || fuzz::fuzz(&["--seconds", "8"].map(String::from)))?;
     // Optional even with `--no-skips`, as they are not part of a Rust system; the report lists
     // them.
+    steps.run_where_installed("spelling", prove::spelling)?;
     steps.run_where_installed("clippy of `benches/peers`", peers)?;
     steps.run_where_installed("the codec under Miri", prove::miri_codec)?;
     // Slow to build, and its database is not available everywhere. A test checks the rest offline.

@@ -29,7 +29,7 @@ demo [ARGUMENTS]    install missing packages, build everything, run `spray demo`
 test [--no-skips]   install missing packages, check formatting, build and run all tests; as root also those on network namespaces.
                     With --no-skips install what all tests need (half a gigabyte more), and fail if a test skips
 ci [--no-skips]     all other checks: clippy, docs, the builds without `xdp` and without `lab`, slow tests, tests of further
-                    features, rebuilt XDP objects compared, a short demo, another kernel, emulated NICs
+                    features, rebuilt XDP objects compared, a short demo, another kernel, emulated NICs, spelling
 setup               only check required packages, and install missing ones (Debian or Ubuntu, as root)
 fuzz [TARGET].. [--seconds N]
                     run coverage-guided fuzz targets, each for N seconds

@@ -1,5 +1,8 @@
 //! Checks with tools outside of Rust's stable toolchain.
 
+use std::process::Command;
+
+use crate::setup;
 use crate::sh::{self, Failure, Outcome};
 
 /// Packages, with filters for tests that Miri runs within minutes: no exhaustive ones or transfers.
@@ -34,6 +37,12 @@ fn miri_of(package: &str, filters: &str, cases: &str) -> Outcome {
     cargo.env("PROPTEST_CASES", cases).env("MIRIFLAGS", "-Zmiri-disable-isolation");
     cargo.env("CARGO_TARGET_DIR", sh::root().join("target/miri"));
     sh::run(&mut cargo)
+}
+
+/// Checks spelling, as `.codespellrc` says.
+pub fn spelling() -> Outcome {
+    setup::provide(&[&["codespell"]])?;
+    sh::run(&mut Command::new("codespell"))
 }
 
 /// `cargo xtask deny`: the rules in `deny.toml`, and advisories.
