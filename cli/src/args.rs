@@ -30,7 +30,7 @@ pub struct Cli {
 
 /// Commands by purpose; the others are listed in one line below them.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Run scenarios", &["init", "explain", "run", "sim", "compare", "figures", "trace", "demo"]),
+    ("Run scenarios", &["init", "explain", "check", "run", "sim", "compare", "figures", "trace", "demo"]),
     ("Send between machines", &["send", "recv", "tunnel", "serve", "perf", "paths", "keygen"]),
     ("Deploy a fabric", &["up", "shell", "link", "down", "switch"]),
     ("Check and clean", &["doctor", "clean"]),

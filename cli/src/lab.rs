@@ -3,6 +3,7 @@
 pub mod args;
 mod bench;
 mod campaign;
+mod check;
 #[cfg(feature = "xdp")]
 mod clean;
 #[cfg(feature = "xdp")]
@@ -37,6 +38,7 @@ impl Experiments {
             Self::Demo(arguments) => demo::demo(arguments),
             Self::Init(arguments) => init::init(arguments),
             Self::Explain(arguments) => explain::explain(arguments),
+            Self::Check(arguments) => check::check_files(arguments),
             Self::Run(arguments) => run::run(arguments),
             Self::Sim(arguments) => sim::sim(arguments),
             Self::Trace(arguments) => trace::trace(arguments),

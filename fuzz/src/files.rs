@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use spray_experiments::check::kind;
 use spray_experiments::scenario::{Document, Scenario, Settings};
-use spray_experiments::workload::parse_matrix;
+use spray_experiments::workload::{Distribution, parse_matrix};
 use spray_fabric::limits::{MAX_FLOWS, MAX_MESSAGE_BYTES, MAX_TIME_PS, Size};
 use spray_fabric::{FailureContext, FailureFile, FatTree, FileError, LeafSpine, Network, TopoFile};
 
@@ -49,11 +50,31 @@ pub(crate) fn matrix(bytes: &[u8]) {
             for flow in &matrix.flows {
                 assert!(flow.src < HOSTS && flow.dst < HOSTS && flow.src != flow.dst, "{flow:?}");
                 assert!((1..=MAX_MESSAGE_BYTES).contains(&flow.bytes) && flow.start_ps <= MAX_TIME_PS, "{flow:?}");
+                if let Some(first) = flow.connection {
+                    let first = matrix.flows[first as usize];
+                    assert!((first.src, first.dst, first.connection) == (flow.src, flow.dst, None), "{flow:?}");
+                }
             }
             if let Some(triggers) = matrix.triggers {
                 assert_eq!(triggers.of_flow.len(), matrix.flows.len());
                 assert_eq!(triggers.never_started(), None);
             }
+        }
+    }
+}
+
+/// Checks that an accepted distribution draws its sizes, and that every text has a kind or a message.
+pub(crate) fn sizes(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    assert!(kind(text).is_ok() || kind(text).is_err_and(|message| message.contains("allowed: ")));
+    match Distribution::parse(text, MAX_MESSAGE_BYTES) {
+        Err(error) => check_place(text, &error),
+        Ok(sizes) => {
+            assert!(sizes.mean_bytes() > 0.0);
+            let drawn: Vec<u64> = (0..64).map(|step| sizes.draw(step << 58)).collect();
+            assert!(drawn.is_sorted() && drawn[0] >= 1 && drawn[63] <= MAX_MESSAGE_BYTES, "{drawn:?}");
+            let shares: Vec<f64> = drawn.iter().map(|bytes| sizes.share_up_to(*bytes as f64)).collect();
+            assert!(shares.is_sorted() && shares[0] >= 0.0 && shares[63] <= 1.0, "{shares:?}");
         }
     }
 }

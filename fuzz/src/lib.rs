@@ -24,13 +24,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     target("frame", frames::frame, 600_000),
     target("codec", frames::codec, 300_000),
     target("switch", frames::switch, 100_000),
     target("topology", files::topology, 150_000),
     target("matrix", files::matrix, 80_000),
     target("failures", files::failures, 30_000),
+    target("sizes", files::sizes, 80_000),
     target("scenario", files::scenario, 3_000),
     target("endpoint", endpoint::endpoint, 5_000),
     target("messages", messages::messages, 2_000),

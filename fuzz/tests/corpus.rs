@@ -97,7 +97,8 @@ fn run(name: &str) {
 #[test]
 fn every_target_is_run_here() {
     let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
-    let expected = ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint", "messages"];
+    let expected =
+        ["frame", "codec", "switch", "topology", "matrix", "failures", "sizes", "scenario", "endpoint", "messages"];
     assert_eq!(names, expected);
 }
 
@@ -129,6 +130,11 @@ fn matrix() {
 #[test]
 fn failures() {
     run("failures");
+}
+
+#[test]
+fn sizes() {
+    run("sizes");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::sh::{self, Failure, Outcome};
 
 /// As in `spray_fuzz::TARGETS`.
-const TARGETS: [&str; 9] =
-    ["frame", "codec", "switch", "topology", "matrix", "failures", "scenario", "endpoint", "messages"];
+const TARGETS: [&str; 10] =
+    ["frame", "codec", "switch", "topology", "matrix", "failures", "sizes", "scenario", "endpoint", "messages"];
 const SECONDS: u64 = 60;
 /// Instrumentation of edges and comparisons; safe code needs no address sanitizer.
 const FLAGS: [&str; 9] = [

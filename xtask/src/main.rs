@@ -41,6 +41,7 @@ bench               run the microbenchmarks, each `spray bench`, and UDP, TCP an
 fidelity            compare the simulator with every row of the reference, into docs/results/fidelity.md
 real-network [ROUNDS [CONTENDER,... [CONDITION,... [QUEUE]]]]
                     measure transfers over plain Linux routers (as root); a full run goes into docs/results/real-network.md
+inputs FOLDER       check the input files of other projects in FOLDER/OWNER+NAME, into docs/results/inputs.md
 results             run the figure `ours/host-schemes` at full size, and measure the cost of decisions, into docs/results/host-schemes.md
 figures             run the papers' figures at quick size into docs/results/papers.md, except those it has at full size
 kernels [VERSION].. boot Debian's kernels in QEMU, load every program and run the demo, into docs/results/kernels.md
@@ -77,6 +78,7 @@ fn dispatch(arguments: &[String]) -> Outcome {
         "programs" => return programs::programs(rest),
         "fuzz" => return fuzz::fuzz(rest),
         "real-network" => return real_network::real_network(rest),
+        "inputs" => return inputs(rest),
         "setup" => setup::setup,
         "build-ebpf" => ebpf::build,
         "build" => || demo::build().map(|program| println!("{}", program.display())),
@@ -126,6 +128,18 @@ fn figures() -> Outcome {
 }
 
 /// Compares the simulator with the published ones, which takes a minute or two.
+/// `cargo xtask inputs FOLDER`: the table of `docs/results/inputs.md`.
+fn inputs(arguments: &[String]) -> Outcome {
+    let [folder] = arguments else { return Err(Failure::unable("which folder of repositories, each OWNER+NAME?")) };
+    let example =
+        ["run", "--profile", sh::QUICK, "--package", "spray-experiments", "--example", "inputs", "--", folder];
+    let mut table = String::new();
+    match sh::run_lines(sh::cargo().args(example), |line| table += &format!("{line}\n"))? {
+        true => sh::fill("docs/results/inputs.md", "files", &table),
+        false => Err(Failure::failed("the files cannot be checked")),
+    }
+}
+
 fn fidelity() -> Outcome {
     let test = ["test", "--release", "--package", "spray-experiments", "--test", "scenarios", "--"];
     sh::run(sh::cargo().args(test).args(["--ignored", "--exact", "--nocapture", "fidelity::document"]))

@@ -28,6 +28,8 @@ pub enum Experiments {
     Init(Init),
     /// Explain a scheme, a setting or a part of the model
     Explain(Explain),
+    /// Check whether input files of this and other projects are read, and show what they contain
+    Check(Check),
     /// Run a scenario, in the simulator or with real packets
     ///
     /// Runs all its balancers, seeds and values of its axes, except runs that are done in --out.
@@ -85,6 +87,13 @@ pub struct Explain {
     /// all names
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Scenarios, topologies (.topo), matrices (.cm), failure files, and distributions of sizes
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

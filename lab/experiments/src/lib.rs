@@ -1,6 +1,7 @@
 //! Experiments: scenarios, workloads, both engines, results and reports.
 
 pub mod bound;
+pub mod check;
 pub mod engine;
 pub mod figures;
 mod flowcut_memory;

@@ -8,15 +8,22 @@ use std::path::Path;
 /// The largest settings file, in bytes: 100,000 flows. Parsed, it takes fifty times as much memory.
 pub const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
-/// Reads text of at most `most` bytes from a file, device or pipe.
+/// Reads text of at most `most` bytes from a file, device or pipe, without a byte-order mark.
 ///
 /// # Errors
 /// The input is larger, not UTF-8, or cannot be read.
 pub fn read_text(reader: impl Read, most: u64) -> io::Result<String> {
-    let mut text = String::new();
-    reader.take(most + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > most {
+    let mut bytes = Vec::new();
+    reader.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
         return Err(io::Error::other(format!("it is larger than {most} bytes")));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        io::Error::other(format!("line {line} is not UTF-8; `iconv -f LATIN1 -t UTF-8` converts Latin-1"))
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
     }
     Ok(text)
 }
@@ -48,6 +55,13 @@ mod tests {
         assert_eq!(error.to_string(), "it is larger than 1000 bytes");
         assert_eq!(read_text(&b"1234"[..], 4).unwrap(), "1234");
         assert!(read_text(&b"12345"[..], 4).is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_removed_and_other_encodings_are_rejected_with_their_line() {
+        assert_eq!(read_text(&b"\xef\xbb\xbfNodes 2\r\n"[..], 99).unwrap(), "Nodes 2\r\n");
+        let error = read_text(&b"# one\n# Z\xfcrich\n"[..], 99).unwrap_err();
+        assert_eq!(error.to_string(), "line 2 is not UTF-8; `iconv -f LATIN1 -t UTF-8` converts Latin-1");
     }
 
     #[test]

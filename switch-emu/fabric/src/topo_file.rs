@@ -132,7 +132,9 @@ impl TopoFile {
                 let (up, bundle) = (tier.radix_up, above.bundle);
                 return Err((index, format!("`radix_up` {up} is no multiple of the next `bundle` {bundle}")));
             }
-            if tier.oversubscribed != 0 && tier.radix_up * tier.oversubscribed != tier.radix_down {
+            // 1 also stands for more ports up than down.
+            let is_none = tier.oversubscribed == 1 && tier.radix_up > tier.radix_down;
+            if tier.oversubscribed != 0 && !is_none && tier.radix_up * tier.oversubscribed != tier.radix_down {
                 let is = format!("{} down and {} up", tier.radix_down, tier.radix_up);
                 return Err((index, format!("`oversubscribed` {} does not fit {is}", tier.oversubscribed)));
             }

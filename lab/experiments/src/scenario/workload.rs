@@ -201,8 +201,8 @@ fn one_group() -> usize {
 pub struct SizesSettings {
     /// A published distribution; this or `sizes_file`.
     pub sizes: Option<Sizes>,
-    /// A CSV file with lines BYTES,SHARE: the share, 0 to 1, of messages of at most that size. A
-    /// relative path starts at the scenario's folder.
+    /// A file with lines BYTES SHARE: the share, up to 1 or in percent, of messages of at most that
+    /// size. A relative path starts at the scenario's folder.
     #[schemars(extend("x-file" = true))]
     pub sizes_file: Option<String>,
     /// Maximum message size, to which larger ones are cut. Required for `uniform`.

@@ -3,8 +3,9 @@
 //! `Nodes N`, `Connections M`, optionally `Triggers T`; then a line `SRC->DST id I start PS size
 //! BYTES` per flow, with `trigger T` in place of `start`, and `send_done_trigger T` or
 //! `recv_done_trigger T` to signal trigger T at its end; then `trigger id T oneshot`, `multishot`
-//! or `barrier count N` per trigger. Times are ps, `#` starts a comment, words are
-//! case-insensitive.
+//! or `barrier count N` per trigger. Flows with `msg`, alone or with a number, are messages of the
+//! connection `id`, in the order of the lines. Times are ps, `#` starts a comment, words are
+//! case-insensitive and, behind the first, in any order.
 
 mod line;
 
@@ -42,9 +43,14 @@ struct Reader {
     named: Vec<(usize, [Option<Reference>; 3])>,
     triggers: Vec<Trigger>,
     numbers: HashMap<u64, usize>,
-    connections: Option<u64>,
-    trigger_count: Option<u64>,
+    /// The latest flow of each connection with several messages, by its id.
+    messages: HashMap<u64, u32>,
+    nodes: Option<Reference>,
+    connections: Option<Reference>,
+    trigger_count: Option<Reference>,
     priority: Option<usize>,
+    /// The first start with a fraction of a picosecond, and their number.
+    fraction: Option<(Reference, usize)>,
 }
 
 /// Parses the matrix in `text` for a fabric of `hosts` hosts.
@@ -67,13 +73,20 @@ impl Reader {
         let first = line.words[0];
         match first.text.to_ascii_lowercase().as_str() {
             "nodes" => {
-                if line.only_number()? > hosts as u64 {
+                let nodes = line.count()?;
+                if nodes.id > hosts as u64 {
                     let message = format!("`{}` is above the topology's; allowed: at most {hosts}", first.text);
                     return Err(line.error(first, message));
                 }
+                self.nodes = Some(nodes);
             }
-            "connections" => self.connections = Some(line.only_number()?),
-            "triggers" => self.trigger_count = Some(line.only_number()?),
+            "connections" => self.connections = Some(line.count()?),
+            "triggers" => self.trigger_count = Some(line.count()?),
+            "failures" if line.only_number()? == 0 => {}
+            "failures" | "failure" => {
+                let message = "failures in matrices are not read; allowed: `[[link_event]]` or `[[failure]]` in the scenario, or a failure file";
+                return Err(line.error(first, message.into()));
+            }
             "trigger" => self.trigger(line)?,
             _ => self.flow(line, hosts)?,
         }
@@ -82,38 +95,49 @@ impl Reader {
 
     fn trigger(&mut self, line: &Line<'_>) -> Result<(), FileError> {
         const ALLOWED: &str = "allowed: `trigger id T oneshot`, `multishot` or `barrier count N`";
-        let lower: Vec<String> = line.words.iter().map(|word| word.text.to_ascii_lowercase()).collect();
-        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-        let (id, kind) = match lower[..] {
-            ["trigger", "id", _, "oneshot"] => (line.number(2)?, TriggerKind::Oneshot),
-            ["trigger", "id", _, "multishot"] => (line.number(2)?, TriggerKind::Multishot),
-            ["trigger", "id", _, "barrier", "count", _] => {
-                let count = line.number(5)?;
+        let (mut id, mut count, mut kind) = (None, None, None);
+        let mut at = 1;
+        while let Some(word) = line.words.get(at) {
+            let is_first = match word.text.to_ascii_lowercase().as_str() {
+                "id" => id.replace((line.number(at + 1)?, line.words[at + 1])).is_none(),
+                "count" => count.replace((line.number(at + 1)?, line.words[at + 1])).is_none(),
+                name @ ("oneshot" | "multishot" | "barrier") => kind.replace((name.to_owned(), *word)).is_none(),
+                _ => return Err(line.error(*word, format!("`{}` is no word of a trigger; {ALLOWED}", word.text))),
+            };
+            if !is_first {
+                return Err(line.error(*word, format!("`{}` is one too many; {ALLOWED}", word.text)));
+            }
+            at += if word.text.eq_ignore_ascii_case("id") || word.text.eq_ignore_ascii_case("count") { 2 } else { 1 };
+        }
+        let (Some((id, of_id)), Some((name, of_kind))) = (id, kind) else {
+            return Err(line.error(line.words[0], format!("the trigger has no id or no kind; {ALLOWED}")));
+        };
+        let kind = match (name.as_str(), count) {
+            ("barrier", Some((count, word))) => {
                 let fits = u32::try_from(count).ok().filter(|count| *count > 0);
                 let message = || format!("`count` is {count}; allowed: 1 to {}", u32::MAX);
-                (line.number(2)?, TriggerKind::Barrier(fits.ok_or_else(|| line.error(line.words[5], message()))?))
+                TriggerKind::Barrier(fits.ok_or_else(|| line.error(word, message()))?)
             }
-            _ => {
-                let at = lower.iter().zip(["trigger", "id"]).take_while(|(given, name)| *given == name).count();
-                let word = line.words.get(if at < 2 { at } else { 3 }).unwrap_or(&line.words[0]);
-                return Err(line.error(*word, format!("no trigger can be read here; {ALLOWED}")));
-            }
+            ("barrier", None) => return Err(line.error(of_kind, format!("the barrier has no `count`; {ALLOWED}"))),
+            (_, Some((_, word))) => return Err(line.error(word, format!("only barriers have a `count`; {ALLOWED}"))),
+            ("oneshot", None) => TriggerKind::Oneshot,
+            _ => TriggerKind::Multishot,
         };
         if self.numbers.insert(id, self.triggers.len()).is_some() {
-            return Err(line.error(line.words[2], format!("trigger {id} is described twice; allowed: once")));
+            return Err(line.error(of_id, format!("trigger {id} is described twice; allowed: once")));
         }
         self.triggers.push(Trigger::new(kind));
         Ok(())
     }
 
     fn flow(&mut self, line: &Line<'_>, hosts: usize) -> Result<(), FileError> {
-        const ALLOWED: &str = "id, start, trigger, size, send_done_trigger, recv_done_trigger, prio";
+        const ALLOWED: &str = "id, msg, start, trigger, size, send_done_trigger, recv_done_trigger, prio";
         let pair = line.words[0];
         let (src, dst) = ends(line, hosts)?;
         let (mut start, mut size) = (None, None);
-        let [mut trigger, mut on_sent, mut on_received, mut id, mut priority] = [None; 5];
-        for at in (1..line.words.len()).step_by(2) {
-            let word = line.words[at];
+        let [mut trigger, mut on_sent, mut on_received, mut id, mut msg, mut priority] = [None; 6];
+        let mut at = 1;
+        while let Some(word) = line.words.get(at).copied() {
             let slot = match word.text.to_ascii_lowercase().as_str() {
                 "start" => &mut start,
                 "size" => &mut size,
@@ -121,16 +145,26 @@ impl Reader {
                 "send_done_trigger" => &mut on_sent,
                 "recv_done_trigger" => &mut on_received,
                 "id" => &mut id,
+                "msg" => &mut msg,
                 "prio" | "priority" => {
                     self.priority.get_or_insert(line.number);
                     &mut priority
                 }
                 _ => return Err(line.error(word, format!("unknown word `{}`; allowed: {ALLOWED}", word.text))),
             };
-            let reference = Reference { id: line.number(at + 1)?, line: line.number, column: word.column };
+            let is_number = |word: &Word<'_>| word.text.starts_with(|c: char| c.is_ascii_digit());
+            let has_value = !word.text.eq_ignore_ascii_case("msg") || line.words.get(at + 1).is_some_and(is_number);
+            let (id, has_fraction) = if has_value { line.decimal(at + 1)? } else { (0, false) };
+            let reference = Reference { id, line: line.number, column: word.column };
+            if has_fraction && word.text.eq_ignore_ascii_case("start") {
+                self.fraction.get_or_insert((reference, 0)).1 += 1;
+            } else if has_fraction {
+                line.number(at + 1)?;
+            }
             if slot.replace(reference).is_some() {
                 return Err(line.error(word, format!("`{}` is given twice; allowed: once", word.text)));
             }
+            at += 1 + usize::from(has_value);
         }
         let start_ps = match (start, trigger) {
             (Some(start), None) if start.id > MAX_TIME_PS => {
@@ -141,9 +175,12 @@ impl Reader {
             (None, Some(_)) => 0,
             _ => return Err(line.error(pair, "the flow needs a start; allowed: one of `start` and `trigger`".into())),
         };
-        let bytes = size.filter(|size| size.id > 0).ok_or_else(|| {
-            line.error(pair, "the flow needs a size above 0; allowed: `size` and a number of bytes".into())
-        })?;
+        let bytes = size
+            .ok_or_else(|| line.error(pair, "the flow needs a size; allowed: `size` and a number of bytes".into()))?;
+        if bytes.id == 0 {
+            let message = "`size 0` is an endless flow; allowed: a size above 0, and `time_limit_us` in the scenario";
+            return Err(FileError { line: bytes.line, column: bytes.column, message: message.into() });
+        }
         if bytes.id > MAX_MESSAGE_BYTES {
             let message = format!("`size` is {}; allowed: at most {MAX_MESSAGE_BYTES} bytes", bytes.id);
             return Err(FileError { line: bytes.line, column: bytes.column, message });
@@ -151,9 +188,34 @@ impl Reader {
         if self.flows.len() == MAX_FLOWS {
             return Err(line.error(pair, format!("one flow too many; allowed: at most {MAX_FLOWS}")));
         }
-        self.flows.push(Flow { flow: self.flows.len() as u32, src, dst, bytes: bytes.id, start_ps, ..Flow::default() });
+        let flow = self.flows.len() as u32;
+        let connection = match (msg, id) {
+            (None, _) => None,
+            (Some(_), Some(id)) => {
+                let start_ps = if trigger.is_some() { u64::MAX } else { start_ps };
+                self.message(line, id.id, &Flow { src, dst, start_ps, flow, ..Flow::default() })?
+            }
+            (Some(_), None) => {
+                return Err(line.error(pair, "the message has no connection; allowed: `id` with `msg`".into()));
+            }
+        };
+        self.flows.push(Flow { flow, src, dst, bytes: bytes.id, start_ps, connection, ..Flow::default() });
         self.named.push((line.number, [trigger, on_sent, on_received]));
         Ok(())
+    }
+
+    /// Adds a message to connection `id`. Returns the flow that opens it, unless it is this one.
+    fn message(&mut self, line: &Line<'_>, id: u64, flow: &Flow) -> Result<Option<u32>, FileError> {
+        let Some(before) = self.messages.insert(id, flow.flow) else { return Ok(None) };
+        let before = &self.flows[before as usize];
+        let message = if (before.src, before.dst) != (flow.src, flow.dst) {
+            format!("connection {id} is from {} to {}; allowed: another id", before.src, before.dst)
+        } else if flow.start_ps < before.start_ps {
+            format!("the message starts before that above it in connection {id}; allowed: in order of start")
+        } else {
+            return Ok(Some(before.connection.unwrap_or(before.flow)));
+        };
+        Err(line.error(line.words[0], message))
     }
 
     fn finish(self, last_line: usize) -> Result<Matrix, FileError> {
@@ -161,13 +223,20 @@ impl Reader {
         if self.flows.is_empty() {
             return Err(end("there are no flows; allowed: `SRC->DST id I start PS size BYTES`".into()));
         }
-        let (connections, triggers) = (self.connections, self.trigger_count);
-        for (name, given, found) in
-            [("Connections", connections, self.flows.len()), ("Triggers", triggers, self.triggers.len())]
+        let mut warnings = Vec::new();
+        let highest = self.flows.iter().map(|flow| flow.src.max(flow.dst)).max().unwrap_or_default();
+        if let Some(Reference { id, line, .. }) = self.nodes.filter(|nodes| nodes.id <= highest as u64) {
+            warnings.push(format!("line {line}: `Nodes` is {id}, but flows name host {highest}"));
+        }
+        for (name, stated, found) in
+            [("Connections", self.connections, self.flows.len()), ("Triggers", self.trigger_count, self.triggers.len())]
         {
-            if let Some(given) = given.filter(|given| *given != found as u64) {
-                return Err(end(format!("`{name}` says {given}, the file has {found}; allowed: the same")));
+            if let Some(Reference { id, line, .. }) = stated.filter(|stated| stated.id != found as u64) {
+                warnings.push(format!("line {line}: `{name}` is {id}, but the file has {found}, which are used"));
             }
+        }
+        if let Some((Reference { line, .. }, count)) = self.fraction {
+            warnings.push(format!("line {line}: `start` has a fraction of a picosecond, ignored in {count} flows"));
         }
         let number = |reference: Option<Reference>| match reference {
             None => Ok(None),
@@ -188,12 +257,10 @@ impl Reader {
             let message = "the flow never starts: too few flows signal its trigger; allowed: one that starts";
             return Err(FileError { line: self.named[flow].0, column: 1, message: message.into() });
         }
-        let warning = |line| format!("line {line}: priorities are ignored, here and wherever else they are given");
-        Ok(Matrix {
-            flows: self.flows,
-            triggers: (!triggers.list.is_empty()).then_some(triggers),
-            warnings: self.priority.map(warning).into_iter().collect(),
-        })
+        if let Some(line) = self.priority {
+            warnings.push(format!("line {line}: priorities are ignored, here and wherever else they are given"));
+        }
+        Ok(Matrix { flows: self.flows, triggers: (!triggers.list.is_empty()).then_some(triggers), warnings })
     }
 }
 

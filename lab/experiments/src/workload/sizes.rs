@@ -91,26 +91,28 @@ impl Distribution {
         Self { points: sizes.points(max_bytes), max_bytes }
     }
 
-    /// Parses CSV lines `bytes,share`, with the share, 0 to 1, of messages of at most that size.
-    /// Both ascend, and the last share is 1. The first line may be a header, `#` starts a comment.
+    /// Parses lines of bytes and the share of messages of at most that size, separated by a comma,
+    /// spaces or tabs. Bytes ascend; shares do not descend, and end at 1 or, in percent, at 100.
+    /// The first line may be a header or one number, such as the mean; `#` starts a comment.
     /// Larger messages are cut to `max_bytes`.
     ///
     /// # Errors
     /// Returns the first invalid line.
     //= docs/specs/closed-loop.md#CL-6 of a file
     pub fn parse(text: &str, max_bytes: u64) -> Result<Self, FileError> {
+        let lines = || (1..).zip(text.lines().map(|full| full.split('#').next().unwrap_or_default().trim()));
+        let last = lines().filter_map(|(_, line)| fields(line)).last();
+        let whole = if last.is_some_and(|(_, share)| share.parse() == Ok(100.0)) { 100.0 } else { 1.0 };
         let mut points: Vec<Point> = Vec::new();
-        for (index, full) in text.lines().enumerate() {
-            let line = full.split('#').next().unwrap_or_default().trim();
-            let is_header = points.is_empty() && line.starts_with(|c: char| c.is_ascii_alphabetic());
-            if line.is_empty() || is_header {
+        for (number, line) in lines() {
+            let is_header = || line.starts_with(|c: char| c.is_ascii_alphabetic()) || line.parse::<f64>().is_ok();
+            if line.is_empty() || (points.is_empty() && is_header()) {
                 continue;
             }
-            let error = |message: String| FileError { line: index + 1, column: 1, message };
-            let point = line.split_once(',').and_then(|(bytes, share)| point(bytes.trim(), share.trim()));
-            let point = point.ok_or_else(|| {
+            let error = |message: String| FileError { line: number, column: 1, message };
+            let point = fields(line).and_then(|(bytes, share)| point(bytes, share, whole)).ok_or_else(|| {
                 error(format!(
-                    "`{line}` is no point; allowed: BYTES,SHARE with whole bytes, at most {MAX_MESSAGE_BYTES}, and a share from 0 to 1"
+                    "`{line}` is no point; allowed: BYTES SHARE with whole bytes, at most {MAX_MESSAGE_BYTES}, and a share from 0 to {whole}"
                 ))
             })?;
             if point.0 == 0 && point.1 > 0 {
@@ -119,9 +121,9 @@ impl Distribution {
             if points.is_empty() && point.1 > 0 {
                 points.push((0, 0));
             }
-            if points.last().is_some_and(|last| point.0 < last.0 || point.1 <= last.1) {
+            if points.last().is_some_and(|last| point.0 < last.0 || point.1 < last.1) {
                 return Err(error(format!(
-                    "`{line}` is not above the line before it; allowed: ascending bytes and shares"
+                    "`{line}` is below the line before it; allowed: ascending bytes and shares"
                 )));
             }
             points.push(point);
@@ -129,8 +131,9 @@ impl Distribution {
         match points.last() {
             Some((_, ALL)) if points.len() > 1 => Ok(Self { points: points.into(), max_bytes }),
             _ => {
-                let message = "the last share is not 1; allowed: lines BYTES,SHARE up to a share of 1".into();
-                Err(FileError { line: text.lines().count().max(1), column: 1, message })
+                let message =
+                    "the last share is not 1; allowed: lines BYTES SHARE up to a share of 1, or of 100 for percent";
+                Err(FileError { line: text.lines().count().max(1), column: 1, message: message.into() })
             }
         }
     }
@@ -174,10 +177,18 @@ impl Distribution {
     }
 }
 
-fn point(bytes: &str, share: &str) -> Option<Point> {
+/// Returns the two fields of a line.
+fn fields(line: &str) -> Option<(&str, &str)> {
+    let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
+    let pair = (fields.next()?, fields.next()?);
+    fields.next().is_none().then_some(pair)
+}
+
+/// Parses a point; `whole` is the share of all messages.
+fn point(bytes: &str, share: &str, whole: f64) -> Option<Point> {
     let bytes: f64 = bytes.parse().ok().filter(|bytes| (0.0..=MAX_MESSAGE_BYTES as f64).contains(bytes))?;
-    let share: f64 = share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?;
-    (bytes.fract() == 0.0).then_some((bytes as u64, (share * ALL as f64).round() as u64))
+    let share: f64 = share.parse().ok().filter(|share| (0.0..=whole).contains(share))?;
+    (bytes.fract() == 0.0).then_some((bytes as u64, (share / whole * ALL as f64).round() as u64))
 }
 
 const WEB_SEARCH: &str = include_str!("sizes/web-search.csv");
@@ -366,6 +377,28 @@ mod tests {
 
     //= docs/specs/closed-loop.md#CL-6 of a file
     #[test]
+    fn files_of_other_projects_are_read() {
+        let read = |text: &str| Distribution::parse(text, 1 << 30).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+        let expected = read("0,0\n1000,0.5\n9000,1");
+        for text in [
+            "0 0\n1000 50\n9000 100",
+            "0\t0\r\n1000\t0.5\r\n9000\t1\r\n",
+            "3\n0 0\n1000 0.5\n9000 1",
+            "2750.25\n0, 0\n1000, 0.5\n9000, 1",
+            "size cdf\n0 0.0\n1e3 5e-1\n9000 1.0\n",
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        // No message is between two lines with the same share.
+        let flat = read("100 0.5\n200 0.5\n300 1");
+        assert_eq!((flat.share_up_to(100.0), flat.share_up_to(200.0), flat.share_up_to(250.0)), (0.5, 0.5, 0.75));
+        assert!((0..64).all(|step| !(101..=200).contains(&flat.draw(step << 58))));
+        // A step of a billionth.
+        let fine = read("1 0\n10 0.999999999\n1000 1");
+        assert!((1.0 - fine.share_up_to(10.0) - 1e-9).abs() < 1e-15 && fine.draw(u64::MAX) == 1_000);
+    }
+
+    #[test]
     fn a_file_gives_its_own_distribution() {
         let read = |text: &str| Distribution::parse(text, 1 << 30);
         let two = read("bytes,share\n# nothing is smaller\n1000,0\n1000.0,0.5\n\n9000, 1\n").unwrap();
@@ -378,8 +411,11 @@ mod tests {
         let refused = [
             ("", 1, "the last share is not 1"),
             ("100,0.5\n200,0.9", 2, "the last share is not 1"),
-            ("100,0.5\n90,1", 2, "not above the line before"),
-            ("100,0.5\n200,0.5\n300,1", 2, "not above the line before"),
+            ("100,0.5\n90,1", 2, "below the line before"),
+            ("100,0.5\n200,0.4\n300,1", 2, "below the line before"),
+            ("100 50\n200 99.5", 1, "from 0 to 1"),
+            ("100 0.5\n200\n300 1", 2, "is no point"),
+            ("100 1 0.5\n200 1 1", 1, "is no point"),
             ("100,0.5\nbytes,share", 2, "is no point"),
             ("100;1", 1, "is no point"),
             ("100,1.5", 1, "is no point"),

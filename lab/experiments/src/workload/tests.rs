@@ -99,25 +99,34 @@ fn a_matrix_is_read_and_its_mistakes_are_named() {
         ("Nodes 5\n", 1, 1, "at most 4"),
         ("Nodes\n", 1, 1, "needs a value"),
         ("Nodes 4 5\n", 1, 9, "one too many"),
-        ("Connections 2\n0->1 id 1 start 0 size 1\n", 2, 1, "says 2"),
         ("0->4 id 1 start 0 size 1\n", 1, 1, "below 4"),
         ("  1->1 id 1 start 0 size 1\n", 1, 3, "different"),
         ("0->1 id 1 start 0\n", 1, 1, "needs a size"),
-        ("0->1 id 1 start 0 size 0\n", 1, 1, "needs a size above 0"),
+        ("0->1 id 1 start 0 size 0\n", 1, 19, "endless"),
         ("0->1 id 1 size 9\n", 1, 1, "one of `start` and `trigger`"),
         ("0->1 start 0 trigger 1 size 9\n", 1, 1, "one of `start` and `trigger`"),
         ("0->1 id 1 start x size 1\n", 1, 17, "whole number"),
         ("0->1 id 1 start 0 size\n", 1, 19, "needs a value"),
         ("0->1 start 0 size 1 size 1\n", 1, 21, "given twice"),
         ("0->1 id 1 start 0 size 1 colour 3\n", 1, 26, "allowed: id"),
+        ("0->1 start 0 size 1.5\n", 1, 19, "whole number"),
+        ("0->1 start -1 size 1\n", 1, 12, "whole number"),
+        ("0->1 msg start 0 size 1\n", 1, 1, "no connection"),
+        ("0->1 id 1 msg start 0 size 1\n0->2 id 1 msg start 0 size 1\n", 2, 1, "from 0 to 1"),
+        ("0->1 id 1 msg start 9 size 1\n0->1 id 1 msg start 0 size 1\n", 2, 1, "in order of start"),
+        ("Failures 1\n0->1 start 0 size 1\n", 1, 1, "[[link_event]]"),
+        ("0->1 start 0 size 1\nfailure switch_type TOR switch_id 0 link_id 1\n", 2, 1, "[[link_event]]"),
         ("hello\n", 1, 1, "is no flow"),
         ("", 1, 1, "no flows"),
         (chain, 1, 21, "trigger 7 is not described"),
         (&format!("{chain}trigger id 7 twoshot\n"), 3, 14, "`multishot` or `barrier"),
-        (&format!("{chain}trigger 7 oneshot\n"), 3, 9, "no trigger can be read"),
+        (&format!("{chain}trigger 7 oneshot\n"), 3, 9, "no word of a trigger"),
+        (&format!("{chain}trigger oneshot\n"), 3, 1, "no id or no kind"),
+        (&format!("{chain}trigger id 7 oneshot multishot\n"), 3, 22, "one too many"),
+        (&format!("{chain}trigger id 7 oneshot count 2\n"), 3, 28, "only barriers"),
+        (&format!("{chain}trigger id 7 barrier\n"), 3, 14, "no `count`"),
         (&format!("{chain}trigger id 7 barrier count 0\n"), 3, 28, "1 to"),
         (&format!("{chain}trigger id 7 oneshot\ntrigger id 7 oneshot\n"), 4, 12, "twice"),
-        (&format!("Triggers 2\n{chain}trigger id 7 oneshot\n"), 4, 1, "says 2"),
         (&format!("{chain}trigger id 7 barrier count 2\n"), 2, 1, "never starts"),
     ];
     for (text, line, column, message) in cases {
@@ -125,6 +134,31 @@ fn a_matrix_is_read_and_its_mistakes_are_named() {
         let found = (error.line, error.column) == (line, column) && error.message.contains(message);
         assert!(found, "{text:?}: {error:?}");
     }
+}
+
+#[test]
+fn matrices_of_other_projects_are_read() {
+    let read = |text: &str| parse_matrix(text, 4).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    // Decimals, a wrong count, failures that are none, CRLF, repeated ids, ids of their own.
+    let matrix = read(
+        "Nodes 4\r\nConnections 64\r\nFailures 0\r\n0->1 id 1 start 1.5e6 size 2e3\r\n1->2 id 1 start 7.5 size 9.0\r\n",
+    );
+    let found: Vec<_> = matrix.flows.iter().map(|flow| (flow.start_ps, flow.bytes, flow.connection)).collect();
+    assert_eq!(found, [(1_500_000, 2_000, None), (7, 9, None)]);
+    let expected = [
+        "line 1: `Nodes` is 2, but flows name host 2",
+        "line 2: `Connections` is 64, but the file has 2, which are used",
+        "line 5: `start` has a fraction of a picosecond, ignored in 1 flows",
+    ];
+    assert_eq!(matrix.warnings, expected);
+    // Messages of two connections, one with numbers.
+    let messages = "0->1 id 5 msg start 0 size 1\n2->3 id 6 start 3 msg 1 size 1\n0->1 id 5 msg start 4 size 1\n\
+                    2->3 id 6 msg 2 trigger 1 size 1\n0->1 size 1 start 9 msg id 5 send_done_trigger 1\n\
+                    trigger oneshot id 1\n";
+    let connections: Vec<_> = read(messages).flows.iter().map(|flow| flow.connection).collect();
+    assert_eq!(connections, [None, None, Some(0), Some(1), Some(0)]);
+    let barrier = "0->1 start 0 size 1 send_done_trigger 1\n2->3 trigger 1 size 1\ntrigger count 1 barrier id 1\n";
+    assert_eq!(read(barrier).triggers.unwrap().list, [Trigger::new(TriggerKind::Barrier(1))]);
 }
 
 #[test]

@@ -52,6 +52,7 @@ impl FailureFile {
                 "random-packet-drop" => random = value.switch()?,
                 "random-packet-drop-rate" => random_ppm = Some(value.exponent()?),
                 "only-us-cs-cable" => file.upper_only = value.switch()?,
+                "cable-fail-percent-per-switch" => value.off("a share of the failed cables for each switch")?,
                 "stop-failures-after" => file.stop_ps = Some(value.time()?),
                 key => draft(&mut drafts, key, &value)?,
             }
@@ -149,6 +150,14 @@ impl Value<'_> {
             "on" => Ok(true),
             "off" => Ok(false),
             _ => Err(self.refused("ON, OFF")),
+        }
+    }
+
+    /// Accepts OFF for a feature that is not supported.
+    fn off(&self, meaning: &str) -> Result<(), FileError> {
+        match self.switch()? {
+            false => Ok(()),
+            true => Err(self.refused(&format!("OFF, as {meaning} is not supported"))),
         }
     }
 

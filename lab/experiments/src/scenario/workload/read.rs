@@ -296,12 +296,13 @@ impl Reader<'_> {
             (Some(sizes), None) => Ok(Distribution::published(*sizes, most)),
             (None, Some(name)) => {
                 let parse = |text: &str| Distribution::parse(text, most);
-                read_file(self.document, &self.path("sizes_file"), name, "a CSV file", parse).map(|(sizes, _)| sizes)
+                read_file(self.document, &self.path("sizes_file"), name, "a file of sizes and shares", parse)
+                    .map(|(sizes, _)| sizes)
             }
             (Some(_), Some(_)) => Err(self.mistake("sizes_file", "`sizes` and `sizes_file`; allowed: one of the two")),
             (None, None) => {
                 let names = Sizes::ALL.map(|sizes| sizes.to_string()).join(", ");
-                let message = format!("[workload] needs `sizes`; allowed: {names}, or a CSV file as `sizes_file`");
+                let message = format!("[workload] needs `sizes`; allowed: {names}, or a file as `sizes_file`");
                 Err(self.mistake("sizes", message))
             }
         }
