@@ -11,7 +11,7 @@ use crate::{Network, Node, TopoTier};
 #[serde(default)]
 pub struct Cables {
     /// Rate of the hosts' cables.
-    #[schemars(range(min = 0.01, max = 10_000))]
+    #[schemars(range(min = 0.01, max = 100_000))]
     pub host_gbps: Gbps,
     /// Propagation time of a cable, unless overridden by another setting.
     #[schemars(range(min = 0, max = 1_000_000))]

@@ -29,11 +29,11 @@ pub struct Dragonfly {
     pub global_cables: usize,
     /// Rate of the cables within a group. By default `host_gbps`.
     #[serde(default)]
-    #[schemars(range(min = 0.01, max = 10_000))]
+    #[schemars(range(min = 0.01, max = 100_000))]
     pub local_gbps: Option<Gbps>,
     /// Rate of the cables between groups. By default `host_gbps`.
     #[serde(default)]
-    #[schemars(range(min = 0.01, max = 10_000))]
+    #[schemars(range(min = 0.01, max = 100_000))]
     pub global_gbps: Option<Gbps>,
     /// Propagation time of the cables between groups. By default `latency_us`.
     #[serde(default)]

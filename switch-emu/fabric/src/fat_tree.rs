@@ -34,11 +34,11 @@ pub struct FatTree {
     pub bundle: usize,
     /// Rate of the cables between the two lowest tiers of switches. By default `host_gbps`.
     #[serde(default)]
-    #[schemars(range(min = 0.01, max = 10_000))]
+    #[schemars(range(min = 0.01, max = 100_000))]
     pub uplink_gbps: Option<Gbps>,
     /// Rate of the cables to cores. By default `uplink_gbps`.
     #[serde(default)]
-    #[schemars(range(min = 0.01, max = 10_000))]
+    #[schemars(range(min = 0.01, max = 100_000))]
     pub core_gbps: Option<Gbps>,
     /// Cables.
     #[serde(flatten)]

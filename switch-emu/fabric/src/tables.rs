@@ -209,7 +209,7 @@ fn check_port(fabric: &Fabric, port: &Port) -> Result<(), TablesError> {
         return fail("an end does not exist".to_owned());
     }
     if !(table::MIN_RATE_BPS..=table::MAX_RATE_BPS).contains(&port.rate_bps) {
-        return fail(format!("{} b/s, between 10 Mb/s and 10 Tb/s are possible", port.rate_bps));
+        return fail(format!("{} b/s, between 10 Mb/s and 100 Tb/s are possible", port.rate_bps));
     }
     if port.changes.len() > table::MAX_CHANGES {
         return fail(format!("{} timed changes, at most {} are possible", port.changes.len(), table::MAX_CHANGES));

@@ -230,7 +230,7 @@ fn file_errors_name_the_line_and_what_is_allowed() {
         ("Bundle 2", "Bundle 3", 12, "no multiple"),
         ("Tiers 3", "Tiers 4", 1, "allowed: 2 or 3"),
         ("Bundle 2", "Bundle 0", 17, "`bundle` is 0; allowed: from 1"),
-        ("Downlink_speed_Gbps 100", "Downlink_speed_Gbps 10001", 5, "is 10001; allowed: 1 to 10000"),
+        ("Downlink_speed_Gbps 100", "Downlink_speed_Gbps 100001", 5, "is 100001; allowed: 1 to 100000"),
     ];
     for (from, to, line, message) in changed {
         let error = TopoFile::parse(&TREE.replace(from, to)).unwrap_err();

@@ -22,8 +22,8 @@ pub const MAX_LIMIT_BYTES: u32 = (16 << 20) - 65_536;
 pub const MIN_RATE_BPS: u64 = 10_000_000;
 /// Lowest share of that rate, in millionths, for which a slot's drain is rounded by at most 0.03 %.
 pub const MIN_RATE_PPM: u32 = 1_000;
-/// Highest rate of a cable: times are whole picoseconds, and a full frame takes 3,320.
-pub const MAX_RATE_BPS: u64 = 10_000_000_000_000;
+/// Highest rate of a cable: times are whole picoseconds, and a full frame takes 332.
+pub const MAX_RATE_BPS: u64 = 100_000_000_000_000;
 
 /// Constants of the chassis.
 #[repr(C)]

@@ -49,7 +49,7 @@ pub struct GraphLink {
     pub b: String,
     /// Rate of either direction.
     #[serde(default = "gbps")]
-    #[schemars(range(min = 0.01, max = 10_000))]
+    #[schemars(range(min = 0.01, max = 100_000))]
     pub gbps: Gbps,
     /// Propagation time.
     #[serde(default = "latency_us")]

@@ -187,7 +187,7 @@ fn fabrics_that_do_not_fit_are_refused() {
         (|fabric| drop(fabric.routes[0].groups.pop()), "a routing epoch must have one group per switch and host"),
         (|fabric| fabric.routes[0].groups[0][0][0] = 99, "a route names a port that does not exist"),
         (|fabric| fabric.ports[0].to = Node::Switch(9), "port 0->Host(0): an end does not exist"),
-        (|fabric| fabric.ports[0].rate_bps = 1, "port 0->Host(0): 1 b/s, between 10 Mb/s and 10 Tb/s are possible"),
+        (|fabric| fabric.ports[0].rate_bps = 1, "port 0->Host(0): 1 b/s, between 10 Mb/s and 100 Tb/s are possible"),
         (
             |fabric| (0..9).for_each(|at_ps| build::uplinks(fabric, at_ps, LinkState::UP)),
             "port 0->Switch(2): 9 timed changes, at most 8 are possible",

@@ -180,7 +180,7 @@ fn links() -> Vec<Case> {
     let least = LinkState { rate_ppm: MIN_RATE_PPM, ..up };
     let len = Spec::DATA.len();
     let longest = Spec { time_ps: after(Spec::DATA, 2) + 999 * len * PS_PER_BYTE, ..crossed(Spec::DATA, 2) };
-    let shortest = Spec { time_ps: after(Spec::DATA, 2) - len * PS_PER_BYTE + len * 8 / 10, ..crossed(Spec::DATA, 2) };
+    let shortest = Spec { time_ps: after(Spec::DATA, 2) - len * PS_PER_BYTE + len * 8 / 100, ..crossed(Spec::DATA, 2) };
     let sent = |description| Case::sent(description, Spec::DATA, 4, crossed(Spec::DATA, 2));
     vec![
         state("administratively down", Down, LinkState { up: false, ..up }),
@@ -197,7 +197,7 @@ fn links() -> Vec<Case> {
         }),
         Case::sent("at half rate", Spec::DATA, 4, slower).on(|fabric| uplinks(fabric, START_PS, slow)),
         Case::sent("at a thousandth of the rate", Spec::DATA, 4, longest).on(|fabric| uplinks(fabric, START_PS, least)),
-        Case::sent("at 10 Tb/s", Spec::DATA, 4, shortest)
+        Case::sent("at 100 Tb/s", Spec::DATA, 4, shortest)
             .on(|fabric| fabric.ports[2..4].iter_mut().for_each(|port| port.rate_bps = MAX_RATE_BPS)),
         sent("rerouted around a dead uplink").on(|fabric| {
             fabric.ports[2].changes.push(spray_fabric::LinkChange { at_ps: 1, state: LinkState { up: false, ..up } });
