@@ -10,10 +10,13 @@ mod lab;
 mod shell;
 mod spans;
 
+use std::error::Error as _;
 use std::io::IsTerminal;
+use std::num::{ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use clap::error::{ContextKind, ErrorKind};
 #[cfg(feature = "xdp")]
 use spray_tools::doctor;
 use spray_tools::failure::Outcome;
@@ -26,6 +29,19 @@ use crate::args::{Cli, Command};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Returns an error with our own words for a number that cannot be parsed.
+fn plain(error: clap::Error) -> clap::Error {
+    let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let what = match error.source() {
+        Some(source) if source.is::<ParseIntError>() => "a whole number",
+        Some(source) if source.is::<ParseFloatError>() => "a number",
+        _ => return error,
+    };
+    let (value, argument) = (context(ContextKind::InvalidValue), context(ContextKind::InvalidArg));
+    let message = format!("`{argument}` is {value}, which is not {what} of its range");
+    args::command().error(ErrorKind::ValueValidation, message)
+}
+
 fn main() -> ExitCode {
     // Errors of settings are complete already, so clap's usage text is not added to them.
     let cli = match args::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -37,7 +53,7 @@ fn main() -> ExitCode {
             say::print(text.trim_end());
             return ended(Ok(()));
         }
-        Err(error) => error.exit(),
+        Err(error) => plain(error).exit(),
     };
     #[cfg(feature = "xdp")]
     spray_tools::raise_open_files();

@@ -52,10 +52,10 @@ fn unknown_settings_are_answered_with_those_there_are() {
 fn numbers_out_of_range_are_refused() {
     let base = ["send", "x", "--interface", "lo", "--to", "10.0.0.1"];
     for (option, value, says) in [
-        ("--evs", "70000", "--evs 70000: `evs` is 70000; allowed: \"auto\", or integer, 1 to 65535"),
+        ("--evs", "70000", "--evs 70000: `evs` is 70000; allowed: \"auto\", or a whole number from 1 to 65535"),
         ("--gbps", "0", "0.001 to 1000"),
         ("--rtt-us", "nan", "microseconds from 1"),
-        ("--ack-every", "0", "integer, 1 to 64"),
+        ("--ack-every", "0", "a whole number from 1 to 64"),
         ("--peer-mac", "02:00:00:00:00", "six pairs"),
         ("--to", "h4", "invalid value 'h4'"),
     ] {

@@ -5,6 +5,7 @@
 mod bad_input;
 mod balancers;
 mod captures;
+mod check;
 #[cfg(feature = "xdp")]
 mod doctor;
 mod figures;

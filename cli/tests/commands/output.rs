@@ -182,7 +182,7 @@ fn what_is_explained_is_found_by_any_name_and_near_misses_are_told() {
         ("nscc-eqds", ["in [transport.nscc]", "in [transport.eqds]"]),
         ("conga", ["conga: a switch scheme", "--switch conga"]),
         ("queue.mark_min", ["a setting", "default: \"20 %\""]),
-        ("topology", ["leaves", "integer, 1 to 1024"]),
+        ("topology", ["leaves", "a whole number from 1 to 1024"]),
         ("wire", ["a specification", "# "]),
     ] {
         for part in parts {

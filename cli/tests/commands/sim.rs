@@ -215,7 +215,12 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, &bad_matrix, &[], "bad.cm:4:17: `start` is soon; allowed: a whole number");
     sim(&topo, &matrix, &["--failures", &bad_failures], "bad.txt:2:20: `Cable-Fail-Period` is never; allowed");
     sim(&topo, &matrix, &["--failures", "/nowhere"], "--failures /nowhere: `/nowhere` cannot be read");
-    sim(&topo, &matrix, &["--link-rate", "leaf0->spine9=50%"], "there is no link `leaf0->spine9`; allowed: ");
+    sim(
+        &topo,
+        &matrix,
+        &["--link-rate", "leaf0->spine9=50%"],
+        "there is no link `leaf0->spine9` (did you mean `leaf0->spine",
+    );
     sim(&topo, &matrix, &["--fail", "leaf9-spine0@1..2"], "there is no link `leaf9-spine0`");
     sim(
         &topo,
@@ -273,7 +278,7 @@ fn bad_input_is_refused_with_line_and_column() {
     sim(&topo, &matrix, &["--no-marking", "1"], "unexpected argument '1'");
     sim("ring:4", &matrix, &[], "allowed: a .topo file");
     sim("leaf-spine:2x2", &matrix, &[], "leaf-spine:LEAVESxSPINESxHOSTS");
-    sim("leaf-spine:2x0x2", &matrix, &[], "`spines` is 0; allowed: integer, 1 to 1024");
+    sim("leaf-spine:2x0x2", &matrix, &[], "`spines` is 0; allowed: a whole number from 1 to 1024");
     sim("leaf-spine:1000x2x1000", &matrix, &[], "1000000 hosts; allowed: at most 65536");
     sim("fat-tree:2x2x2x3x2", &matrix, &[], "multiples of");
     sim("dragonfly:6x2x1x1", &matrix, &[], "allowed: multiples of 5");

@@ -176,7 +176,7 @@ fn wrong_axes_and_too_many_runs_are_refused_with_their_place() {
     let with =
         |set: &'static str| sweep.arguments(&out, &["--set", set]).into_iter().map(String::from).collect::<Vec<_>>();
     for (set, said) in [
-        ("transport.payload_bytes=[1000, 10]", "`payload_bytes` is 10; allowed: integer, 64 to 65000"),
+        ("transport.payload_bytes=[1000, 10]", "`payload_bytes` is 10; allowed: a whole number from 64 to 65000"),
         ("transport.payload_bytes=[64, 64]", "the list has 64 twice; allowed: each value once"),
         ("seeds=0..5000", "there are 20004 runs; allowed: 1 to 10000"),
     ] {

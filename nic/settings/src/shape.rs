@@ -242,7 +242,7 @@ impl Scalar {
         match self {
             Self::Flag => "true, false".into(),
             Self::Text | Self::File => "text".into(),
-            Self::Integer(min, max) => format!("integer, {min} to {max}"),
+            Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Self::Number(f64::MIN, f64::MAX, _) => "a number".into(),
             Self::Number(min, max, _) | Self::Ratio(min, max, _) => format!("{min} to {max}"),
             Self::Bytes(min, max) => format!("{min} to {max}, or with a suffix as \"4 MiB\""),

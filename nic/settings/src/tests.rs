@@ -243,10 +243,13 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
             TEXT.replace("leaves", "leafs"),
             "4:1: unknown field `leafs` in [shape] (did you mean `leaves`?); allowed: kind, leaves, latency_us",
         ),
-        (TEXT.replace("leaves = 2", ""), "2:1: missing field `leaves` in [shape]; allowed: integer, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = 0"), "4:10: `leaves` is 0; allowed: integer, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = 1.5"), "4:10: `leaves` is 1.5; allowed: integer, 1 to 8"),
-        (TEXT.replace("leaves = 2", "leaves = \"two\""), "4:10: `leaves` is \"two\"; allowed: integer, 1 to 8"),
+        (TEXT.replace("leaves = 2", ""), "2:1: missing field `leaves` in [shape]; allowed: a whole number from 1 to 8"),
+        (TEXT.replace("leaves = 2", "leaves = 0"), "4:10: `leaves` is 0; allowed: a whole number from 1 to 8"),
+        (TEXT.replace("leaves = 2", "leaves = 1.5"), "4:10: `leaves` is 1.5; allowed: a whole number from 1 to 8"),
+        (
+            TEXT.replace("leaves = 2", "leaves = \"two\""),
+            "4:10: `leaves` is \"two\"; allowed: a whole number from 1 to 8",
+        ),
         (with("leaves = 3"), "5:1: duplicate key `leaves`; allowed: each field once in its table"),
         (TEXT.replace("two-tiers", "ring"), "3:8: `kind` is \"ring\"; allowed: \"two-tiers\", \"drawn\""),
         (
@@ -312,7 +315,7 @@ fn files_that_are_no_toml_or_not_there_are_told_apart() {
 #[test]
 fn mistakes_in_assignments_name_the_assignment() {
     let cases = [
-        ("transport.reps.buffer=9", "`buffer` is 9; allowed: integer, 1 to 8"),
+        ("transport.reps.buffer=9", "`buffer` is 9; allowed: a whole number from 1 to 8"),
         (
             "transport.reps.bufer=9",
             "unknown field `bufer` in [transport.reps] (did you mean `buffer`?); allowed: buffer, ",
@@ -375,13 +378,13 @@ fn the_documentation_has_a_table_for_each_table() {
         "| `name` |  | required | text | Its name. |\n",
         "\n## `[shape]`\n\nWhat it is built of.\n\n",
         "| `kind` |  | required | \"two-tiers\", \"drawn\" | `two-tiers`: Of two tiers. `drawn`: As drawn. |\n",
-        "| `leaves` |  | required | integer, 1 to 8 | How many leaves. Only with two-tiers. |\n",
+        "| `leaves` |  | required | a whole number from 1 to 8 | How many leaves. Only with two-tiers. |\n",
         "| `latency_us` | us | 1 | 0 to 10 | Time through it. |\n",
         "| `share` |  | \"auto\" | \"auto\", or 0.5 to 2 | Shares \\| ratios. |\n",
         "| `balancer` |  | \"ultra-ethernet\" | one or a list of \"paper\", \"ultra-ethernet\", \"6\", \"six\" | One after the other. |\n",
         "`6`: As a number. `six`: The same as `6`. |\n",
         "\n## `[transport.reps]`\n\nRecycles.\n\n",
-        "| `buffer` |  | 8 | integer, 1 to 8 | Entropy values cached. |\n",
+        "| `buffer` |  | 8 | a whole number from 1 to 8 | Entropy values cached. |\n",
         "\n## `[[event]]`\n\nWhat happens.\n\n| field |",
         "| `factor` |  | required | 0.001 to 0.999 | What is left. Only with rate. |\n",
     ] {
@@ -441,8 +444,8 @@ fn a_wrong_value_of_an_axis_is_named_with_its_place() {
         all.unwrap_err().to_string()
     };
     let with = |leaves: &str| format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = {leaves}\n");
-    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: integer, 1 to 8");
-    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: integer, 1 to 8");
+    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: a whole number from 1 to 8");
+    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: a whole number from 1 to 8");
     assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
     let many = "s.toml:4:10: this list leads to 3 combinations of values; allowed: at most 2";
     assert_eq!(said(&with("[2, 3, 4]"), 2), many);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spray_core::units::{Micros, Ratio};
-use spray_settings::{Document, Mistake};
+use spray_settings::{Document, Mistake, did_you_mean};
 
 use super::mistake::{allow, list};
 use spray_fabric::{LinkAction, LinkEvent, LinkPattern, Network};
@@ -114,13 +114,18 @@ pub(super) fn named<'a>(
     };
     let links = network.links_named(name).filter(|_| LinkPattern::new(name).is_node() == (field == "node"));
     let links = links.ok_or_else(|| {
-        let allowed = if field == "node" {
-            let switches = network.switches.iter().map(|switch| &switch.name);
-            list(switches.chain(&network.hosts))
-        } else {
-            list(network.links.iter().map(|link| &link.name)) + ", and with `-` both directions"
+        let nodes = || network.switches.iter().map(|switch| &switch.name).chain(&network.hosts);
+        let links = || network.links.iter().map(|link| &link.name);
+        let (names, other, addition): (Vec<&str>, _, _) = match field {
+            "node" => (nodes().map(String::as_str).collect(), "link", ""),
+            _ => (links().map(String::as_str).collect(), "node", ", and with `-` both directions"),
         };
-        let message = format!("there is no {field} `{name}`; allowed: {allowed}, and `*` for any text");
+        let hint = match network.links_named(name) {
+            Some(_) => format!(" (it is a {other}: `{other} = \"{name}\"`)"),
+            None => did_you_mean(name, &names),
+        };
+        let allowed = list(names) + addition;
+        let message = format!("there is no {field} `{name}`{hint}; allowed: {allowed}, and `*` for any text");
         document.mistake(&format!("{entry}.{field}"), message)
     })?;
     Ok(Some((name, links)))

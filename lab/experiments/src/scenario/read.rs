@@ -288,12 +288,13 @@ fn check_lengths(document: &Document, scenario: &Scenario, link: &Link, queue: &
     ];
     for (name, bytes, least, what) in lengths {
         let path = format!("queue.{name}");
+        let shown = if document.has(&path) { format!("`{name}`") } else { format!("the default of `{path}`") };
         // Larger values are clamped to this one.
         allow(document, bytes < u32::MAX, &path, || {
-            format!("`{name}` is 4 GiB or more at {}; allowed: less", link.name)
+            format!("{shown} is 4 GiB or more at {}; allowed: a `{path}` below 4 GiB", link.name)
         })?;
         allow(document, bytes >= least, &path, || {
-            format!("`{name}` is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name)
+            format!("{shown} is {bytes} bytes at {}; allowed: from {least}, which is {what}", link.name)
         })?;
     }
     Ok(())

@@ -118,9 +118,13 @@ fn every_mistake_says_where_and_what_is_allowed() {
             "4:1",
             "unknown field `leafs` in [topology] (did you mean `leaves`?); allowed: kind, leaves,",
         ),
-        (MINIMAL.replace("leaves = 2", ""), "2:1", "missing field `leaves` in [topology]; allowed: integer, 1 to 1024"),
-        (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: integer, 1 to 1024"),
-        (MINIMAL.replace("leaves = 2", "leaves = \"two\""), "4:10", "is \"two\"; allowed: integer"),
+        (
+            MINIMAL.replace("leaves = 2", ""),
+            "2:1",
+            "missing field `leaves` in [topology]; allowed: a whole number from 1 to 1024",
+        ),
+        (MINIMAL.replace("leaves = 2", "leaves = 0"), "4:10", "`leaves` is 0; allowed: a whole number from 1 to 1024"),
+        (MINIMAL.replace("leaves = 2", "leaves = \"two\""), "4:10", "is \"two\"; allowed: a whole number"),
         (MINIMAL.replace("leaves = 2", "leaves = "), "4:10", "not TOML: "),
         (
             MINIMAL.replace("\"leaf-spine\"", "\"ring\""),
@@ -194,7 +198,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (transport("mprdma.probe_share = 0.0001"), "11:22", "allowed: 0 to 1, with at most 3 decimals"),
         (transport("payload_bytes = 65000\n[simulation]\nheader_bytes = 600"), "11:17", "allowed: at most 65535"),
         (MINIMAL.replace("leaves = 2", "leaves = 2\nlatency_us = 1_000_000"), "2:1", "the longest base RTT is"),
-        (MINIMAL.replace("leaves = 2", "leaves = 2\nhost_gbps = 10_001"), "5:13", "allowed: 0.01 to 10000"),
+        (MINIMAL.replace("leaves = 2", "leaves = 2\nhost_gbps = 100_001"), "5:13", "allowed: 0.01 to 100000"),
         (
             event(
                 "link = \"leaf0->spine1\"\naction = \"rate\"\nfactor = 0.01\n[[link_event]]\nlink = \"leaf*->spine1\"\naction = \"rate\"\nfactor = 0.01",
@@ -246,7 +250,7 @@ fn every_mistake_says_where_and_what_is_allowed() {
         (
             event("link = \"leaf*->h9\"\naction = \"down\""),
             "11:8",
-            "no link `leaf*->h9`; allowed: h0->leaf0, leaf0->h0",
+            "no link `leaf*->h9` (did you mean `leaf1->h7`?); allowed: h0->leaf0",
         ),
         (event("link = \"spine1\"\naction = \"down\""), "11:8", "no link `spine1`; allowed: "),
         (
@@ -362,8 +366,15 @@ fn assignments_say_whatever_a_file_can_say() {
     assert_eq!((scenario.transport.balancer.len(), scenario.transport.schemes.reps.buffer), (2, 4));
     assert_eq!((scenario.link_events[0].at_ps, scenario.condition.as_str()), (5_000_000, "leaf0->spine1 silent-drop"));
     for (assignment, message) in [
-        ("transport.reps.buffer=9", "`buffer` is 9; allowed: integer, 1 to 8"),
-        ("link_event.+={link = \"leaf0->spine9\", action = \"down\"}", "there is no link `leaf0->spine9`; allowed: "),
+        ("transport.reps.buffer=9", "`buffer` is 9; allowed: a whole number from 1 to 8"),
+        (
+            "link_event.+={link = \"leaf0->spine9\", action = \"down\"}",
+            "there is no link `leaf0->spine9` (did you mean `leaf0->spine3`?); allowed: ",
+        ),
+        (
+            "link_event.+={link = \"leaf0\", action = \"down\"}",
+            "there is no link `leaf0` (it is a node: `node = \"leaf0\"`); ",
+        ),
         ("topology.leaves=1", "more than half"),
         ("topology={kind = \"file\", file = \"x.topo\"}", "`x.topo` cannot be read"),
         ("transport.window_packets=1000", "powers of two"),

@@ -168,7 +168,7 @@ impl Value<'_> {
 
     fn whole(&self, min: u32, max: u32) -> Result<u32, FileError> {
         let number = self.text.parse().ok().filter(|number| (min..=max).contains(number));
-        number.ok_or_else(|| self.refused(&format!("integer, {min} to {max}")))
+        number.ok_or_else(|| self.refused(&format!("a whole number from {min} to {max}")))
     }
 
     /// A share of frames by the negative of its decimal logarithm, in millionths.

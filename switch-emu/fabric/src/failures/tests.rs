@@ -143,7 +143,7 @@ fn mistakes_are_named_with_line_and_column() {
         // These would be rounded.
         ("Random-Packet-Drop-Rate: 5.9\n", 1, 26, "multiple of a millionth"),
         ("Cable-BER: ON\nCable-BER-Max-Percent: 0.0000001\n", 1, 1, "allowed: 0.000001 to 1"),
-        ("Cable-Periodic-Packet-Loss-PktNr: 1.5\n", 1, 35, "integer, 1 to 1000000000"),
+        ("Cable-Periodic-Packet-Loss-PktNr: 1.5\n", 1, 35, "a whole number from 1 to 1000000000"),
         ("Cable-Fail-Start-After: 0.5\n", 1, 25, "integer of picoseconds"),
     ];
     for (text, line, column, message) in cases {
