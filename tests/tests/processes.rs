@@ -1,7 +1,6 @@
 //! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
-use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -266,48 +265,6 @@ fn one_receiver_serves_several_senders_at_once() {
         assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
     }
     assert!(receiving.is_running(), "with --keep it goes on");
-}
-
-/// The writer pauses for longer than the timeout: an open connection is kept alive.
-#[test]
-fn a_stream_goes_from_standard_input_to_standard_output() {
-    let Some(_turn) = shared_turn() else { return };
-    let pair = Pair::new().unwrap();
-    let mut receive = spray();
-    receive.args([
-        "recv",
-        "--insecure",
-        "--interface",
-        Pair::INTERFACE,
-        "--from",
-        &Pair::address(1, false).to_string(),
-        "--out",
-        "-",
-    ]);
-    receive.args(["--timeout", "1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut receiving = Running(pair.run_in(1, || receive.spawn()).unwrap().unwrap()).listening();
-    let mut send = sender(Path::new("-"), false, &["--timeout", "1"]);
-    send.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut sending = Running(pair.run_in(0, || send.spawn()).unwrap().unwrap());
-    let content: Vec<u8> = (0..5_000_001u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
-    let (mut input, mut output) = (sending.0.stdin.take().unwrap(), receiving.0.stdout.take().unwrap());
-    let arrived = std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            let mut arrived = Vec::new();
-            output.read_to_end(&mut arrived).map(|_| arrived)
-        });
-        let (first, second) = content.split_at(3_000_000);
-        let _ = input.write_all(first);
-        std::thread::sleep(Duration::from_millis(2500));
-        let _ = input.write_all(second);
-        drop(input);
-        reader.join().unwrap().unwrap()
-    });
-    let (sent, received) = (sending.end(), receiving.end());
-    let (theirs, ours) = (sending.said(), receiving.said());
-    assert!(sent.success() && received.success(), "{theirs}{ours}");
-    assert!(arrived == content, "{} bytes arrived", arrived.len());
-    assert!(ours.contains("received 5000001 bytes into standard output"), "{ours}");
 }
 
 /// What becomes of the next hop in the middle of a transfer.

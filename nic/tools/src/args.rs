@@ -21,7 +21,7 @@ pub use self::perf::{Perf, Serve};
 /// The arguments of `spray send`.
 #[derive(Debug, Args)]
 pub struct Send {
-    /// Files and folders to send, each under its own name; `-` is standard input
+    /// Files and folders to send, each under its own name
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Address of `spray recv`
@@ -48,8 +48,8 @@ pub struct Send {
 /// The arguments of `spray recv`.
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// Folder for files under the sender's names, name of a single file, or `-` (standard output);
-    /// by default the current folder, unless it is `/` or a user's home
+    /// Folder for files under the sender's names, or name of a single file; by default the current
+    /// folder, unless it is `/` or a user's home
     #[arg(long, value_name = "DIR|FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Keep receiving after the first transfer, from several senders at once; --out must be a folder

@@ -13,7 +13,6 @@ use super::format::{Answer, Description, EntryKind, Message, WINDOW, shown};
 use super::incoming::Incoming;
 use super::opener::{Begun, Job, Opener};
 use super::refusal::Refusal;
-use super::timeouts::Awaited;
 use super::writer::{Completed, HeldMessage};
 use crate::progress::now;
 
@@ -110,7 +109,7 @@ impl Arrivals {
         let Some(file) = self.files.get_mut(&number) else { return };
         let taken = match Message::decode(&message.message) {
             Some(Message::Piece { index, .. }) => file.place(index, message),
-            Some(Message::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
+            Some(Message::Sum { sum, .. }) => file.take_sum(sum),
             Some(Message::Withdrawn(_)) => {
                 let name = shown(&file.description.path);
                 Err(Refusal(format!("the sender could not read {name} to its end")))
@@ -218,12 +217,10 @@ impl Arrivals {
         !self.files.is_empty() || !self.beginning.is_empty()
     }
 
-    /// What the sender has to send next; `None` while this side is busy.
-    pub fn awaited(&self) -> Option<Awaited> {
-        if self.is_complete() || self.held > 0 || !self.beginning.is_empty() {
-            return None;
-        }
-        self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
+    /// Whether the sender has to send something, and this side is not busy.
+    pub fn waits(&self) -> bool {
+        let is_busy = self.held > 0 || !self.beginning.is_empty() || self.files.values().any(Incoming::is_whole);
+        !self.is_complete() && !is_busy
     }
 
     /// Takes an entry. An early one waits, so that a folder precedes its content.

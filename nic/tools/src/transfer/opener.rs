@@ -51,10 +51,8 @@ fn run(out: &Out, todo: &Receiver<Job>) {
                 let begun = match description.kind {
                     EntryKind::Folder => out.make(&description, transfer).map(|()| None),
                     // Refused before any data is sent.
-                    EntryKind::File { .. } | EntryKind::Stream if further && out.takes_one_file() => {
-                        Err(Refusal::new(ONE_FILE))
-                    }
-                    EntryKind::File { .. } | EntryKind::Stream => Incoming::begin(description, out, transfer).map(Some),
+                    EntryKind::File { .. } if further && out.takes_one_file() => Err(Refusal::new(ONE_FILE)),
+                    EntryKind::File { .. } => Incoming::begin(description, out, transfer).map(Some),
                 };
                 // The transfer may have been given up.
                 let _ = answer.send((number, begun));

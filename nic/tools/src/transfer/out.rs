@@ -1,9 +1,7 @@
-//! The destination of received data: a folder, one file, or standard output.
+//! The destination of received data: a folder or one file.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,8 +19,6 @@ pub struct Out {
     pub folder: Arc<Folder>,
     /// Without `--keep`: the transfer that stored something first.
     taken: Option<Arc<Mutex<Option<u32>>>>,
-    /// For standard output: buffers out-of-order data.
-    unnamed: Option<Arc<Mutex<Option<File>>>>,
     pub waker: Wake,
 }
 
@@ -31,7 +27,6 @@ enum Place {
     Folder,
     /// A single file, which may replace an older one.
     File(OsString),
-    Stdout,
 }
 
 pub const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
@@ -39,13 +34,12 @@ pub const ONE_FILE: &str =
     "the receiver's --out is one file, which another file of this transfer is for; an existing folder takes several";
 
 impl Out {
-    /// `path` is a folder, a file, or `-`. Fails with 2 if the folder is missing, or `keep` needs
+    /// `path` is a folder or a file. Fails with 2 if the folder is missing, or `keep` needs
     /// one.
     pub fn new(path: &Path, keep: bool) -> Outcome<Self> {
-        let (place, folder) = match path {
-            _ if path == Path::new("-") => (Place::Stdout, std::env::temp_dir()),
-            _ if path.is_dir() => (Place::Folder, path.into()),
-            _ => (Place::File(path.file_name().unwrap_or_default().into()), folder_of(path).to_path_buf()),
+        let (place, folder) = match path.is_dir() {
+            true => (Place::Folder, path),
+            false => (Place::File(path.file_name().unwrap_or_default().into()), folder_of(path)),
         };
         if keep && place != Place::Folder {
             let mend = "--keep takes many files: --out must be a folder that exists";
@@ -58,27 +52,13 @@ impl Out {
             }
             _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
         };
-        let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
-        let unnamed = match place {
-            Place::Stdout => Some(Arc::new(Mutex::new(Some(folder.unnamed().map_err(unusable)?)))),
-            Place::Folder | Place::File(_) => None,
-        };
-        Ok(Self { place, folder, taken: (!keep).then(Arc::default), unnamed, waker: Wake::default() })
+        let folder = Arc::new(Folder::open(folder).map_err(unusable)?);
+        Ok(Self { place, folder, taken: (!keep).then(Arc::default), waker: Wake::default() })
     }
 
     //= docs/specs/endpoint.md#END-29 the folder that its user chose
     pub fn reach(&self) -> Reach<'_> {
-        if self.is_stdout() { Reach::Open } else { Reach::Write(&self.folder.path) }
-    }
-
-    /// `None` if another file has it.
-    pub fn unnamed(&self) -> Option<Partial> {
-        let file = self.unnamed.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(Partial::unnamed(file, &self.folder))
-    }
-
-    pub fn is_stdout(&self) -> bool {
-        self.place == Place::Stdout
+        Reach::Write(&self.folder.path)
     }
 
     pub fn what(&self) -> String {
@@ -89,7 +69,6 @@ impl Out {
                 let path = self.folder.path.join(name);
                 format!("one file is accepted, as {} (an existing folder accepts several)", path.display())
             }
-            Place::Stdout => "one file is accepted, to standard output".into(),
         }
     }
 
@@ -100,11 +79,6 @@ impl Out {
     pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
         let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
         let (folder, name, replaces) = match &self.place {
-            Place::Stdout => {
-                let unwritable = |error| Refusal(format!("cannot write to standard output: {error}"));
-                let stdout = || std::io::stdout().as_fd().try_clone_to_owned().map_err(unwritable);
-                return Ok(Goal::Stdout(claim.put(stdout)?.into()));
-            }
             Place::File(name) => {
                 // Checked again when the file is renamed.
                 drop(claim.check()?);
@@ -115,7 +89,7 @@ impl Out {
                 (Arc::new(parent), name.into(), false)
             }
         };
-        Ok(Goal::Name { folder, name, mode: description.mode, replaces, claim })
+        Ok(Goal { folder, name, mode: description.mode, replaces, claim })
     }
 
     pub fn make(&self, description: &Description, transfer: u32) -> Result<(), Refusal> {
@@ -177,18 +151,20 @@ impl Claim {
     }
 }
 
+/// The name of a complete file.
 #[derive(Debug)]
-pub enum Goal {
-    /// Renamed to this when complete.
-    Name { folder: Arc<Folder>, name: OsString, mode: u16, replaces: bool, claim: Claim },
-    /// Written while it arrives.
-    Stdout(File),
+pub struct Goal {
+    folder: Arc<Folder>,
+    name: OsString,
+    mode: u16,
+    replaces: bool,
+    claim: Claim,
 }
 
 impl Goal {
     /// Refuses a file with an existing name; checked again atomically on renaming.
     pub fn check(&self) -> Result<(), Refusal> {
-        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(()) };
+        let Self { folder, name, replaces: false, .. } = self else { return Ok(()) };
         match folder.look(name) {
             Ok(None) => Ok(()),
             Ok(Some(_)) => Err(exists(name)),
@@ -196,16 +172,9 @@ impl Goal {
         }
     }
 
-    pub fn take(&mut self, chunk: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::Name { .. } => Ok(()),
-            Self::Stdout(stdout) => stdout.write_all(chunk),
-        }
-    }
-
     /// Completes a verified file and returns its path.
     pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
-        let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
+        let Self { folder, name, mode, replaces, claim } = self;
         claim.put(|| match partial.give_name(&folder, &name, mode, replaces) {
             Ok(()) => Ok(folder.path.join(&name)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&name)),

@@ -23,7 +23,7 @@ pub struct Partial {
     /// `None` if the file system has no locks: nothing is stale then.
     _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
-    /// `None` once renamed, and for unnamed files.
+    /// `None` once renamed.
     name: Option<OsString>,
 }
 
@@ -45,10 +45,6 @@ impl Partial {
                 }
             }
         }
-    }
-
-    pub fn unnamed(file: File, folder: &Arc<Folder>) -> Self {
-        Self { file, _lock: None, folder: Arc::clone(folder), name: None }
     }
 
     /// Refuses a file longer than the free space, which others may still use up.

@@ -21,7 +21,6 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::places::{self, HALF_OPEN, Party};
 use crate::progress::{Progress, now};
-use crate::say::manner;
 use crate::session::{DeviceInfo, End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
@@ -51,9 +50,6 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         Some(named) => Out::new(named, arguments.keep)?,
         None => check_default().and_then(|()| Out::new(DEFAULT.as_ref(), arguments.keep))?,
     };
-    if out.is_stdout() && manner().json {
-        return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
-    }
     let path = PathOptions::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
     // One transfer uses one connection.
@@ -64,7 +60,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         session.outlast_outages();
     }
     let stop = Stop::on_signals()?;
-    let stale = if out.is_stdout() { 0 } else { remove_stale(&out.folder.path) };
+    let stale = remove_stale(&out.folder.path);
     if stale > 0 {
         note!("spray: removed {stale} unfinished files of killed receivers from {}", out.folder.path.display());
     }
@@ -267,7 +263,7 @@ impl Receiving {
         let mut tired = Vec::new();
         for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
             let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
-            let checked = transfer.timeouts.check(bytes, transfer.arrivals.awaited(), now);
+            let checked = transfer.timeouts.check(bytes, transfer.arrivals.waits(), now);
             tired.extend(checked.err().map(|refusal| (connection, refusal)));
         }
         for (connection, refusal) in tired {
@@ -360,12 +356,7 @@ impl Receiving {
             return;
         }
         let seconds = now().duration_since(tally.started).as_secs_f64();
-        let text = summary(tally, &self.out, seconds);
-        if self.out.is_stdout() {
-            note!("{text}");
-        } else {
-            say!("{text}");
-        }
+        say!("{}", summary(tally, &self.out, seconds));
         let shown = say::object(&self.object(peer, tally, seconds));
         let outcome = match tally.refused {
             0 => shown,
@@ -442,8 +433,8 @@ impl Receiving {
 fn report_lost(lost: &[Incoming]) {
     for file in lost {
         let name = shown(&file.description.path);
-        let all = file.description.bytes().map_or(String::new(), |all| format!(" of {all}"));
-        note!("spray: {}{all} bytes of {name} had arrived, and were removed", file.arrived_bytes);
+        let (arrived, all) = (file.arrived_bytes, file.description.bytes());
+        note!("spray: {arrived} of {all} bytes of {name} had arrived, and were removed");
     }
 }
 
@@ -472,7 +463,7 @@ fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> Stri
     };
     let done = files.iter().map(|file| file.arrived_bytes).sum();
     // The lengths are unverified claims of senders and may overflow.
-    let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
+    let total = files.iter().map(|file| file.description.bytes()).fold(0, u64::saturating_add);
     meter.line(&name, done, total, now())
 }
 

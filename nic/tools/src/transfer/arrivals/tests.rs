@@ -52,7 +52,7 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
         Message::Entry(1, folder("a/b")),
         Message::Entry(2, file("a/b/empty", 0)),
         Message::Entry(0, Description { mode: 0o711, ..folder("a") }),
-        Message::Sum { number: 2, bytes: 0, sum },
+        Message::Sum { number: 2, sum },
     ];
     assert!(run(&mut arrivals, &said[..3]).unwrap().is_empty(), "the first is missing");
     assert!(!arrivals.is_complete());
@@ -91,7 +91,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
         Message::Piece { number: 0, index: 0, data: &piece },
         Message::Withdrawn(0),
         Message::Piece { number: 0, index: 1, data: &piece },
-        Message::Sum { number: 1, bytes: 0, sum },
+        Message::Sum { number: 1, sum },
         Message::End(2),
     ];
     let answers = run(&mut arrivals, &said).unwrap();
@@ -118,7 +118,7 @@ fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
     let kinds = todo.try_iter().map(|job| matches!(job, Job::Begin { number: 0 | 1, .. }));
     assert_eq!((kinds.collect::<Vec<_>>(), answers.len()), (vec![true; 2], 0));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    assert!(arrivals.is_busy() && arrivals.awaited().is_none());
+    assert!(arrivals.is_busy() && !arrivals.waits());
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
             Message::Entry(0, file("x", 5)),
             Message::End(1),
             Message::Piece { number: 0, index: 0, data: b"five!" },
-            Message::Sum { number: 0, bytes: 5, sum },
+            Message::Sum { number: 0, sum },
         ];
         for message in &said[..if is_whole { 4 } else { 3 }] {
             arrivals.on_message(message.encode().into(), &mut answers).unwrap();
@@ -181,8 +181,8 @@ fn one_entry_is_refused_and_the_others_are_taken() {
         Message::Entry(2, folder("there/x")),
         Message::Entry(3, file("good", 0)),
         // Refused before.
-        Message::Sum { number: 1, bytes: 0, sum },
-        Message::Sum { number: 3, bytes: 0, sum },
+        Message::Sum { number: 1, sum },
+        Message::Sum { number: 3, sum },
         Message::End(4),
     ];
     let answers = run(&mut arrivals, &said).unwrap();
@@ -229,7 +229,7 @@ fn names_that_programs_look_for_are_like_any_other() {
         let length = if *name == ".bashrc" { 6 } else { 0 };
         Message::Entry(number, Description { mode: 0o7777, ..file(name, length) })
     });
-    let sums = (0..6).map(|number| Message::Sum { number, bytes: 0, sum });
+    let sums = (0..6).map(|number| Message::Sum { number, sum });
     let answers = run(&mut arrivals, &described.chain(sums).collect::<Vec<_>>()).unwrap();
     let refused = answers.iter().filter_map(|answer| match answer {
         Answer::Refused { number, .. } => Some(*number),
@@ -250,7 +250,6 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![
         (0..3 * super::super::format::PIECE_BYTES).prop_map(|bytes| EntryKind::File { bytes }),
         any::<u64>().prop_map(|bytes| EntryKind::File { bytes }),
-        Just(EntryKind::Stream),
         Just(EntryKind::Folder),
     ];
     let number = prop_oneof![0u32..4, any::<u32>()];
@@ -261,12 +260,7 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
         }),
         (number.clone(), index, proptest::collection::vec(any::<u8>(), 0..9))
             .prop_map(|(number, index, data)| Message::Piece { number, index, data: &data }.encode()),
-        (number.clone(), any::<u8>(), any::<[u8; 32]>()).prop_map(|(number, bytes, sum)| Message::Sum {
-            number,
-            bytes: bytes.into(),
-            sum
-        }
-        .encode()),
+        (number.clone(), any::<[u8; 32]>()).prop_map(|(number, sum)| Message::Sum { number, sum }.encode()),
         number.prop_map(|number| Message::End(number).encode()),
         proptest::collection::vec(any::<u8>(), 0..40),
     ]
