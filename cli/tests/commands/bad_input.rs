@@ -76,8 +76,8 @@ fn missing_files_and_folders_are_named() {
     refused(&["run", "/nowhere/s.toml"], &["/nowhere/s.toml"]);
     refused(&["demo", "--workload-payload", "/nowhere/payload"], &["/nowhere/payload"]);
     refused(&["send", "/nowhere/f", "--interface", "lo", "--to", "10.0.0.1"], &["cannot read /nowhere/f"]);
-    refused(&["recv", "--interface", "lo", "--out", "/nowhere/f"], &["the folder /nowhere does not exist"]);
-    refused(&["recv", "--interface", "lo", "--keep", "--out", DEMO], &["is not a folder", "--keep takes many files"]);
+    refused(&["recv", "--interface", "lo", "--out", "/nowhere/f"], &["the folder /nowhere/f does not exist"]);
+    refused(&["recv", "--interface", "lo", "--out", DEMO], &["is not a folder"]);
 }
 
 #[test]

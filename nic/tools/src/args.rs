@@ -48,11 +48,11 @@ pub struct Send {
 /// The arguments of `spray recv`.
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// Folder for files under the sender's names, or name of a single file; by default the current
-    /// folder, unless it is `/` or a user's home
-    #[arg(long, value_name = "DIR|FILE")]
+    /// Folder for files, under the sender's names; by default the current folder, unless it is `/`
+    /// or a user's home
+    #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Keep receiving after the first transfer, from several senders at once; --out must be a folder
+    /// Keep receiving after the first transfer, from several senders at once
     #[arg(long)]
     pub(crate) keep: bool,
     #[command(flatten)]

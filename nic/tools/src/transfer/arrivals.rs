@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::format::{Answer, Description, EntryKind, Message, WINDOW, shown};
+use super::format::{Answer, Description, Message, WINDOW, shown};
 use super::incoming::Incoming;
 use super::opener::{Begun, Job, Opener};
 use super::refusal::Refusal;
@@ -20,8 +20,6 @@ use crate::progress::now;
 pub struct Arrivals {
     pub transfer: u32,
     next: u32,
-    /// With a single file as `--out`, only this entry is accepted.
-    first_file: Option<u32>,
     early: BTreeMap<u32, Description>,
     /// Entries that the opener has not begun, with their messages so far.
     beginning: BTreeMap<u32, Vec<HeldMessage>>,
@@ -61,7 +59,6 @@ impl Arrivals {
         Self {
             transfer,
             next: 0,
-            first_file: None,
             early: BTreeMap::new(),
             beginning: BTreeMap::new(),
             opener: opener.jobs(),
@@ -243,8 +240,7 @@ impl Arrivals {
     fn begin(&mut self, number: u32, description: Description) {
         self.beginning.insert(number, Vec::new());
         let (transfer, answer) = (self.transfer, self.answer.clone());
-        let further = description.kind != EntryKind::Folder && *self.first_file.get_or_insert(number) != number;
-        if self.opener.send(Job::Begin { transfer, number, description, further, answer }).is_err() {
+        if self.opener.send(Job::Begin { transfer, number, description, answer }).is_err() {
             let _ = self.answer.send((number, Err(Refusal::new("the receiver's thread for its folder has ended"))));
         }
     }

@@ -22,7 +22,6 @@ pub struct Incoming {
 impl Incoming {
     pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
         let goal = out.goal(&description, transfer)?;
-        goal.check()?;
         let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder.path.display()));
         let partial = Partial::create(&out.folder, description.mode).map_err(unwritable)?;
         partial.check_room(description.bytes())?;
@@ -90,7 +89,6 @@ mod tests {
     use spray_test_support::Folder;
 
     use super::super::format::{EntryKind, Message};
-    use super::super::out::ONE_TRANSFER;
     use super::*;
 
     fn content() -> Vec<u8> {
@@ -187,30 +185,6 @@ mod tests {
         });
         assert!(outcomes[0].is_ok());
         assert_eq!(outcomes[1], Err(Refusal("x.bin exists already".into())));
-    }
-
-    #[test]
-    fn where_one_file_is_wanted_the_second_replaces_nothing() {
-        let (dir, contents) = (Folder::new(), [vec![1; 10], vec![2; 10]]);
-        let target = dir.path().join("one");
-        fs::write(&target, "older").unwrap();
-        let out = Out::new(&target, false).unwrap();
-        let begin =
-            |transfer| Incoming::begin(describe("x.bin", EntryKind::File { bytes: 10 }), &out, transfer).unwrap();
-        // The third is another file of the first transfer.
-        let mut all = [begin(0), begin(1), begin(0)];
-        for (incoming, content) in all.iter_mut().zip(contents.iter().cycle()) {
-            incoming.place(0, piece(content)).unwrap();
-        }
-        let outcomes: Vec<_> = (0..3)
-            .map(|place| {
-                end(&mut all[place], &contents[place % 2]).unwrap();
-                result(&mut all[place])
-            })
-            .collect();
-        assert_eq!(outcomes[1], Err(Refusal::new(ONE_TRANSFER)));
-        assert!(outcomes[2].as_ref().unwrap_err().0.contains("--out is one file"));
-        assert_eq!(fs::read(&target).unwrap(), contents[0]);
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::thread::JoinHandle;
 
 use super::format::{Description, EntryKind};
 use super::incoming::Incoming;
-use super::out::{ONE_FILE, Out};
+use super::out::Out;
 use super::refusal::Refusal;
 
 #[derive(Debug)]
 pub enum Job {
-    /// Creates a folder or file. `further`: not the first file of its transfer.
-    Begin { transfer: u32, number: u32, description: Description, further: bool, answer: Sender<Begun> },
+    /// Creates a folder or file.
+    Begin { transfer: u32, number: u32, description: Description, answer: Sender<Begun> },
     /// Drops the file here, since that joins its thread.
     GiveUp(Incoming),
 }
@@ -47,11 +47,9 @@ impl Drop for Opener {
 fn run(out: &Out, todo: &Receiver<Job>) {
     while let Ok(job) = todo.recv() {
         match job {
-            Job::Begin { transfer, number, description, further, answer } => {
+            Job::Begin { transfer, number, description, answer } => {
                 let begun = match description.kind {
                     EntryKind::Folder => out.make(&description, transfer).map(|()| None),
-                    // Refused before any data is sent.
-                    EntryKind::File { .. } if further && out.takes_one_file() => Err(Refusal::new(ONE_FILE)),
                     EntryKind::File { .. } => Incoming::begin(description, out, transfer).map(Some),
                 };
                 // The transfer may have been given up.

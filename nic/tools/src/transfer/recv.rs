@@ -75,7 +75,8 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let mut receivers = (0..session.shards()).map(receiver).collect::<Outcome<Vec<_>>>()?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let (name, address) = (session.name.clone(), session.first().endpoint.config().address);
-    receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}; {}", out.what()));
+    let folder = out.folder.path.display();
+    receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}; files go into the folder {folder}"));
     let steps = receivers.iter_mut().map(|receiving| |endpoint: &mut _, now| receiving.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
     receivers.iter_mut().for_each(|receiving| receiving.progress.clear());

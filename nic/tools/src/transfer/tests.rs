@@ -225,17 +225,16 @@ fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
 
 /// Both are complete at the same time.
 #[test]
-fn of_two_senders_for_one_file_one_is_confirmed_and_its_content_is_there() {
-    let folder = Folder::new();
+fn of_two_senders_to_one_that_takes_one_transfer_one_is_confirmed() {
     for seed in 0..10 {
-        let target = folder.path().join("one");
+        let folder = Folder::new();
         let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
-        let senders = contents.iter().map(|content| sender(content)).collect();
-        let outcomes = run(&target, false, senders, Impairments::delay(100 * US), seed);
+        let senders = contents.iter().zip(["a", "b"]).map(|(content, name)| sender_of(name, content)).collect();
+        let outcomes = run(folder.path(), false, senders, Impairments::delay(100 * US), seed);
         let won: Vec<usize> = (0..2).filter(|&place| outcomes[1 + place].is_ok()).collect();
         assert_eq!(won.len(), 1, "{outcomes:?}");
         assert!(error(&outcomes[2 - won[0]]).contains("takes only one"), "{outcomes:?}");
-        assert!(fs::read(&target).unwrap() == contents[won[0]]);
+        assert!(fs::read(folder.path().join(["a", "b"][won[0]])).unwrap() == contents[won[0]]);
         assert_eq!(files(&folder), 1);
     }
 }

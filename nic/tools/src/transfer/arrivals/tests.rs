@@ -64,21 +64,6 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
 }
 
-/// Refused by its description, so that no data is sent.
-#[test]
-fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
-    let dir = Folder::new();
-    let opener = Opener::start(Out::new(&dir.path().join("one"), false).unwrap()).unwrap();
-    for number in 0..2 {
-        let mut arrivals = Arrivals::new(number, &opener);
-        let said = [Message::Entry(0, file("small", 5)), Message::Entry(1, file("big", 5_000_000))];
-        let answers = run(&mut arrivals, &said).unwrap();
-        let refused = |answer: &&Answer| matches!(answer, Answer::Refused { number: 1, .. });
-        assert_eq!(answers.iter().filter(refused).count(), 1, "{answers:?}");
-        assert_eq!(arrivals.files.len(), 1);
-    }
-}
-
 #[test]
 fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     let dir = Folder::new();

@@ -89,22 +89,6 @@ fn of_a_folder_the_files_that_are_there_are_refused_and_the_others_arrive() {
     assert_eq!(fs::read(there.path().join("tree/run.sh")).unwrap(), b"echo");
 }
 
-#[test]
-fn a_receiver_of_one_file_takes_no_folder_and_no_second_file() {
-    let (here, there) = (Folder::new(), Folder::new());
-    let top = tree(&here);
-    let run = |paths: &[PathBuf]| {
-        run(&there.path().join("one"), false, vec![sender_of_paths(paths)], Impairments::delay(100 * US), 1)
-    };
-    let outcomes = run(&[top.join("empty")]);
-    assert!(error(&outcomes[1]).contains("were not sent"), "{outcomes:?}");
-    assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
-    let outcomes = run(&[top.join("run.sh"), top.join("big")]);
-    assert!(error(&outcomes[1]).contains("1 of 2 files and folders were not sent"), "{outcomes:?}");
-    assert_eq!(fs::read(there.path().join("one")).unwrap(), b"echo");
-    assert_eq!(files(&there), 1);
-}
-
 /// `/proc` and `/sys` state wrong lengths: 0, a page, or none.
 #[test]
 fn files_without_a_true_length_arrive_whole() {
