@@ -239,8 +239,8 @@ impl Arrivals {
 
     fn begin(&mut self, number: u32, description: Description) {
         self.beginning.insert(number, Vec::new());
-        let (transfer, answer) = (self.transfer, self.answer.clone());
-        if self.opener.send(Job::Begin { transfer, number, description, answer }).is_err() {
+        let answer = self.answer.clone();
+        if self.opener.send(Job::Begin { number, description, answer }).is_err() {
             let _ = self.answer.send((number, Err(Refusal::new("the receiver's thread for its folder has ended"))));
         }
     }

@@ -20,8 +20,8 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
-        let goal = out.goal(&description, transfer)?;
+    pub fn begin(description: Description, out: &Out) -> Result<Self, Refusal> {
+        let goal = out.goal(&description)?;
         let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder.path.display()));
         let partial = Partial::create(&out.folder, description.mode).map_err(unwritable)?;
         partial.check_room(description.bytes())?;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn out(dir: &Folder) -> Out {
-        Out::new(dir.path(), true).unwrap()
+        Out::new(dir.path()).unwrap()
     }
 
     fn describe(name: &str, kind: EntryKind) -> Description {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn begin(content: &[u8], dir: &Folder) -> Result<Incoming, Refusal> {
-        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir), 0)
+        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir))
     }
 
     fn end(incoming: &mut Incoming, content: &[u8]) -> Result<(), Refusal> {
@@ -210,7 +210,7 @@ mod tests {
         fs::write(dir.path().join("x.bin"), "mine").unwrap();
         assert!(begin(&content, &dir).unwrap_err().0.contains("exists already"));
         for path in [".spray-1-1.partial", "a/.spray-1-1.partial", ".spray-1-1.partial/a"] {
-            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir), 0);
+            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir));
             assert!(refused.is_err(), "it would be removed as stale");
         }
     }
@@ -220,7 +220,7 @@ mod tests {
     fn what_the_file_system_has_no_room_for_is_refused_first() {
         let dir = Folder::new();
         for bytes in [1 << 52, u64::MAX] {
-            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap_err();
+            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir)).unwrap_err();
             assert!(refused.0.contains(&format!("{bytes} bytes")) && refused.0.contains("has room for"), "{refused:?}");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
@@ -233,7 +233,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let (dir, whole) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
         let bytes = 2048 * PIECE_BYTES;
-        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap();
+        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir)).unwrap();
         incoming.place(1023, piece(&whole)).unwrap();
         assert!(incoming.place(1024, piece(&whole)).is_err());
         assert_eq!(incoming.beyond.len(), 1);
@@ -247,7 +247,7 @@ mod tests {
     fn the_longest_name_works() {
         let dir = Folder::new();
         let description = describe(&"n".repeat(255), EntryKind::File { bytes: 0 });
-        let mut incoming = Incoming::begin(description, &out(&dir), 0).unwrap();
+        let mut incoming = Incoming::begin(description, &out(&dir)).unwrap();
         end(&mut incoming, &[]).unwrap();
         assert!(result(&mut incoming).is_ok());
     }

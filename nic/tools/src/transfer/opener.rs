@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 #[derive(Debug)]
 pub enum Job {
     /// Creates a folder or file.
-    Begin { transfer: u32, number: u32, description: Description, answer: Sender<Begun> },
+    Begin { number: u32, description: Description, answer: Sender<Begun> },
     /// Drops the file here, since that joins its thread.
     GiveUp(Incoming),
 }
@@ -47,10 +47,10 @@ impl Drop for Opener {
 fn run(out: &Out, todo: &Receiver<Job>) {
     while let Ok(job) = todo.recv() {
         match job {
-            Job::Begin { transfer, number, description, answer } => {
+            Job::Begin { number, description, answer } => {
                 let begun = match description.kind {
-                    EntryKind::Folder => out.make(&description, transfer).map(|()| None),
-                    EntryKind::File { .. } => Incoming::begin(description, out, transfer).map(Some),
+                    EntryKind::Folder => out.make(&description).map(|()| None),
+                    EntryKind::File { .. } => Incoming::begin(description, out).map(Some),
                 };
                 // The transfer may have been given up.
                 let _ = answer.send((number, begun));

@@ -13,7 +13,7 @@ use super::homes::{DEFAULT, check_default};
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::opener::Opener;
-use super::out::{ONE_TRANSFER, Out};
+use super::out::Out;
 use super::partial::remove_stale;
 use super::refusal::Refusal;
 use super::timeouts::{Limits, Timeouts};
@@ -27,6 +27,8 @@ use crate::{note, say};
 
 /// How long further senders are refused after the only transfer has completed.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
 
 /// Concurrent transfers of a thread.
 //= docs/specs/endpoint.md#END-27 16 transfers at once
@@ -47,8 +49,8 @@ const CHECK_PS: u64 = 100_000_000_000;
 /// 2 if it could not start, 1 if the transfer failed, 130 after Ctrl-C.
 pub fn recv(arguments: &args::Recv) -> Outcome {
     let out = match &arguments.out {
-        Some(named) => Out::new(named, arguments.keep)?,
-        None => check_default().and_then(|()| Out::new(DEFAULT.as_ref(), arguments.keep))?,
+        Some(named) => Out::new(named)?,
+        None => check_default().and_then(|()| Out::new(DEFAULT.as_ref()))?,
     };
     let path = PathOptions::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
@@ -188,21 +190,27 @@ impl Receiving {
     }
 
     fn on_message<D: Device>(&mut self, connection: ConnectionId, data: Bytes, endpoint: &mut Endpoint<D>, now: Time) {
-        let mut answers = Vec::new();
-        let taken = match self.transfers.get_mut(&connection) {
-            Some(transfer) if !transfer.over => {
-                transfer.timeouts.on_message(now);
-                transfer.arrivals.on_message(data, &mut answers)
-            }
-            _ => {
-                endpoint.consumed(connection, data.len() as u64);
-                Ok(())
-            }
+        let has_other = !self.keep && self.has_other(connection);
+        let Some(transfer) = self.transfers.get_mut(&connection).filter(|transfer| !transfer.over) else {
+            return endpoint.consumed(connection, data.len() as u64);
         };
+        if has_other {
+            endpoint.consumed(connection, data.len() as u64);
+            return self.refuse(connection, &Refusal::new(ONE_TRANSFER), endpoint);
+        }
+        let mut answers = Vec::new();
+        transfer.timeouts.on_message(now);
+        let taken = transfer.arrivals.on_message(data, &mut answers);
         self.answer(connection, &answers, endpoint);
         if let Err(refusal) = taken {
             self.refuse(connection, &refusal, endpoint);
         }
+    }
+
+    /// Whether another transfer has begun, or the only one is complete.
+    fn has_other(&self, connection: ConnectionId) -> bool {
+        let has_begun = |(id, it): (&ConnectionId, &Transfer)| *id != connection && !it.over && it.timeouts.has_sent;
+        self.taken.is_some() || !self.orphans.is_empty() || self.transfers.iter().any(has_begun)
     }
 
     /// Returns whether the transfer ended, too: complete files are finished without the sender.
@@ -302,7 +310,6 @@ impl Receiving {
     }
 
     fn on_broken(&mut self, peer: IpAddr, arrivals: &Arrivals, why: &str) {
-        self.out.release(arrivals.transfer);
         self.partly |= arrivals.tally.kept() > 0;
         self.progress.clear();
         let kept = match arrivals.tally.kept() {
@@ -404,7 +411,6 @@ impl Receiving {
         if let Some(transfer) = self.transfers.get_mut(&connection) {
             transfer.over = true;
             transfer.arrivals.discard();
-            self.out.release(transfer.arrivals.transfer);
         }
         endpoint.close(connection);
     }
@@ -489,7 +495,7 @@ mod tests {
         let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
         let (folder, limits) = (Folder::new(), Limits::new(5));
         let mut receiving =
-            Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr()).unwrap();
+            Receiving::new(Out::new(folder.path()).unwrap(), true, limits, Progress::on_stderr()).unwrap();
         // Addresses, transfers of each, stored entries of each, and transfers that remain.
         for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
         {

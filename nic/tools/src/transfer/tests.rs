@@ -157,7 +157,7 @@ fn run_within(
     seed: u64,
 ) -> Vec<Outcome> {
     let network = MemoryNetwork::new(MemoryConfig { seed, impairments, ..MemoryConfig::default() });
-    let mut receiving = Receiving::new(Out::new(out, keep).unwrap(), keep, limits, Progress::on_stderr()).unwrap();
+    let mut receiving = Receiving::new(Out::new(out).unwrap(), keep, limits, Progress::on_stderr()).unwrap();
     let all = senders.len();
     let receiver: Role<'_> = Box::new(move |endpoint, now| receiving.step(endpoint, now));
     let mut roles: Vec<Role<'_>> = std::iter::once(receiver).chain(senders).collect();

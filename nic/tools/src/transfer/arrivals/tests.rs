@@ -18,8 +18,8 @@ fn folder(path: &str) -> Description {
     Description { path: path.into(), kind: EntryKind::Folder, mode: 0o755 }
 }
 
-fn opener(dir: &Folder, keep: bool) -> Opener {
-    Opener::start(Out::new(dir.path(), keep).unwrap()).unwrap()
+fn opener(dir: &Folder) -> Opener {
+    Opener::start(Out::new(dir.path()).unwrap()).unwrap()
 }
 
 /// Passes the messages, each when the entries before have begun, and waits until all complete files
@@ -44,7 +44,7 @@ fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>,
 //= docs/specs/endpoint.md#END-21 in the order of their numbers
 fn entries_are_taken_in_the_order_of_their_numbers() {
     let dir = Folder::new();
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let said = [
@@ -67,7 +67,7 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
 #[test]
 fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     let dir = Folder::new();
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let (piece, sum) = (vec![1; 1 << 20], Sha256::digest(b"").into());
     let said = [
@@ -93,7 +93,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
 fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
     let dir = Folder::new();
     let (jobs, todo) = channel();
-    let opener = opener(&dir, true);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
     let mut answers = Vec::new();
     for entry in [Message::Entry(0, folder("a/b/c")), Message::Entry(1, file("a/x", 5))] {
@@ -110,7 +110,7 @@ fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
 fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
     for is_whole in [true, false] {
         let (dir, (jobs, todo)) = (Folder::new(), channel());
-        let opener = opener(&dir, true);
+        let opener = opener(&dir);
         let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
         let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
         let said = [
@@ -145,7 +145,7 @@ fn what_is_in_a_file_that_is_there_is_not_disclosed() {
     for bytes in [5, 6] {
         let dir = Folder::new();
         fs::write(dir.path().join("there"), "mine!").unwrap();
-        let opener = opener(&dir, true);
+        let opener = opener(&dir);
         let answers = run(&mut Arrivals::new(0, &opener), &[Message::Entry(0, file("there", bytes))]).unwrap();
         assert_eq!(answers, [Answer::Refused { number: 0, reason: "there exists already".into() }]);
         assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine!");
@@ -157,7 +157,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
     let (dir, outside) = (Folder::new(), Folder::new());
     fs::write(dir.path().join("there"), "mine").unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let said = [
@@ -182,7 +182,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
 //= docs/specs/endpoint.md#END-21 At most 16 described entries
 fn who_describes_too_much_at_once_is_refused() {
     let dir = Folder::new();
-    let opener = opener(&dir, true);
+    let opener = opener(&dir);
     let many =
         |from: u32| (0..=WINDOW as u32).map(move |number| Message::Entry(from + number, file(&number.to_string(), 5)));
     for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
@@ -206,7 +206,7 @@ fn names_that_programs_look_for_are_like_any_other() {
     for (to, link) in [("bashrc", ".bashrc"), ("missing", ".login"), ("", ".ssh")] {
         symlink(outside.path().join(to), dir.path().join(link)).unwrap();
     }
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let names = [".profile", ".bashrc", ".login", ".ssh/authorized_keys", ".zshrc", "tool"];
@@ -258,7 +258,7 @@ proptest! {
         let (dir, outside) = (Folder::new(), Folder::new());
         fs::write(dir.path().join("a"), "mine").unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
-        let opener = opener(&dir, true);
+        let opener = opener(&dir);
         let (mut arrivals, mut answers) = (Arrivals::new(0, &opener), Vec::new());
         for (at, message) in messages.iter().enumerate() {
             let _ = arrivals.on_message(message.clone().into(), &mut answers);
