@@ -1,8 +1,7 @@
 //! `spray doctor` loads every program, and examines an interface.
 
 use std::path::Path;
-use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::process::Output;
 
 use spray_test_support::{Folder, Pair, has_root, program, text};
 
@@ -51,38 +50,6 @@ fn an_interface_is_examined_and_probed_inside_a_namespace() {
     let unknown = pair.command(0, &program("spray")).args(["doctor", "eth9"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("no interface eth9; `ip link` lists them"), "{}", text(&unknown.stderr));
-}
-
-/// It is killed as soon as the old value is on file, before and after it has changed the interface.
-#[test]
-fn a_fix_that_is_killed_is_undone() {
-    if !has_root() {
-        return;
-    }
-    let pair = Pair::new("killed").unwrap();
-    let stat = pair.command(0, Path::new("stat")).args(["-Lc", "%i", "/proc/self/ns/net"]).output().unwrap();
-    let index = ip(&pair, "-o link show dev eth0").split(':').next().unwrap().to_string();
-    let kept = format!("/run/spray/doctor/eth0-{index}-{}.json", text(&stat.stdout).trim());
-    let mut fixed = 0;
-    for wait in 0..12 {
-        ip(&pair, "link set eth0 mtu 9000");
-        let mut fix = pair.command(0, &program("spray"));
-        fix.args(["doctor", "eth0", "--fix", "--no-probe"]).stdout(Stdio::null()).stderr(Stdio::null());
-        // `ip netns exec` becomes the command.
-        let mut fix = fix.spawn().unwrap();
-        while !Path::new(&kept).exists() && fix.try_wait().unwrap().is_none() {
-            std::hint::spin_loop();
-        }
-        std::thread::sleep(Duration::from_micros(50 << wait));
-        fix.kill().unwrap();
-        fix.wait().unwrap();
-        fixed += u32::from(!ip(&pair, "link show dev eth0").contains("mtu 9000"));
-        let undone = doctor(&pair, &["--undo"]);
-        assert!(text(&undone.stdout).contains("set             mtu 9000"), "{}", text(&undone.stderr));
-        assert!(ip(&pair, "link show dev eth0").contains("mtu 9000"), "after {wait}");
-        assert!(!Path::new(&kept).exists(), "all is restored");
-    }
-    assert!(fixed > 0, "it was never killed late");
 }
 
 /// Runs `spray` without any right, though by the user root.

@@ -8,7 +8,6 @@ mod examine;
 mod kernel;
 mod link;
 mod machine;
-mod memory;
 mod offloads;
 mod placement;
 mod probe;

@@ -69,7 +69,7 @@ fn hashing(flow: UdpFlow, fields: HashFields, queues: u32, name: &str) -> Check 
     let found =
         format!("by {fields}, without the ports: all packets between two hosts come to one queue (firedancer#5253)");
     let remedy = format!("`ethtool -N {name} rx-flow-hash {} {to}`", flow.name());
-    let [from, to] = [fields, to].map(|fields| Setting::hash_fields(flow, fields));
+    let [from, to] = [fields, to].map(|fields| Setting::HashFields { flow, fields });
     Check::warn(check, found, remedy).mended_by([Change { from, to }])
 }
 
@@ -110,7 +110,7 @@ fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check
             Check::ok("rules", format!("on: commands with several threads or --queue set and remove 64{there}"))
         }
         Some(false) if drivers::resets_for_rules(driver) => {
-            let feature = |on| Setting::Feature { name: Feature::NTUPLE.into(), on };
+            let feature = |on| Setting::Feature { name: Feature::NTUPLE, on };
             let found =
                 format!("off, and {driver} resets its link to enable them: threads forward frames to each other");
             Check::warn("rules", found, format!("`ethtool -K {name} ntuple on`"))
