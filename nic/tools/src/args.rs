@@ -27,9 +27,6 @@ pub struct Send {
     /// Address of `spray recv`
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) to: IpAddr,
-    /// Ethernet address of the receiver or next router; by default from the kernel's tables
-    #[arg(long, value_name = "MAC")]
-    pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     /// Rate of `--cc fixed-rate`; other controls measure it
@@ -229,21 +226,6 @@ fn port_range(text: &str) -> Result<(u16, u16), &'static str> {
 fn ports(text: &str) -> Result<Ports, String> {
     let allowed = || format!("allowed: multiples of {} from 1024 to 65472, such as 4992", Ports::COUNT);
     text.parse().ok().and_then(Ports::new).ok_or_else(allowed)
-}
-
-/// An Ethernet address such as `02:00:00:00:00:01`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mac(pub [u8; 6]);
-
-impl std::str::FromStr for Mac {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected six pairs of hexadecimal digits, such as 02:00:00:00:00:01";
-        let byte = |part: &str| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2);
-        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(EXPECTED)
-    }
 }
 
 fn rate(text: &str) -> Result<f64, &'static str> {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::{Interface, Mac, address, seconds};
+use super::{Interface, address, seconds};
 use crate::settings::Overrides;
 
 /// The arguments of `spray serve`.
@@ -61,9 +61,6 @@ pub struct Perf {
     /// Print JSON lines as they come: start, intervals, end, error
     #[arg(long)]
     pub(crate) json_stream: bool,
-    /// Ethernet address of the server or next router; by default from the kernel's tables
-    #[arg(long, value_name = "MAC")]
-    pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]

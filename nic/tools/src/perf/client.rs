@@ -44,7 +44,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
 
 /// `document` has the results up to a failure.
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
-    let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
+    let path = PathOptions::new(&arguments.overrides)?;
     path.check()?;
     let plan = Plan::new(arguments);
     let server = Some(arguments.server);

@@ -9,7 +9,6 @@ use spray_core::loss::RtoConfig;
 use spray_nic::EndpointConfig;
 use spray_settings::{ConnectionPath, Document, Transport};
 
-use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
 use crate::transfer::format::MESSAGE_BYTES;
@@ -22,8 +21,6 @@ pub struct PathOptions {
     pub gbps: Option<f64>,
     pub rtt_us: Option<f64>,
     pub trimming: bool,
-    /// Replaces the kernel's routes.
-    pub next_hop: Option<args::Mac>,
 }
 
 impl PathOptions {
@@ -31,7 +28,7 @@ impl PathOptions {
         let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
-        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false, next_hop: None })
+        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false })
     }
 
     /// Refuses `fixed-rate` without a rate: there is no sensible default.

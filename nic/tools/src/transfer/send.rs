@@ -37,7 +37,6 @@ pub fn send(arguments: &args::Send) -> Outcome {
         gbps: arguments.gbps,
         rtt_us: arguments.rtt_us,
         trimming: arguments.trimming,
-        next_hop: arguments.peer_mac,
         ..PathOptions::new(&arguments.overrides)?
     };
     path.check()?;
