@@ -16,7 +16,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
     let folder = Folder::new();
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
     let large = folder.file("large", vec![0; 24 << 20]);
-    let sends = ["send", &large, "--cc", "fixed-rate", "--gbps", "0.05", "--to", PEER];
+    let sends = ["send", &large, "--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.05", "--to", PEER];
     let serves = ["serve"];
     for (server, client) in
         [(&["recv", "--keep", "--out", out.to_str().unwrap()][..], &sends[..]), (&serves, &["perf", PEER, "-t", "20"])]

@@ -107,7 +107,7 @@ fn a_host_of_the_segment_ends_no_transfer_of_another() {
     let folder = Folder::new();
     let file = payload(&folder, 24 << 20);
     let mut receiving = receiver(&pair, &inbox(&folder), false);
-    let mut command = sender(&file, false, &["--cc", "fixed-rate", "--gbps", "0.1"]);
+    let mut command = sender(&file, false, &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"]);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut sending = Running(pair.run_in(0, || command.spawn()).unwrap().unwrap());
     let mut number = 0;
@@ -147,7 +147,7 @@ fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
     let pair = Pair::new().unwrap();
     for (limit, rest) in [
         ("window", &["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=4000"][..]),
-        ("pacing", &["--cc", "fixed-rate", "--gbps", "0.1"]),
+        ("pacing", &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"]),
     ] {
         let folder = Folder::new();
         let file = payload(&folder, 8 << 20);
@@ -252,7 +252,7 @@ fn one_receiver_serves_several_senders_at_once() {
     let content = std::fs::read(payload(&folder, 32 << 20)).unwrap();
     let files = ["eth0", "eth1"].map(|interface| (interface, folder.file(&format!("from-{interface}"), &content)));
     // Either takes 2.7 s: the other begins within that time.
-    let slow = ["--cc", "fixed-rate", "--gbps", "0.1"];
+    let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"];
     let mut sending = files.map(|(interface, file)| {
         spawn(0, interface, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow))
     });
@@ -307,7 +307,7 @@ fn a_transfer_follows_its_next_hop() {
         let folder = Folder::new();
         // It takes 0.7 s.
         let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
-        let slow = ["--cc", "fixed-rate", "--gbps", "0.3"];
+        let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.3"];
         // For a second after it has learned of a neighbour, a kernel believes nothing else of it.
         let believe = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
         (0..2).for_each(|side| routers.run_in(side, believe).unwrap());

@@ -29,12 +29,6 @@ pub struct Send {
     pub(crate) to: IpAddr,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
-    /// Rate of `--cc fixed-rate`; other controls measure it
-    #[arg(long, value_name = "GBPS", value_parser = rate)]
-    pub(crate) gbps: Option<f64>,
-    /// Initial guess of the round-trip time, for the first timeout
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    pub(crate) rtt_us: Option<f64>,
     /// The switches trim packets (cut them to their headers) instead of dropping them
     #[arg(long)]
     pub(crate) trimming: bool,
@@ -226,14 +220,6 @@ fn port_range(text: &str) -> Result<(u16, u16), &'static str> {
 fn ports(text: &str) -> Result<Ports, String> {
     let allowed = || format!("allowed: multiples of {} from 1024 to 65472, such as 4992", Ports::COUNT);
     text.parse().ok().and_then(Ports::new).ok_or_else(allowed)
-}
-
-fn rate(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|gbps| (0.001..=1000.0).contains(gbps)).ok_or("expected Gb/s from 0.001 to 1000")
-}
-
-fn microseconds(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|us| (1.0..=1e6).contains(us)).ok_or("expected microseconds from 1 to 1000000")
 }
 
 /// Reads a time of seconds, from a tenth of one to a minute.

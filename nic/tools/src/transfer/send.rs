@@ -33,12 +33,7 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// # Errors
 /// 2 if it could not start, 1 if the transfer failed or something was refused, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
-    let path = PathOptions {
-        gbps: arguments.gbps,
-        rtt_us: arguments.rtt_us,
-        trimming: arguments.trimming,
-        ..PathOptions::new(&arguments.overrides)?
-    };
+    let path = PathOptions { trimming: arguments.trimming, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
     if arguments.interface.trust.peer.len() > 1 {
         return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
