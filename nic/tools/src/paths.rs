@@ -141,15 +141,15 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let Some(Evenness { paths, jain, max_over_mean, probability }) = self.analysis.evenness else {
+        let Some(Evenness { paths, max_over_mean, uneven }) = self.analysis.evenness else {
             return "1 path is seen".into();
         };
-        let judgement = match probability {
-            None => "too few values to tell from a uniform hash: give more with --values".into(),
-            Some(often) if often < 0.01 => format!("less evenly than a uniform hash would (p {often:.1e})"),
-            Some(often) => format!("as evenly as a uniform hash would (p {often:.2})"),
+        let judgement = match uneven {
+            None => "too few values to tell from a uniform hash: give more with --values",
+            Some(true) => "less evenly than a uniform hash would",
+            Some(false) => "as evenly as a uniform hash would",
         };
-        format!("{paths} paths, {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean")
+        format!("{paths} paths, {judgement}: the busiest has {max_over_mean:.2} of the mean")
     }
 }
 

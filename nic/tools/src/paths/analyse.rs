@@ -78,10 +78,9 @@ pub struct Path {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evenness {
     pub paths: usize,
-    pub jain: f64,
     pub max_over_mean: f64,
-    /// That a uniform hash is as uneven (chi-square test); `None` for too few values.
-    pub probability: Option<f64>,
+    /// Whether the busiest path has too many values for a uniform hash; `None` for too few values.
+    pub uneven: Option<bool>,
 }
 
 impl Rtt {
@@ -254,33 +253,16 @@ impl Evenness {
 
     fn of_counts(counts: &[f64]) -> Option<Self> {
         const LEAST: f64 = 5.0;
-        let (paths, sum) = (counts.len(), counts.iter().sum::<f64>());
-        let mean = sum / paths as f64;
-        let squares: f64 = counts.iter().map(|count| count * count).sum();
-        let deviation = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
-        (paths > 1).then(|| Self {
-            paths,
-            jain: sum * sum / (paths as f64 * squares),
-            max_over_mean: counts.iter().copied().fold(0.0, f64::max) / mean,
-            probability: (mean >= LEAST).then(|| chi_square_above(deviation, paths as f64 - 1.0)),
+        /// In standard deviations. Some path has more in fewer than 1 % of cases.
+        const MOST: f64 = 4.0;
+        let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+        let busiest = counts.iter().copied().fold(0.0, f64::max);
+        (counts.len() > 1).then(|| Self {
+            paths: counts.len(),
+            max_over_mean: busiest / mean,
+            uneven: (mean >= LEAST).then_some(busiest > mean + MOST * mean.sqrt()),
         })
     }
-}
-
-/// The upper tail of the chi-square distribution (Wilson and Hilferty, 1931).
-fn chi_square_above(value: f64, degrees: f64) -> f64 {
-    let variance = 2.0 / (9.0 * degrees);
-    let normal = ((value / degrees).cbrt() - (1.0 - variance)) / variance.sqrt();
-    normal_above(normal)
-}
-
-/// The upper tail of the normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17).
-fn normal_above(value: f64) -> f64 {
-    const FACTORS: [f64; 5] = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
-    let step = 1.0 / (1.0 + 0.231_641_9 * value.abs());
-    let sum = FACTORS.iter().rev().fold(0.0, |sum, factor| (sum + factor) * step);
-    let above = (-value * value / 2.0).exp() / std::f64::consts::TAU.sqrt() * sum;
-    if value < 0.0 { 1.0 - above } else { above }
 }
 
 #[cfg(test)]
@@ -314,17 +296,10 @@ mod tests {
     #[test]
     fn evenness_is_that_of_a_uniform_hash_or_not() {
         let of = |counts: &[f64]| Evenness::of_counts(counts).unwrap();
-        let even = of(&[16.0; 4]);
-        assert_eq!((even.jain, even.max_over_mean), (1.0, 1.0));
-        assert!(even.probability.unwrap() > 0.99);
-        let one = of(&[61.0, 1.0, 1.0, 1.0]);
-        assert!(one.jain < 0.3 && one.probability.unwrap() < 1e-9, "{one:?}");
-        assert_eq!(of(&[3.0, 1.0]).probability, None);
+        assert_eq!(of(&[16.0; 4]), Evenness { paths: 4, max_over_mean: 1.0, uneven: Some(false) });
+        assert_eq!(of(&[30.0, 12.0, 11.0, 11.0]).uneven, Some(false));
+        assert_eq!(of(&[34.0, 10.0, 10.0, 10.0]).uneven, Some(true));
+        assert_eq!(of(&[3.0, 1.0]).uneven, None);
         assert!(Evenness::of_counts(&[64.0]).is_none() && Evenness::of_counts(&[]).is_none());
-        // From tables of the chi-square distribution.
-        for (value, degrees, often) in [(7.815, 3.0, 0.05), (11.345, 3.0, 0.01), (24.996, 15.0, 0.05)] {
-            let ours = chi_square_above(value, degrees);
-            assert!((ours - often).abs() < 0.002, "{value} {degrees}: {ours}");
-        }
     }
 }

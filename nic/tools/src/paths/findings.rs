@@ -44,8 +44,6 @@ const SLOW_US: f64 = 300.0;
 const SOME: u32 = 3;
 const LOSSY: f64 = 0.01;
 const LOST: u32 = 2;
-/// Significance level of the test for evenness.
-const RARELY: f64 = 0.01;
 
 /// The most serious first. `occupied` describes the program on this side's interface.
 pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Vec<Finding> {
@@ -196,7 +194,7 @@ fn spread(analysis: &Analysis) -> Option<Finding> {
     let seen = || analysis.paths.iter().filter(|path| matches!(path.state, State::Arrives | State::Unknown));
     if let Some(even) = analysis.evenness {
         let busiest = seen().max_by_key(|path| path.ports.len())?;
-        even.probability.filter(|often| *often < RARELY)?;
+        even.uneven.filter(|uneven| *uneven)?;
         let (values, via, times) = (busiest.ports.len(), analysis.via(busiest), even.max_over_mean);
         let text = format!("uneven spread: {values} values are on the path via {via}, {times:.1} times the mean");
         return Some(finding(Kind::Uneven, &busiest.ports, text));
