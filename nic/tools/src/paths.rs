@@ -63,7 +63,7 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     let report = Report::new(&survey, &ports, &route, occupied.as_deref());
     report.tell();
     say::object(&report)?;
-    if survey.by.is_none() && report.analysis.hops.is_empty() {
+    if survey.by.is_none() && survey.levels.is_empty() {
         let why = occupied.map(|why| format!(": {why}")).unwrap_or_default();
         return Err(Failure::failed(format!("nothing answered on the way to {} or there{why}", route.to)));
     }

@@ -1,6 +1,6 @@
 //! Which values share a path, and how evenly values are spread over paths.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use super::ask::{End, Reply, Survey};
 #[derive(Debug, Serialize)]
 pub struct Analysis {
     pub values: Vec<Value>,
-    pub hops: Vec<Hop>,
     pub paths: Vec<Path>,
     /// Of values that arrive, or of all if the far end is silent; `None` for a single path.
     pub evenness: Option<Evenness>,
@@ -44,24 +43,6 @@ pub struct Rtt {
     pub rtt_min_us: Option<f64>,
     pub rtt_p50_us: Option<f64>,
     pub rtt_p99_us: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct Hop {
-    pub hop: usize,
-    pub routers: Vec<Router>,
-    /// Without an answer here.
-    pub silent: usize,
-    pub limited: bool,
-    /// Assumed to pass the only router, without an answer of their own.
-    pub assumed: usize,
-}
-
-#[derive(Debug, Serialize)]
-pub struct Router {
-    pub address: IpAddr,
-    pub values: usize,
-    pub rtt_p50_us: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -107,7 +88,7 @@ impl Analysis {
             ports.iter().enumerate().map(|(value, port)| Value::new(survey, value, *port, to)).collect();
         let paths = group(&mut values, survey);
         let evenness = Evenness::of(&paths);
-        Self { values, hops: hops(survey, to), paths, evenness }
+        Self { values, paths, evenness }
     }
 
     pub fn of(&self, state: State) -> impl Iterator<Item = &Path> {
@@ -222,25 +203,6 @@ fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
         Path { state, hops, ports, sent: of(|v| v.sent), answered: of(|v| v.answered), rtt: Rtt::of(rtts) }
     };
     ways.into_iter().zip(members).map(path).collect()
-}
-
-fn hops(survey: &Survey, to: IpAddr) -> Vec<Hop> {
-    let hop = |(number, level): (usize, &super::ask::Level)| {
-        let answers = || level.answers.iter().flatten().map(|(reply, rtt)| (address(*reply, to), us(*rtt)));
-        let addresses: BTreeSet<IpAddr> = answers().map(|(address, _)| address).collect();
-        let router = |address| {
-            let rtts: Vec<f64> = answers().filter(|(other, _)| *other == address).map(|(_, us)| us).collect();
-            Router { address, values: rtts.len(), rtt_p50_us: Rtt::of(rtts).rtt_p50_us }
-        };
-        let ended = |value: usize| {
-            let before = survey.levels[..number].iter().filter_map(|level| level.answers.get(value).copied().flatten());
-            before.into_iter().any(|(reply, _)| !matches!(reply, Reply::Router(_)))
-        };
-        let silent = (0..level.answers.len()).filter(|value| level.answers[*value].is_none() && !ended(*value)).count();
-        let routers = addresses.into_iter().map(router).collect();
-        Hop { hop: number + 1, routers, silent, limited: level.limited, assumed: level.assumed }
-    };
-    survey.levels.iter().enumerate().map(hop).collect()
 }
 
 impl Evenness {

@@ -56,7 +56,7 @@ pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Opti
     }
     all.extend(spread(analysis));
     all.extend(unsteady(analysis, survey));
-    all.extend(limited(analysis));
+    all.extend(limited(survey));
     all
 }
 
@@ -223,10 +223,10 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
     Some(finding(Kind::Unsteady, &[], text))
 }
 
-fn limited(analysis: &Analysis) -> Option<Finding> {
-    let limited: Vec<&super::analyse::Hop> = analysis.hops.iter().filter(|hop| hop.limited).collect();
-    let hops = limited.iter().map(|hop| hop.hop.to_string()).collect::<Vec<_>>().join(", ");
-    let assumed = match limited.iter().map(|hop| hop.assumed).max() {
+fn limited(survey: &Survey) -> Option<Finding> {
+    let limited: Vec<_> = survey.levels.iter().zip(1..).filter(|(level, _)| level.limited).collect();
+    let hops = limited.iter().map(|(_, hop): &(_, u8)| hop.to_string()).collect::<Vec<_>>().join(", ");
+    let assumed = match limited.iter().map(|(level, _)| level.assumed).max() {
         None | Some(0) => String::new(),
         Some(most) => format!("; up to {most} values are assumed to pass the only router seen"),
     };
