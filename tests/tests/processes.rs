@@ -69,10 +69,10 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
         let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
         (sent.status.code(), String::from_utf8_lossy(&sent.stderr).into_owned())
     };
-    let mut receiver = receive(&["--key", &b, "--peer", &a_public]);
+    let mut receiver = receive(&["--key", &b, "--trust", &a_public]);
     let (refused, silence) = ("do not have each other's keys", "Strangers get no answer");
     for (others, says) in [
-        (&["--key", &c, "--peer", &b_public][..], refused),
+        (&["--key", &c, "--trust", &b_public][..], refused),
         (&["--key", &a], silence),
         (&["--key", &c], silence),
         (&["--insecure"], silence),
@@ -81,7 +81,7 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
         assert!(code == Some(1) && said.contains(says), "{others:?} {said}");
         assert!(!folder.path().join("in/payload").exists());
     }
-    assert_eq!(send(&["--key", &a, "--peer", &b_public]).0, Some(0));
+    assert_eq!(send(&["--key", &a, "--trust", &b_public]).0, Some(0));
     assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
     receiver.kill();
     std::fs::remove_file(folder.path().join("in/payload")).unwrap();

@@ -98,8 +98,8 @@ fn no_key_is_answered_with_how_to_make_one() {
         with(&["--key", "/nowhere/key"], &["cannot read the key /nowhere/key"]);
         with(&["--key", &key], &[&key, "chmod 600"]);
         with(&["--key", &key, "--insecure"], &["cannot be used with"]);
-        with(&["--peer", &"0".repeat(64)], &["required", "--key"]);
-        with(&["--key", &key, "--peer", "bob"], &["a key is 64 hexadecimal digits"]);
+        with(&["--trust", &"0".repeat(64)], &["required", "--key"]);
+        with(&["--key", &key, "--trust", "bob"], &["a key is 64 hexadecimal digits"]);
     }
     refused(&["keygen", &key], &["cannot make the key's file", &key]);
 }

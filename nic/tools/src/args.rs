@@ -55,8 +55,6 @@ pub struct Recv {
 /// The arguments of `spray tunnel`.
 #[derive(Debug, Args)]
 pub struct Tunnel {
-    #[command(flatten)]
-    pub(crate) way: Way,
     /// Other machine; if several, each with its networks: 10.0.0.2=10.9.0.2,10.8.0.0/16
     #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
     pub(crate) peer: Vec<crate::tunnel::remote::Remote>,
@@ -69,35 +67,10 @@ pub struct Tunnel {
     /// MTU of the TUN device; TCP uses super-packets of 64 KiB regardless of it
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_000))]
     pub(crate) mtu: u32,
-    /// Key of this machine (`spray keygen FILE`): the same on all, or --trust the others' public keys
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: Option<PathBuf>,
-    /// Public key of another machine; if several, each with its address: 10.0.0.2=KEY
-    #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
-    pub(crate) trust: Vec<Trusted>,
-    /// Pre-shared key of all machines, which protects recorded traffic against quantum computers
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) psk: Option<PathBuf>,
-    /// Without keys: any host on the network may send, answer and read
-    #[arg(long, conflicts_with = "key")]
-    pub(crate) insecure: bool,
-    #[command(flatten)]
-    pub(crate) steered: Steered,
-    /// Let the kernel copy every frame, which works with every driver
-    #[arg(long)]
-    pub(crate) copy: bool,
-    /// Busy-poll the NIC: on, off, or auto (where published measurements show a gain)
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
-    pub(crate) busy_poll: BusyPoll,
-    /// Connect again after this time without an answer of the peer
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
-    pub(crate) publish: Publish,
-    #[command(flatten)]
-    pub(crate) captures: Captures,
+    pub(crate) interface: Interface,
 }
 
 /// The arguments of `spray keygen`.
@@ -111,13 +84,13 @@ pub struct Keygen {
 /// The keys of the command and its peers.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// Key of this side (`spray keygen FILE`): the same on the other side, or give its --peer
+    /// Key of this side (`spray keygen FILE`): the same on all sides, or --trust the others' public keys
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// Public key of the other side; a receiver accepts several. With an address, valid only there
-    #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
-    pub(crate) peer: Vec<Trusted>,
-    /// Pre-shared key of both sides, which protects recorded traffic against quantum computers
+    /// Public key of another side; may be repeated. With an address, valid only there
+    #[arg(long = "trust", value_name = "[ADDRESS=]KEY", requires = "key")]
+    pub(crate) trusted: Vec<Trusted>,
+    /// Pre-shared key of all sides, which protects recorded traffic against quantum computers
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
     /// Without keys: any host on the network may send, answer and read
@@ -181,7 +154,7 @@ pub(crate) struct Interface {
     /// Busy-poll the NIC: on, off, or auto (where published measurements show a gain)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
     pub(crate) busy_poll: BusyPoll,
-    /// Give up after this time without an answer of the peer
+    /// End a connection after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
     #[command(flatten)]

@@ -83,8 +83,8 @@ fn occupied(from: IpAddr) -> Option<String> {
 }
 
 fn key(arguments: &args::Paths) -> Outcome<Option<PublicKey>> {
-    match (&arguments.peer, &arguments.key) {
-        (Some(peer), _) => Ok(Some(*peer)),
+    match (&arguments.trust, &arguments.key) {
+        (Some(key), _) => Ok(Some(*key)),
         (None, Some(path)) => Ok(Some(PrivateKey::read(path).map_err(Failure::refused)?.public())),
         (None, None) => Ok(None),
     }

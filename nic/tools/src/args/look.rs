@@ -41,7 +41,7 @@ pub struct Paths {
     pub(crate) key: Option<PathBuf>,
     /// Public key of the endpoint there: if it has one, it does not answer without
     #[arg(long, value_name = "KEY", conflicts_with = "key")]
-    pub(crate) peer: Option<PublicKey>,
+    pub(crate) trust: Option<PublicKey>,
 }
 
 impl Paths {

@@ -85,7 +85,8 @@ fn far_end(survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Option<Findin
     match survey.by {
         None if let Some(occupied) = occupied => Some(finding(Kind::InUse, &[], occupied.into())),
         None => {
-            let text = format!("{to} does not answer: is `spray serve` running there? With keys, give --key or --peer");
+            let text =
+                format!("{to} does not answer: is `spray serve` running there? With keys, give --key or --trust");
             Some(finding(Kind::NoAnswer, &[], text))
         }
         Some(Reply::Kernel) => {

@@ -35,8 +35,8 @@ const CLOSING: Duration = Duration::from_secs(1);
 pub fn send(arguments: &args::Send) -> Outcome {
     let path = PathOptions { trimming: arguments.trimming, ..PathOptions::new(&arguments.overrides)? };
     path.check()?;
-    if arguments.interface.trust.peer.len() > 1 {
-        return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
+    if arguments.interface.trust.trusted.len() > 1 {
+        return Err(Failure::refused("several --trust: a sender connects to one receiver, and takes its key alone"));
     }
     let tree = Tree::of(&arguments.paths)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path, 1, |_| {})?;
@@ -379,7 +379,7 @@ impl Sending {
             _ if silent => "; is the way there up, at both ends, and does the receiver still run?",
             ConnectionError::Aborted => "; the receiver was stopped",
             ConnectionError::Key => {
-                "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"
+                "; both sides take the same --key, or --trust each other's public keys, or both --insecure"
             }
             _ => "",
         };
