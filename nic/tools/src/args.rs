@@ -84,7 +84,7 @@ pub struct Keygen {
 /// The keys of the command and its peers.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// Key of this side (`spray keygen FILE`): the same on all sides, or --trust the others' public keys
+    /// Key of this side (`spray keygen FILE`): the same on all, or --trust the others' public keys
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
     /// Public key of another side; may be repeated. With an address, valid only there

@@ -24,7 +24,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     };
     let (ntuple, present) = (ethtool.feature(Feature::NTUPLE).ok().flatten(), ethtool.rules().unwrap_or_default());
     let rules = rules(ntuple, &subject.driver.name, &present, name);
-    vec![queues(subject.channels, name), rings, v4, v6, table(subject), rules]
+    vec![queues(subject.channels, name), rings, v4, v6, rules]
 }
 
 fn queues(channels: Channels, name: &str) -> Check {
@@ -78,23 +78,6 @@ const fn title(flow: UdpFlow) -> &'static str {
         UdpFlow::V4 => "RSS udp4",
         UdpFlow::V6 => "RSS udp6",
     }
-}
-
-fn table(subject: &Subject) -> Check {
-    let table = subject.ethtool.indirection().unwrap_or_default();
-    if table.queues.is_empty() {
-        return Check::ok("RSS table", "the driver has none");
-    }
-    let mut used = table.queues.clone();
-    used.sort_unstable();
-    used.dedup();
-    let function = if table.function & 1 == 1 { "Toeplitz" } else { "another hash than Toeplitz" };
-    let key = match table.key.len() {
-        0 => "its key hidden".into(),
-        bytes => format!("its key of {bytes} bytes readable"),
-    };
-    let (entries, used, queues) = (table.queues.len(), used.len(), subject.queues());
-    Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
 /// `heeds` is whether rules are enabled, `None` if unsupported. Commands replace rules for our
