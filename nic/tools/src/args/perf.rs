@@ -58,9 +58,6 @@ pub struct Perf {
     /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
     #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
     pub(crate) length: Option<u32>,
-    /// Print JSON lines as they come: start, intervals, end, error
-    #[arg(long)]
-    pub(crate) json_stream: bool,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use super::board::Board;
 use super::cpu::Cpu;
 use super::format::{Message, Omitted, Request, What, end, ping};
 use super::interval::{HEAD, Interval, Overhead, Snapshot};
-use super::measured::{Measured, event};
+use super::measured::Measured;
 use super::plan::Plan;
 use super::pump::Pump;
 use crate::args;
@@ -34,9 +34,6 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     let outcome = measure(arguments, &mut document);
     if let Err(failure) = &outcome {
         document["error"] = failure.to_string().into();
-        if arguments.json_stream {
-            event("error", &document["error"]);
-        }
     }
     say::object(&document)?;
     outcome
@@ -53,9 +50,6 @@ fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let name = arguments.server.to_string();
-    if arguments.json_stream {
-        event("start", &Measured::new(plan).start(&name));
-    }
     let board = Board::new(session.shards());
     let mut clients = Client::all(plan, peer, &board);
     let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
@@ -325,7 +319,7 @@ impl<'a> Client<'a> {
             }
         }
         if self.plan.ways() != What::Latency && self.thread == 0 {
-            self.measured.line(format_args!("{HEAD}"));
+            say!("{HEAD}");
         }
         Ok(())
     }

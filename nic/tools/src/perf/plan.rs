@@ -20,7 +20,6 @@ pub(super) struct Plan {
     pub interval_ps: u64,
     /// For each direction, over all connections.
     pub number: Option<u64>,
-    pub streams: bool,
 }
 
 impl Plan {
@@ -42,7 +41,6 @@ impl Plan {
             omit_ps: u64::from(omit) * PS_PER_S,
             interval_ps: (arguments.interval * PS_PER_S as f64) as u64,
             number,
-            streams: arguments.json_stream,
         }
     }
 

@@ -33,16 +33,7 @@ fn measure(what: What, bytes: u32) -> Value {
 /// With a plan modified by `change`.
 fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
     let request = Request { what, bytes, seconds: 60, omit: 0, rate_bps: 0, most: u64::MAX };
-    let plan = Plan {
-        request,
-        parallel: 2,
-        load: 0,
-        time_ps: 20 * MS,
-        omit_ps: 0,
-        interval_ps: 5 * MS,
-        number: None,
-        streams: false,
-    };
+    let plan = Plan { request, parallel: 2, load: 0, time_ps: 20 * MS, omit_ps: 0, interval_ps: 5 * MS, number: None };
     measure_with(change(plan))
 }
 
