@@ -57,15 +57,15 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
     let mut server = Server::start(10, &["-1"]);
-    let options = ["-n", "3M", "-b", "400M", "-P", "2", "--json"];
+    let options = ["-t", "1", "-b", "40M", "-P", "2", "--json"];
     let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
     let mut expected = documented("Measured");
     assert!(expected.remove("error"));
     assert_eq!(fields(&said), expected);
     let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
-    assert_eq!(sums, [3_145_728.0; 2], "{said}");
+    assert!(sums[0] == sums[1] && sums[0] > 1e6, "{said}");
     assert!(number(&said["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{said}");
-    assert_eq!(said["start"]["test_start"]["target_bitrate"], 400_000_000, "{said}");
+    assert_eq!(said["start"]["test_start"]["target_bitrate"], 40_000_000, "{said}");
     assert!(server.process.wait().unwrap().success());
     let said = std::io::read_to_string(server.process.stdout.take().unwrap()).unwrap();
     assert_eq!(said.matches(", received ").count(), 2, "{said}");
@@ -129,12 +129,9 @@ fn options_that_contradict_each_other_are_refused() {
     let perf = |options: &[&str], parts: &[&str]| {
         refused(&[&["perf", "127.0.0.1", "--device", "udp", "--insecure"], options].concat(), parts);
     };
-    perf(&["-n", "1M", "-t", "2"], &["--bytes", "--time"]);
     perf(&["-R", "--bidir"], &["--reverse", "--bidirectional"]);
-    perf(&["-n", "1M", "-O", "2"], &["--bytes", "--omit"]);
     perf(&["-b", "1X"], &["expected bits a second from 1K to 1T"]);
     perf(&["-b", "-1"], &["-1"]);
-    perf(&["-n", "0"], &["expected bytes, at least 1"]);
     perf(&["--load", "1"], &["--latency"]);
     perf(&["--latency", "-b", "1M"], &["--latency", "--bitrate"]);
     perf(&["--latency", "-R"], &["--latency", "--reverse"]);

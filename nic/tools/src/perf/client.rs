@@ -149,7 +149,7 @@ impl<'a> Client<'a> {
             self.begin(endpoint, now)?;
         }
         let Some(begun_at) = self.begun_at else { return Ok(()) };
-        let is_enough = self.count(endpoint, now);
+        self.count(endpoint, now);
         if let Some(over_at) = self.over_at {
             return self.await_figures(endpoint, over_at, now);
         }
@@ -161,7 +161,7 @@ impl<'a> Client<'a> {
         if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
             self.omit(endpoint, now);
         }
-        let is_over = is_enough || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
+        let is_over = now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
         let first = self.thread == 0;
         if first {
             self.record_in_time(endpoint, now);
@@ -276,10 +276,9 @@ impl<'a> Client<'a> {
         self.connections.values().all(|lane| lane.is_open)
     }
 
-    /// Returns whether the requested number of bytes was sent.
-    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
+    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         if now < self.counted_at.after(COUNT_PS) || self.closed.is_some() {
-            return false;
+            return;
         }
         self.counted_at = now;
         let snapshot = self.snapshot(endpoint, now);
@@ -287,12 +286,7 @@ impl<'a> Client<'a> {
         self.moved = snapshot.seen_at(moved_at);
         if self.thread > 0 {
             self.board.put(self.thread, self.moved);
-            return false;
         }
-        let Some(number) = self.plan.number else { return false };
-        let base = self.board.base(self.base);
-        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(snapshot));
-        ways.iter().all(|way| way.bytes >= number)
     }
 
     fn snapshot<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Snapshot {

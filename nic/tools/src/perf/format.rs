@@ -13,9 +13,9 @@ const PING: u8 = 3;
 const END: u8 = 4;
 /// Fields of [`Figures`].
 const FIGURES: u8 = 5;
-const VERSION: u8 = 4;
-/// Type, version, direction, three numbers of 4 bytes and two of 8.
-const REQUEST_BYTES: usize = 31;
+const VERSION: u8 = 5;
+/// Type, version, direction, three numbers of 4 bytes and one of 8.
+const REQUEST_BYTES: usize = 23;
 /// More than a day and the maximum omitted time.
 const MOST_SECONDS: u32 = 100_000;
 
@@ -35,8 +35,6 @@ pub struct Request {
     pub omit: u32,
     /// 0 for no limit.
     pub rate_bps: u64,
-    /// `u64::MAX` for no limit.
-    pub most: u64,
 }
 
 const ALL: [What; 4] = [What::Up, What::Down, What::Both, What::Latency];
@@ -46,7 +44,7 @@ impl Request {
         let what = ALL.iter().position(|what| *what == self.what).unwrap_or_default() as u8;
         let mut message = vec![REQUEST, VERSION, what];
         [self.bytes, self.seconds, self.omit].iter().for_each(|number| message.extend(number.to_be_bytes()));
-        [self.rate_bps, self.most].iter().for_each(|number| message.extend(number.to_be_bytes()));
+        message.extend(self.rate_bps.to_be_bytes());
         message.into()
     }
 
@@ -61,7 +59,6 @@ impl Request {
             seconds: numbers.try_get_u32().ok()?,
             omit: numbers.try_get_u32().ok()?,
             rate_bps: numbers.try_get_u64().ok()?,
-            most: numbers.try_get_u64().ok()?,
         };
         let is_bounded = request.seconds.max(request.omit) <= MOST_SECONDS;
         ((1..=MOST_BYTES).contains(&request.bytes) && is_bounded).then_some(request)
@@ -175,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_written_and_nothing_else_is_one() {
-        let request = |what| Request { what, bytes: 1 << 20, seconds: 10, omit: 2, rate_bps: 7, most: u64::MAX };
+        let request = |what| Request { what, bytes: 1 << 20, seconds: 10, omit: 2, rate_bps: 7 };
         for what in ALL {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
         }
@@ -187,7 +184,7 @@ mod tests {
         }
         let none = Request { bytes: 0, ..request(What::Up) }.encode();
         assert!(
-            Message::decode(&good[..30]).is_none()
+            Message::decode(&good[..22]).is_none()
                 && Message::decode(&none).is_none()
                 && Message::decode(&[]).is_none()
         );

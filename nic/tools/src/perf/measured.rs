@@ -56,7 +56,7 @@ impl Measured {
     }
 
     fn start(&self, server: &str) -> Value {
-        let Plan { request, parallel, load, time_ps, omit_ps, number, .. } = self.plan;
+        let Plan { request, parallel, load, time_ps, omit_ps, .. } = self.plan;
         json!({
             "version": concat!("spray ", env!("CARGO_PKG_VERSION")),
             "connecting_to": { "host": server },
@@ -65,8 +65,7 @@ impl Measured {
                 "num_streams": parallel,
                 "blksize": request.bytes,
                 "omit": omit_ps / PS_PER_S,
-                "duration": if number.is_some() { 0 } else { time_ps / PS_PER_S },
-                "bytes": number.unwrap_or(0),
+                "duration": time_ps / PS_PER_S,
                 "reverse": u8::from(request.what == What::Down),
                 "bidir": u8::from(request.what == What::Both),
                 "target_bitrate": request.rate_bps,
