@@ -150,7 +150,7 @@ mod tests {
         let of = |fields, queues| hashing(UdpFlow::V6, HashFields(fields), queues, "eth0");
         let check = of(0x30, 4);
         assert_eq!((check.status, check.remedy.as_str()), (Status::Warn, "`ethtool -N eth0 rx-flow-hash udp6 sdfn`"));
-        let settings = [0x30, 0xf0].map(|fields| Setting::hash_fields(UdpFlow::V6, HashFields(fields)));
+        let settings = [0x30, 0xf0].map(|fields| Setting::HashFields { flow: UdpFlow::V6, fields: HashFields(fields) });
         assert_eq!([check.changes[0].from.clone(), check.changes[0].to.clone()], settings);
         assert_eq!((of(0x30, 1).status, of(0xf0, 4).status), (Status::Ok, Status::Ok));
     }
