@@ -10,9 +10,6 @@ use crate::settings::Overrides;
 /// The arguments of `spray serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// End once the first client has measured
-    #[arg(long, short = '1')]
-    pub(crate) one_off: bool,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use serde_json::json;
@@ -21,7 +19,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
 use crate::places::{self, HALF_OPEN, Pace, Party};
-use crate::session::{End, PathOptions, Session, Step};
+use crate::session::{PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -53,8 +51,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.name, session.first().endpoint.config().address);
-    let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
-    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
+    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::default()).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
     session.end();
@@ -62,19 +59,9 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Served {
-    one_off: bool,
-    open: AtomicUsize,
-    ever: AtomicBool,
-}
-
-#[derive(Debug, Default)]
 pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
-    served: Arc<Served>,
     check_at: Time,
-    /// At the last check: a client may measure several times.
-    was_left: bool,
 }
 
 #[derive(Debug)]
@@ -130,10 +117,6 @@ impl Counted {
 }
 
 impl Server {
-    pub(super) fn new(served: &Arc<Served>) -> Self {
-        Self { served: served.clone(), ..Self::default() }
-    }
-
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now);
@@ -150,11 +133,6 @@ impl Server {
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
-            let Served { one_off, open, ever } = &*self.served;
-            let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
-            if std::mem::replace(&mut self.was_left, is_left) && is_left {
-                return Err(End(Ok(())));
-            }
         }
         Ok(())
     }
@@ -198,13 +176,7 @@ impl Server {
             EndpointEvent::Accepted { connection, peer, .. } => self.accept(connection, peer.address, endpoint, now),
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                let had_asked = client.asked;
-                let taken = client.take(&data, endpoint, connection, now);
-                if client.asked && !had_asked {
-                    self.served.open.fetch_add(1, Ordering::Relaxed);
-                    self.served.ever.store(true, Ordering::Relaxed);
-                }
-                if taken.is_none() {
+                if client.take(&data, endpoint, connection, now).is_none() {
                     note!("spray: {} violates the protocol of `spray perf`; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
@@ -219,7 +191,6 @@ impl Server {
             }
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
-                    self.served.open.fetch_sub(1, Ordering::Relaxed);
                     client.tell(endpoint, connection, now);
                 }
             }
