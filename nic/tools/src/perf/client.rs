@@ -13,7 +13,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::cpu::Cpu;
-use super::format::{Message, Omitted, Request, What, end, ping};
+use super::format::{Message, Omitted, Request, What, ping};
 use super::interval::{HEAD, Interval, Overhead, Snapshot};
 use super::measured::Measured;
 use super::plan::Plan;
@@ -239,9 +239,9 @@ impl<'a> Client<'a> {
     fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
         let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
-            self.overhead.acked += end(lane.omitted).len() as u64;
+            self.overhead.acked += Message::End(lane.omitted).encode().len() as u64;
         } else if lane.asked == Some(message) {
-            self.overhead.acked += lane.request.encode().len() as u64;
+            self.overhead.acked += Message::Request(lane.request).encode().len() as u64;
         } else {
             lane.pump.iter_mut().for_each(Pump::on_delivered);
             lane.pings = lane.pings.saturating_sub(1);
@@ -300,7 +300,8 @@ impl<'a> Client<'a> {
         (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
         for (connection, lane) in &mut self.connections {
             let request = lane.request;
-            lane.asked = Some(endpoint.send(*connection, request.encode()).map_err(Failure::failed)?);
+            let message = Message::Request(request).encode();
+            lane.asked = Some(endpoint.send(*connection, message).map_err(Failure::failed)?);
             match request.what {
                 What::Up | What::Both => {
                     lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps));
@@ -327,7 +328,8 @@ impl<'a> Client<'a> {
         }
         for (connection, lane) in &mut self.connections {
             let stats = endpoint.connection_stats(*connection).unwrap_or_default();
-            let acked = stats.sender.bytes_acked.saturating_sub(lane.request.encode().len() as u64);
+            let request_bytes = Message::Request(lane.request).encode().len() as u64;
+            let acked = stats.sender.bytes_acked.saturating_sub(request_bytes);
             lane.omitted = Omitted { sent: acked, received: stats.receiver.bytes };
         }
         self.board.put_base(self.thread, base);
@@ -359,7 +361,7 @@ impl<'a> Client<'a> {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
             lane.has_ended = true;
-            if let Err(error) = endpoint.send(*connection, end(lane.omitted)) {
+            if let Err(error) = endpoint.send(*connection, Message::End(lane.omitted).encode()) {
                 lane.is_done = true;
                 self.lost.get_or_insert(format!("{}: {error}", self.peer.address));
             }

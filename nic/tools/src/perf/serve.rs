@@ -73,7 +73,8 @@ struct Client {
     pump: Option<Pump>,
     asked: bool,
     ended: Option<Omitted>,
-    answered: bool,
+    /// Of the figures; 0 before they are sent.
+    answer_bytes: u64,
     overhead: Overhead,
     pings: HashMap<MessageId, usize>,
     /// Bytes of both directions, and when they last grew.
@@ -183,8 +184,8 @@ impl Server {
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                if client.answered {
-                    client.overhead.acked = Figures::default().encode().len() as u64;
+                if client.answer_bytes > 0 {
+                    client.overhead.acked = client.answer_bytes;
                 } else if client.pings.remove(&message).is_none() {
                     client.pump.iter_mut().for_each(Pump::on_delivered);
                 }
@@ -209,7 +210,7 @@ impl Client {
             pump: None,
             asked: false,
             ended: None,
-            answered: false,
+            answer_bytes: 0,
             overhead: Overhead::default(),
             pings: HashMap::new(),
             moved: (0, now),
@@ -253,10 +254,10 @@ impl Client {
 
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
-        if self.ended.is_some() && !self.answered && is_drained {
-            self.answered = true;
-            let figures = self.figures(endpoint, connection, now);
-            if endpoint.send(connection, figures.encode()).is_err() {
+        if self.ended.is_some() && self.answer_bytes == 0 && is_drained {
+            let answer = Message::Figures(self.figures(endpoint, connection, now)).encode();
+            self.answer_bytes = answer.len() as u64;
+            if endpoint.send(connection, answer).is_err() {
                 endpoint.abort(connection);
             }
         }

@@ -7,7 +7,7 @@ use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::client::Client;
-use super::format::{Request, What};
+use super::format::{Message, Request, What};
 use super::interval::Interval;
 use super::measured::Measured;
 use super::plan::Plan;
@@ -228,7 +228,7 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
         for place in 0..64 {
             let host = place % usize::from(hosts);
             let connection = slow[host].connect(Time::ZERO, peer, None).unwrap();
-            slow[host].send(connection, request.encode()).unwrap();
+            slow[host].send(connection, Message::Request(request).encode()).unwrap();
             connections.push((host, connection));
         }
         let (mut client, _) = endpoint(&network, 1);
@@ -246,7 +246,7 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             if now.ps() == 25_000 * MS {
                 assert_eq!(server.connections(), 64, "they hold all places");
                 connection = Some(client.connect(now, peer, None).unwrap());
-                client.send(connection.unwrap(), request.encode()).unwrap();
+                client.send(connection.unwrap(), Message::Request(request).encode()).unwrap();
             }
             for endpoint in slow.iter_mut().chain([&mut client, &mut server]) {
                 endpoint.poll(now);
