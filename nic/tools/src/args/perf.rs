@@ -25,9 +25,6 @@ pub struct Perf {
     /// Duration of the measurement
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) time: u32,
-    /// Leave the first seconds out of the sums
-    #[arg(long, short = 'O', value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=600))]
-    pub(crate) omit: u32,
     /// Rate limit of each connection in bits a second, 0 for none; K, M and G are powers of 1000
     #[arg(long, short, value_name = "RATE", default_value = "0", conflicts_with = "latency", value_parser = bitrate)]
     pub(crate) bitrate: u64,

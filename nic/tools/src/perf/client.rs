@@ -13,7 +13,7 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::cpu::Cpu;
-use super::format::{Message, Omitted, Request, What, ping};
+use super::format::{Message, Request, What, ping};
 use super::interval::{HEAD, Interval, Overhead, Snapshot};
 use super::measured::Measured;
 use super::plan::Plan;
@@ -71,9 +71,9 @@ pub(super) struct Client<'a> {
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     begun_at: Option<Time>,
+    /// Of all threads at the start.
     base: Snapshot,
     cpu: Cpu,
-    counts: bool,
     last: Snapshot,
     /// The last counters, at the time when payload last moved.
     moved: Snapshot,
@@ -89,7 +89,6 @@ pub(super) struct Client<'a> {
 struct Lane {
     request: Request,
     asked: Option<MessageId>,
-    omitted: Omitted,
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
@@ -127,7 +126,6 @@ impl<'a> Client<'a> {
             begun_at: None,
             base: Snapshot::default(),
             cpu: Cpu::default(),
-            counts: plan.omit_ps == 0,
             last: Snapshot::default(),
             moved: Snapshot::default(),
             overhead: Overhead::default(),
@@ -158,10 +156,7 @@ impl<'a> Client<'a> {
                 pump.fill(endpoint, *connection, now);
             }
         }
-        if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
-            self.omit(endpoint, now);
-        }
-        let is_over = now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
+        let is_over = now >= begun_at.after(self.plan.time_ps);
         let first = self.thread == 0;
         if first {
             self.record_in_time(endpoint, now);
@@ -180,7 +175,6 @@ impl<'a> Client<'a> {
             let lane = Lane {
                 request,
                 asked: None,
-                omitted: Omitted::default(),
                 has_ended: false,
                 is_open: false,
                 pump: None,
@@ -206,9 +200,7 @@ impl<'a> Client<'a> {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
-                    let snapshot = self.snapshot(endpoint, now);
-                    self.board.put(self.thread, snapshot);
-                    self.board.put_base(self.thread, snapshot);
+                    self.board.put(self.thread, self.snapshot(endpoint, now));
                     self.board.ready.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
@@ -239,7 +231,7 @@ impl<'a> Client<'a> {
     fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
         let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
-            self.overhead.acked += Message::End(lane.omitted).encode().len() as u64;
+            self.overhead.acked += Message::End.encode().len() as u64;
         } else if lane.asked == Some(message) {
             self.overhead.acked += Message::Request(lane.request).encode().len() as u64;
         } else {
@@ -295,16 +287,16 @@ impl<'a> Client<'a> {
     }
 
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        self.base = self.snapshot(endpoint, now);
-        self.moved = self.base;
-        (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
+        self.moved = self.snapshot(endpoint, now);
+        self.base = self.board.sum(self.moved);
+        (self.begun_at, self.last, self.cpu) = (Some(now), self.base, Cpu::now());
         for (connection, lane) in &mut self.connections {
             let request = lane.request;
             let message = Message::Request(request).encode();
             lane.asked = Some(endpoint.send(*connection, message).map_err(Failure::failed)?);
             match request.what {
                 What::Up | What::Both => {
-                    lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps));
+                    lane.pump = Some(Pump::new(&request, now, self.plan.time_ps));
                 }
                 What::Latency => {
                     (lane.pinged_at, lane.pings) = (now, 1);
@@ -319,25 +311,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Restarts the measurement after the omitted time.
-    fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
-        let base = self.snapshot(endpoint, now);
-        if self.thread == 0 {
-            self.record(self.board.sum(base));
-            self.cpu = Cpu::now();
-        }
-        for (connection, lane) in &mut self.connections {
-            let stats = endpoint.connection_stats(*connection).unwrap_or_default();
-            let request_bytes = Message::Request(lane.request).encode().len() as u64;
-            let acked = stats.sender.bytes_acked.saturating_sub(request_bytes);
-            lane.omitted = Omitted { sent: acked, received: stats.receiver.bytes };
-        }
-        self.board.put_base(self.thread, base);
-        self.base = base;
-        self.measured.round_trips.reset();
-        self.counts = true;
-    }
-
     fn record_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         if now >= self.last.at.after(self.plan.interval_ps) {
             self.record(self.board.sum(self.snapshot(endpoint, now)));
@@ -345,9 +318,7 @@ impl<'a> Client<'a> {
     }
 
     fn record(&mut self, snapshot: Snapshot) {
-        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &snapshot);
-        ways.iter_mut().for_each(|way| way.omitted = !self.counts);
-        self.measured.take(&ways);
+        self.measured.take(&Interval::between(self.plan.ways(), self.base.at, &self.last, &snapshot));
         self.last = snapshot;
     }
 
@@ -361,7 +332,7 @@ impl<'a> Client<'a> {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
             lane.has_ended = true;
-            if let Err(error) = endpoint.send(*connection, Message::End(lane.omitted).encode()) {
+            if let Err(error) = endpoint.send(*connection, Message::End.encode()) {
                 lane.is_done = true;
                 self.lost.get_or_insert(format!("{}: {error}", self.peer.address));
             }
@@ -415,8 +386,7 @@ impl<'a> Client<'a> {
         if snapshot.at > self.last.at {
             self.record(snapshot);
         }
-        let base = self.board.base(self.base);
-        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &snapshot);
+        self.measured.total = Interval::between(self.plan.ways(), self.base.at, &self.base, &snapshot);
         let elapsed_us = snapshot.at.since(self.base.at) / 1_000_000;
         self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
     }

@@ -12,7 +12,7 @@ const PING: u8 = 3;
 const CONTROL: u8 = b'6';
 /// More than any control message has.
 const MOST_CONTROL_BYTES: usize = 1024;
-/// More than a day and the maximum omitted time.
+/// More than a day.
 const MOST_SECONDS: u32 = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,25 +28,17 @@ pub struct Request {
     pub what: What,
     pub bytes: u32,
     pub seconds: u32,
-    pub omit: u32,
     /// 0 for no limit.
     pub rate_bps: u64,
 }
 
 impl Request {
     fn is_valid(&self) -> bool {
-        (1..=MOST_BYTES).contains(&self.bytes) && self.seconds.max(self.omit) <= MOST_SECONDS
+        (1..=MOST_BYTES).contains(&self.bytes) && self.seconds <= MOST_SECONDS
     }
 }
 
-/// Payload before the measured time, as the client has counted it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Omitted {
-    pub sent: u64,
-    pub received: u64,
-}
-
-/// Counters of the server since the omitted time, without protocol messages.
+/// Counters of the server, without protocol messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     pub elapsed_us: u64,
@@ -85,7 +77,7 @@ impl Figures {
 pub enum Message {
     Request(Request),
     /// The server answers with its figures.
-    End(Omitted),
+    End,
     Figures(Figures),
     #[serde(skip)]
     Data,
@@ -133,16 +125,14 @@ mod tests {
     use super::*;
 
     fn request(what: What) -> Request {
-        Request { what, bytes: 1 << 20, seconds: 10, omit: 2, rate_bps: 7 }
+        Request { what, bytes: 1 << 20, seconds: 10, rate_bps: 7 }
     }
 
     #[test]
     fn control_messages_are_read_as_they_were_written() {
         let figures = Figures { elapsed_us: u64::MAX, received_bytes: 2, user_us: 6, ..Figures::default() };
         let requests = [What::Up, What::Down, What::Both, What::Latency].map(|what| Message::Request(request(what)));
-        for message in
-            requests.into_iter().chain([Message::Figures(figures), Message::End(Omitted { sent: 7, received: 8 })])
-        {
+        for message in requests.into_iter().chain([Message::Figures(figures), Message::End]) {
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }
         assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
@@ -167,7 +157,6 @@ mod tests {
             Request { bytes: 0, ..good },
             Request { bytes: MOST_BYTES + 1, ..good },
             Request { seconds: MOST_SECONDS + 1, ..good },
-            Request { omit: MOST_SECONDS + 1, ..good },
         ] {
             assert_eq!(Message::decode(&Message::Request(bad).encode()), None, "{bad:?}");
         }

@@ -56,7 +56,7 @@ impl Measured {
     }
 
     fn start(&self, server: &str) -> Value {
-        let Plan { request, parallel, load, time_ps, omit_ps, .. } = self.plan;
+        let Plan { request, parallel, load, time_ps, .. } = self.plan;
         json!({
             "version": concat!("spray ", env!("CARGO_PKG_VERSION")),
             "connecting_to": { "host": server },
@@ -64,7 +64,6 @@ impl Measured {
                 "protocol": "SPRAY",
                 "num_streams": parallel,
                 "blksize": request.bytes,
-                "omit": omit_ps / PS_PER_S,
                 "duration": time_ps / PS_PER_S,
                 "reverse": u8::from(request.what == What::Down),
                 "bidir": u8::from(request.what == What::Both),

@@ -15,7 +15,6 @@ pub(super) struct Plan {
     /// Additional connections that are not measured.
     pub load: u32,
     pub time_ps: u64,
-    pub omit_ps: u64,
     pub interval_ps: u64,
 }
 
@@ -27,14 +26,13 @@ impl Plan {
             args::Perf { reverse: true, .. } => What::Down,
             _ => What::Up,
         };
-        let args::Perf { omit, bitrate, time, parallel, load, .. } = *arguments;
+        let args::Perf { bitrate, time, parallel, load, .. } = *arguments;
         let bytes = arguments.length.unwrap_or_else(|| usual_bytes(what, bitrate));
         Self {
-            request: Request { what, bytes, seconds: omit + time + SPARE_S, omit, rate_bps: bitrate },
+            request: Request { what, bytes, seconds: time + SPARE_S, rate_bps: bitrate },
             parallel,
             load,
             time_ps: u64::from(time) * PS_PER_S,
-            omit_ps: u64::from(omit) * PS_PER_S,
             interval_ps: (arguments.interval * PS_PER_S as f64) as u64,
         }
     }

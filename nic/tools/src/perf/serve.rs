@@ -5,13 +5,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use serde_json::json;
-use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Shard, Time};
 
 use super::cpu::Cpu;
-use super::format::{Figures, Message, Omitted, What};
+use super::format::{Figures, Message, What};
 use super::interval::Overhead;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
@@ -67,12 +66,12 @@ pub(super) struct Server {
 #[derive(Debug)]
 struct Client {
     peer: IpAddr,
-    /// When it connected, or after the omitted time. Data may precede a lost request.
-    begun: Counted,
-    omits_until: Option<Time>,
+    /// When it connected: data may precede a lost request.
+    begun_at: Time,
+    begun_cpu: Cpu,
     pump: Option<Pump>,
     asked: bool,
-    ended: Option<Omitted>,
+    ended: bool,
     /// Of the figures; 0 before they are sent.
     answer_bytes: u64,
     overhead: Overhead,
@@ -84,39 +83,6 @@ struct Client {
     leaves: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counted {
-    at: Time,
-    sender: SenderStats,
-    receiver: ReceiverStats,
-    cpu: Cpu,
-}
-
-impl Counted {
-    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, overhead: Overhead, at: Time) -> Self {
-        let mut stats = endpoint.connection_stats(connection).unwrap_or_default();
-        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(overhead.received);
-        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(overhead.acked);
-        Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
-    }
-
-    fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
-        let sender = self.sender.until(&later.sender);
-        let Omitted { sent, received } =
-            omitted.unwrap_or(Omitted { sent: self.receiver.bytes, received: self.sender.bytes_acked });
-        let Cpu { user_us, system_us } = later.cpu.since(self.cpu);
-        Figures {
-            elapsed_us: later.at.since(self.at) / 1_000_000,
-            received_bytes: later.receiver.bytes.saturating_sub(sent),
-            sent_bytes: later.sender.bytes_acked.saturating_sub(received),
-            packets_sent: sender.packets_sent,
-            retransmits: sender.retransmits,
-            user_us,
-            system_us,
-        }
-    }
-}
-
 impl Server {
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
@@ -125,9 +91,6 @@ impl Server {
         for (connection, client) in &mut self.clients {
             if let Some(pump) = &mut client.pump {
                 pump.fill(endpoint, *connection, now);
-            }
-            if client.omits_until.is_some_and(|until| now >= until) {
-                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.overhead, now), None);
             }
             client.answer(endpoint, *connection, now);
         }
@@ -202,14 +165,13 @@ impl Server {
 
 impl Client {
     fn new(peer: IpAddr, now: Time) -> Self {
-        let begun = Counted { at: now, cpu: Cpu::now(), ..Counted::default() };
         Self {
             peer,
-            begun,
-            omits_until: None,
+            begun_at: now,
+            begun_cpu: Cpu::now(),
             pump: None,
             asked: false,
-            ended: None,
+            ended: false,
             answer_bytes: 0,
             overhead: Overhead::default(),
             pings: HashMap::new(),
@@ -232,29 +194,38 @@ impl Client {
                 self.asked = true;
                 self.overhead.received += message.len() as u64;
                 let sends = matches!(request.what, What::Down | What::Both);
-                self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
             }
-            Message::End(omitted) if self.asked && self.ended.is_none() => {
-                self.ended = Some(omitted);
+            Message::End if self.asked && !self.ended => {
+                self.ended = true;
                 self.overhead.received += message.len() as u64;
                 self.pump.iter_mut().for_each(Pump::stop);
             }
-            Message::Ping if self.ended.is_none() => self.ping(message.to_vec().into(), endpoint, connection)?,
+            Message::Ping if !self.ended => self.ping(message.to_vec().into(), endpoint, connection)?,
             Message::Data | Message::Ping => {}
-            Message::Request(_) | Message::End(_) | Message::Figures(_) => return None,
+            Message::Request(_) | Message::End | Message::Figures(_) => return None,
         }
         Some(())
     }
 
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
-        self.begun.until(&Counted::now(endpoint, connection, self.overhead, now), self.ended)
+        let stats = endpoint.connection_stats(connection).unwrap_or_default();
+        let Cpu { user_us, system_us } = Cpu::now().since(self.begun_cpu);
+        Figures {
+            elapsed_us: now.since(self.begun_at) / 1_000_000,
+            received_bytes: stats.receiver.bytes.saturating_sub(self.overhead.received),
+            sent_bytes: stats.sender.bytes_acked.saturating_sub(self.overhead.acked),
+            packets_sent: stats.sender.packets_sent,
+            retransmits: stats.sender.retransmits,
+            user_us,
+            system_us,
+        }
     }
 
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
-        if self.ended.is_some() && self.answer_bytes == 0 && is_drained {
+        if self.ended && self.answer_bytes == 0 && is_drained {
             let answer = Message::Figures(self.figures(endpoint, connection, now)).encode();
             self.answer_bytes = answer.len() as u64;
             if endpoint.send(connection, answer).is_err() {
