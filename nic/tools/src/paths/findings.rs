@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::analyse::{Analysis, Path, State, Value};
 use super::ask::{Reply, Survey};
-use super::probe::FORBIDDEN;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -111,7 +110,7 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     let all = analysis.values.len();
     let text = |((by, why), ports): (&(IpAddr, &str), &Vec<u16>)| {
         let text = format!("{by} refuses {} of {all} ({why}): {}", count(ports.len()), ranges(ports));
-        finding(if *why == FORBIDDEN { Kind::Refused } else { Kind::DeadPath }, ports, text)
+        finding(Kind::Refused, ports, text)
     };
     by.iter().map(text).collect()
 }
