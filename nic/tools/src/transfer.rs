@@ -11,7 +11,6 @@ mod out;
 mod outgoing;
 mod partial;
 mod recv;
-mod refusal;
 mod report;
 mod send;
 mod timeouts;

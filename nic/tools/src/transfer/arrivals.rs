@@ -9,10 +9,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::format::{Answer, Description, Message, WINDOW, shown};
+use super::format::{Answer, Description, Message, Refusal, WINDOW, shown};
 use super::incoming::Incoming;
 use super::opener::{Begun, Job, Opener};
-use super::refusal::Refusal;
 use super::writer::{Completed, HeldMessage};
 use crate::progress::now;
 
@@ -88,11 +87,11 @@ impl Arrivals {
                 self.entries = Some(entries);
                 return Ok(());
             }
-            Message::End(_) => return Err(Refusal::new("it ended twice")),
+            Message::End(_) => return Err(Refusal("it ended twice".into())),
             Message::Piece { number, .. } | Message::Sum { number, .. } | Message::Withdrawn(number) => number,
         };
         if number >= self.next {
-            return Err(Refusal::new("a file came before its description"));
+            return Err(Refusal("a file came before its description".into()));
         }
         self.take(number, message, answers);
         Ok(())
@@ -227,7 +226,7 @@ impl Arrivals {
         let is_new = number >= self.next && !self.early.contains_key(&number);
         let described = self.early.len() + self.beginning.len() + self.files.len();
         if !is_new || number - self.next >= WINDOW as u32 || described >= WINDOW {
-            return Err(Refusal::new("too much was described at once, or something twice"));
+            return Err(Refusal("too much was described at once, or something twice".into()));
         }
         self.early.insert(number, description);
         while let Some(description) = self.early.remove(&self.next) {
@@ -241,7 +240,7 @@ impl Arrivals {
         self.beginning.insert(number, Vec::new());
         let answer = self.answer.clone();
         if self.opener.send(Job::Begin { number, description, answer }).is_err() {
-            let _ = self.answer.send((number, Err(Refusal::new("the receiver's thread for its folder has ended"))));
+            let _ = self.answer.send((number, Err(Refusal("the receiver's thread for its folder has ended".into()))));
         }
     }
 

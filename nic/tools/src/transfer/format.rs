@@ -99,6 +99,10 @@ pub enum Answer {
     Ended { reason: String },
 }
 
+/// Why a receiver refuses something, for the sender and the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
 const FILE: u8 = b'f';
 const FOLDER: u8 = b'd';
 const PIECE: u8 = b'p';

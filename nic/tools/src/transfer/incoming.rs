@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::format::{Description, PIECE_BYTES, Sum, piece_bytes};
+use super::format::{Description, PIECE_BYTES, Refusal, Sum, piece_bytes};
 use super::out::Out;
 use super::partial::Partial;
-use super::refusal::Refusal;
 use super::writer::{Command, Completed, FileResult, HeldMessage, Writer};
 
 #[derive(Debug)]
@@ -49,7 +48,7 @@ impl Incoming {
 
     pub fn take_sum(&mut self, sum: Sum) -> Result<(), Refusal> {
         if std::mem::replace(&mut self.has_sum, true) {
-            return Err(Refusal::new("the file's SHA-256 came twice"));
+            return Err(Refusal("the file's SHA-256 came twice".into()));
         }
         self.writer.command(Command::Sum(sum));
         Ok(())

@@ -3,10 +3,9 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use super::format::{Description, EntryKind};
+use super::format::{Description, EntryKind, Refusal};
 use super::incoming::Incoming;
 use super::out::Out;
-use super::refusal::Refusal;
 
 #[derive(Debug)]
 pub enum Job {

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folder::Folder;
-use super::format::{Description, shown};
+use super::format::{Description, Refusal, shown};
 use super::partial::{Partial, is_partial};
-use super::refusal::Refusal;
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::session::Wake;
@@ -55,7 +54,7 @@ impl Out {
 
     fn place_of<'a>(&self, path: &'a OsStr) -> Result<(Folder, &'a OsStr), Refusal> {
         let path = Path::new(path);
-        let name = path.file_name().ok_or_else(|| Refusal::new("it has no name"))?;
+        let name = path.file_name().ok_or_else(|| Refusal("it has no name".into()))?;
         if path.iter().any(is_partial) {
             return Err(Refusal(format!("files named {} are those that are still arriving", shown(name))));
         }

@@ -14,7 +14,7 @@ use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, renameat2};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use super::folder::Folder;
-use super::refusal::Refusal;
+use super::format::Refusal;
 
 /// Removed on drop unless it was renamed.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
 use super::arrivals::{Arrivals, Tally};
-use super::format::{Answer, hex, shown};
+use super::format::{Answer, Refusal, hex, shown};
 use super::gbps;
 use super::homes::{DEFAULT, check_default};
 use super::incoming::Incoming;
@@ -15,7 +15,6 @@ use super::meter::Meter;
 use super::opener::Opener;
 use super::out::Out;
 use super::partial::remove_stale;
-use super::refusal::Refusal;
 use super::timeouts::{Limits, Timeouts};
 use crate::args;
 use crate::failure::{Failure, Outcome};
@@ -196,7 +195,7 @@ impl Receiving {
         };
         if has_other {
             endpoint.consumed(connection, data.len() as u64);
-            return self.refuse(connection, &Refusal::new(ONE_TRANSFER), endpoint);
+            return self.refuse(connection, &Refusal(ONE_TRANSFER.into()), endpoint);
         }
         let mut answers = Vec::new();
         transfer.timeouts.on_message(now);
@@ -243,7 +242,7 @@ impl Receiving {
         });
         match places::gives_way(&taken.collect::<Vec<_>>(), new) {
             Some(id) => {
-                self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint);
+                self.give_up(id, &Refusal("it gave way to another sender".into()), endpoint);
                 None
             }
             None => Some(Refusal(format!("the receiver takes from {TRANSFERS} senders at once: try later"))),
@@ -423,7 +422,7 @@ impl Receiving {
             return if is_over { Err(Failure::failed(what).into()) } else { Ok(()) };
         }
         let others = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, _)| id);
-        let reason = Refusal::new(ONE_TRANSFER);
+        let reason = Refusal(ONE_TRANSFER.into());
         for other in others.collect::<Vec<_>>() {
             self.refuse(other, &reason, endpoint);
         }

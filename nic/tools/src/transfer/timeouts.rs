@@ -3,7 +3,7 @@
 use spray_core::link::PS_PER_S;
 use spray_nic::Time;
 
-use super::refusal::Refusal;
+use super::format::Refusal;
 use crate::places::Pace;
 
 #[derive(Clone, Copy, Debug)]

@@ -10,10 +10,9 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::format::{HEADER, PIECE_BYTES, Sum, hex};
+use super::format::{HEADER, PIECE_BYTES, Refusal, Sum, hex};
 use super::out::Goal;
 use super::partial::Partial;
-use super::refusal::Refusal;
 use crate::session::Wake;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ impl Writer {
         match self.result.try_recv() {
             Ok(result) => Some(result),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(Refusal::new("the file's thread has ended"))),
+            Err(TryRecvError::Disconnected) => Some(Err(Refusal("the file's thread has ended".into()))),
         }
     }
 
