@@ -103,13 +103,10 @@ impl Report {
         }
     }
 
-    fn title(&self) -> String {
-        let ports: Vec<u16> = self.analysis.values.iter().map(|value| value.port).collect();
-        format!("{} entropy values (UDP ports {}) from {} to {}", ports.len(), ends(&ports), self.from, self.to)
-    }
-
     fn tell(&self) {
-        say!("{}, port {}", self.title(), self.port);
+        let Self { from, to, port, analysis: Analysis { values, .. }, .. } = self;
+        let [first, last] = [values.first(), values.last()].map(|value| value.map_or(0, |value| value.port));
+        say!("{} entropy values (UDP ports {first} to {last}) from {from} to {to}, port {port}", values.len());
         say!("path  values  share   loss  RTT least     p50     p99  hops");
         for (number, path) in self.analysis.paths.iter().enumerate() {
             say!("{}", self.row(number + 1, path));
@@ -151,12 +148,4 @@ impl Report {
         };
         format!("{paths} paths, {judgement}: the busiest has {max_over_mean:.2} of the mean")
     }
-}
-
-fn ends(ports: &[u16]) -> String {
-    let all = ranges(ports);
-    if all.len() <= 24 {
-        return all;
-    }
-    format!("{} to {}", ports.first().unwrap_or(&0), ports.last().unwrap_or(&0))
 }
