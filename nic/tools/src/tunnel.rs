@@ -41,7 +41,6 @@ const GRANT_BYTES: u64 = 8 << 20;
 pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     check(arguments)?;
     let path = PathOptions::new(&arguments.overrides)?;
-    path.check()?;
     let remotes = &arguments.peer;
     let adjust = |config: &mut EndpointConfig| {
         // For each machine: its connections, ours, and those of a predecessor; some are half-open.

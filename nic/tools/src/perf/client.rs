@@ -42,7 +42,6 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
 /// `document` has the results up to a failure.
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
-    path.check()?;
     let plan = Plan::new(arguments);
     let server = Some(arguments.server);
     let mut session = Session::open(&arguments.interface, server, &path, plan.connections(), adjust)?;

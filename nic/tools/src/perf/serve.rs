@@ -42,7 +42,6 @@ pub(super) fn has_room(config: &mut EndpointConfig) {
 /// 2 if it could not start, 1 if the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
-    path.check()?;
     let own = arguments.interface.steered.from;
     let mut session = Session::open(&arguments.interface, own, &path, Shard::MOST, has_room)?;
     session.outlast_outages();

@@ -24,18 +24,13 @@ impl PathOptions {
         let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
-        Ok(Self { transport, given, trimming: false })
-    }
-
-    /// Refuses `fixed-rate` without a rate: there is no sensible default.
-    pub fn check(&self) -> Outcome {
-        let rate_gbps = self.transport.cc_schemes.fixed_rate.rate_gbps;
-        if self.transport.cc == CcKind::FixedRate && rate_gbps.is_none() {
+        // There is no sensible default.
+        if transport.cc == CcKind::FixedRate && transport.cc_schemes.fixed_rate.rate_gbps.is_none() {
             return Err(Failure::refused(
                 "--cc fixed-rate needs a rate, as in --set transport.fixed-rate.rate_gbps=10",
             ));
         }
-        Ok(())
+        Ok(Self { transport, given, trimming: false })
     }
 
     /// Returns `value` if the command line sets `path`, else `default`.
@@ -144,7 +139,6 @@ mod tests {
     #[test]
     fn a_fixed_rate_is_the_one_that_is_typed() {
         let path = path(&["--cc=fixed-rate", "--set=transport.fixed-rate.rate_gbps=0.8"]);
-        path.check().unwrap();
         let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = flow(&path).cc else { panic!("another control") };
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
     }

@@ -34,7 +34,6 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// 2 if it could not start, 1 if the transfer failed or something was refused, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
     let path = PathOptions { trimming: arguments.trimming, ..PathOptions::new(&arguments.overrides)? };
-    path.check()?;
     if arguments.interface.trust.trusted.len() > 1 {
         return Err(Failure::refused("several --trust: a sender connects to one receiver, and takes its key alone"));
     }
