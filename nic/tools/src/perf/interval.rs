@@ -121,11 +121,6 @@ impl Interval {
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }
 
-    pub fn sent_again(&self) -> Option<String> {
-        let (again, packets, percent) = (self.retransmits?, self.packets?, self.retransmit_percent?);
-        Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))
-    }
-
     pub fn line(&self) -> String {
         let Self { start, end, .. } = self;
         let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);

@@ -106,7 +106,6 @@ impl Measured {
         if !self.total.is_empty() {
             say!("in all");
             self.total.iter().for_each(|total| say!("{}", total.line()));
-            self.total.iter().filter_map(Interval::sent_again).for_each(|line| say!("{line}"));
             self.payload().iter().for_each(|line| say!("{line}"));
         }
         let percent =
