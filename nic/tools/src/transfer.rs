@@ -23,10 +23,6 @@ mod tests;
 pub use self::recv::recv;
 pub use self::send::send;
 
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
-}
-
 /// Gb/s of a number of bytes in a time.
 pub fn gbps(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 * 8.0 / seconds.max(1e-9) / 1e9

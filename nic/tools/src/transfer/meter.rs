@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{gbps, megabytes};
+use super::gbps;
 
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -22,7 +22,7 @@ impl Meter {
         let short: String = name.chars().take(NAME).collect();
         let rate = self.bytes_per_s.map_or_else(String::new, |rate| format!(", {:.2} Gb/s", gbps(rate as u64, 1.0)));
         let percent = 100 * u128::from(done) / u128::from(total.max(1));
-        format!("{short}: {percent} % of {}{rate}{}", megabytes(total), self.left(total.saturating_sub(done)))
+        format!("{short}: {percent} % of {:.1} MB{rate}{}", total as f64 / 1e6, self.left(total.saturating_sub(done)))
     }
 
     fn left(&self, bytes: u64) -> String {
