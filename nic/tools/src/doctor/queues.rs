@@ -121,7 +121,7 @@ mod tests {
             assert!(check.status == Status::Ok && check.changes.is_empty() && !check.found.contains("there for"));
         }
         let check = rules(Some(false), "ixgbe", &[], "eth0");
-        assert_eq!(check.changes[0].to, Setting::Feature { name: "rx-ntuple-filter".into(), on: true });
+        assert_eq!(check.changes[0].to, Setting::Feature { name: "rx-ntuple-filter", on: true });
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn rings_become_at_least_as_long_as_ours() {
         let of = |rx, tx| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, "eth0");
-        let to = |check: &Check| check.changes.first().map(|change| change.to.clone());
+        let to = |check: &Check| check.changes.first().map(|change| change.to);
         assert_eq!(to(&of(512, 512)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
         assert_eq!(to(&of(4096, 512)), Some(Setting::Rings { rx: 4096, tx: 1024 }));
         assert_eq!(of(512, 512).remedy, "`ethtool -G eth0 rx 2048 tx 1024`");
@@ -151,7 +151,7 @@ mod tests {
         let check = of(0x30, 4);
         assert_eq!((check.status, check.remedy.as_str()), (Status::Warn, "`ethtool -N eth0 rx-flow-hash udp6 sdfn`"));
         let settings = [0x30, 0xf0].map(|fields| Setting::HashFields { flow: UdpFlow::V6, fields: HashFields(fields) });
-        assert_eq!([check.changes[0].from.clone(), check.changes[0].to.clone()], settings);
+        assert_eq!([check.changes[0].from, check.changes[0].to], settings);
         assert_eq!((of(0x30, 1).status, of(0xf0, 4).status), (Status::Ok, Status::Ok));
     }
 }
