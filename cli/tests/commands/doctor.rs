@@ -66,10 +66,10 @@ fn missing_rights_are_one_sentence_with_another_way() {
         return;
     }
     let (pair, folder) = (Pair::new("rights").unwrap(), Folder::new());
-    let out = folder.path().join("out").display().to_string();
+    let [here, out] = [folder.join(""), folder.join("out")];
     let pod = spray_test_support::root().join("tests/scenarios/pod.toml").display().to_string();
     for (arguments, parts) in [
-        (&["recv", "--insecure", "--interface", "eth0", "--out", &out][..], ["CAP_BPF", "--device udp"]),
+        (&["recv", "--insecure", "--interface", "eth0", "--out", &here][..], ["CAP_BPF", "--device udp"]),
         (&["serve", "--insecure", "--interface", "eth0"], ["CAP_BPF", "--device udp"]),
         (&["run", &pod, "--engine", "xdp", "--out", &out, "-q"], ["run as root", "`--engine sim`"]),
         (&["up", &pod, "--name", "rights"], ["run as root", "root (sudo)"]),

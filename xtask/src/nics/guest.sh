@@ -196,7 +196,7 @@ step_mtu() {
 step_second() {
     receive
     settle
-    away timeout 20 spray recv --insecure --interface eth1 --out /tmp/other > /tmp/second 2>&1
+    away timeout 20 spray recv --insecure --interface eth1 --out /tmp > /tmp/second 2>&1
     local code=$?
     show second
     linked
