@@ -8,7 +8,7 @@ use spray_test_support::{Folder, Pair, text};
 use spray_tests::running::{Running, inbox, payload};
 use spray_tests::{shared_turn, spray};
 
-use super::interfaces::{BYTES, Namespace, PEER, ip, meanwhile, receive, send, shown};
+use super::interfaces::{BYTES, Namespace, PEER, ip, meanwhile, receive, send};
 
 #[test]
 fn a_server_outlives_its_link_and_serves_the_next_client() {
@@ -16,7 +16,7 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
     let folder = Folder::new();
     let (file, out) = (payload(&folder, BYTES), inbox(&folder));
     let large = folder.file("large", vec![0; 24 << 20]);
-    let sends = ["send", &large, "--cc", "fixed-rate", "--gbps", "0.05", "--to", PEER];
+    let sends = ["send", &large, "--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.05", "--to", PEER];
     let serves = ["serve"];
     for (server, client) in
         [(&["recv", "--keep", "--out", out.to_str().unwrap()][..], &sends[..]), (&serves, &["perf", PEER, "-t", "20"])]
@@ -44,12 +44,6 @@ fn a_server_outlives_its_link_and_serves_the_next_client() {
     }
 }
 
-/// The Ethernet address of a side's `eth0`.
-fn mac(pair: &Pair, side: usize) -> String {
-    let shown = text(&shown(pair, side, "-o link show dev eth0").stdout);
-    shown.split("link/ether ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address").into()
-}
-
 #[test]
 fn a_transfer_goes_on_when_an_ethernet_address_changes() {
     let Some(_turn) = shared_turn() else { return };
@@ -64,23 +58,6 @@ fn a_transfer_goes_on_when_an_ethernet_address_changes() {
         ip(pair, 0, "link set eth0 up");
     });
     assert!(arrived, "{said:?}");
-}
-
-/// Without the kernel's routes, too.
-#[test]
-fn a_sender_by_a_given_next_hop_takes_its_own_new_ethernet_address() {
-    let Some(_turn) = shared_turn() else { return };
-    let (pair, folder) = (Pair::new("given").unwrap(), Folder::new());
-    let mut receiver = receive(&pair, 1, &inbox(&folder), "--interface eth0");
-    let file = payload(&folder, 24 << 20);
-    let arguments = format!("--interface eth0 --to {PEER} --peer-mac {} --cc fixed-rate --gbps 0.1", mac(&pair, 1));
-    let sent = std::thread::scope(|scope| {
-        let sender = scope.spawn(|| send(&pair, &file, &arguments));
-        std::thread::sleep(Duration::from_millis(700));
-        ip(&pair, 0, "link set eth0 address 02:00:00:00:77:01");
-        sender.join().unwrap()
-    });
-    assert!(sent.status.success() && receiver.end().success(), "{}", text(&sent.stderr));
 }
 
 #[test]

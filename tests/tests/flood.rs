@@ -55,7 +55,7 @@ fn arrives(sealed: bool) {
         wave(&mut flood);
     }
     // 16 MiB take 2.7 s.
-    let slow = ["--cc", "fixed-rate", "--gbps", "0.05", "--to", &from];
+    let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.05", "--to", &from];
     let mut sending = spawn(0, spray().arg("send").arg(&file).args(slow));
     let mut memory_kib = 0;
     while sending.is_running() {

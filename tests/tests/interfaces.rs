@@ -203,7 +203,9 @@ pub fn meanwhile(further: &str, change: impl FnOnce(&Pair)) -> (bool, [String; 2
     let folder = Folder::new();
     let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
     let receiver = receive(&pair, 1, &out, "--interface eth0 --timeout 3");
-    let slow = format!("--interface eth0 --to {PEER} --timeout 3 --cc fixed-rate --gbps 0.1{further}");
+    let slow = format!(
+        "--interface eth0 --to {PEER} --timeout 3 --cc fixed-rate --set transport.fixed-rate.rate_gbps=0.1{further}"
+    );
     let (sent, mut receiver) = std::thread::scope(|scope| {
         let sender = scope.spawn(|| send(&pair, &file, &slow));
         let receiver = receiver.until("connected: ");

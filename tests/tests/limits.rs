@@ -49,7 +49,8 @@ fn without_threads_commands_go_on_by_fewer_or_end_by_a_sentence() {
     let sim = ["sim", "--topology", "leaf-spine:8x4x4", "--matrix", matrix, "--threads", "4", "--out", &out];
     let run = ["run", &scenario, "--out", &out, "--balancer", "ops"];
     let up = ["up", &scenario, "--name", "limited"];
-    let receives = ["recv", "--insecure", "--interface", "eth0", "--out", &out];
+    let into = inbox(&folder).display().to_string();
+    let receives = ["recv", "--insecure", "--interface", "eth0", "--out", &into];
     let sends = ["send", &scenario, "--insecure", "--interface", "eth0", "--timeout", "1", "--to", PEER];
     let serves = ["serve", "--insecure", "--interface", "eth0"];
     let tunnels = ["tunnel", "--insecure", "--interface", "eth0", "--peer", PEER, "--address", "10.9.0.1/24"];

@@ -24,7 +24,7 @@ fn receive(pair: &Pair, out: &Path, rest: &[&str]) -> Running {
 
 fn send(pair: &Pair, path: &Path) -> Running {
     // 24 MiB take 2.5 s.
-    let slow = ["--cc", "fixed-rate", "--gbps", "0.08"];
+    let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.08"];
     let to = Pair::address(1, false).to_string();
     spawn(pair, 0, spray().arg("send").arg(path).args(["--insecure", "--to", &to]).args(slow))
 }

@@ -1,7 +1,6 @@
 //! `spray send` and `spray recv` as two processes, in two namespaces that a veth pair joins.
 #![expect(clippy::disallowed_methods, reason = "how long real processes take is what is tested")]
 
-use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -70,10 +69,10 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
         let sent = pair.run_in(0, || command.output()).unwrap().unwrap();
         (sent.status.code(), String::from_utf8_lossy(&sent.stderr).into_owned())
     };
-    let mut receiver = receive(&["--key", &b, "--peer", &a_public]);
+    let mut receiver = receive(&["--key", &b, "--trust", &a_public]);
     let (refused, silence) = ("do not have each other's keys", "Strangers get no answer");
     for (others, says) in [
-        (&["--key", &c, "--peer", &b_public][..], refused),
+        (&["--key", &c, "--trust", &b_public][..], refused),
         (&["--key", &a], silence),
         (&["--key", &c], silence),
         (&["--insecure"], silence),
@@ -82,7 +81,7 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
         assert!(code == Some(1) && said.contains(says), "{others:?} {said}");
         assert!(!folder.path().join("in/payload").exists());
     }
-    assert_eq!(send(&["--key", &a, "--peer", &b_public]).0, Some(0));
+    assert_eq!(send(&["--key", &a, "--trust", &b_public]).0, Some(0));
     assert!(std::fs::read(&file).unwrap() == std::fs::read(folder.path().join("in/payload")).unwrap());
     receiver.kill();
     std::fs::remove_file(folder.path().join("in/payload")).unwrap();
@@ -108,7 +107,7 @@ fn a_host_of_the_segment_ends_no_transfer_of_another() {
     let folder = Folder::new();
     let file = payload(&folder, 24 << 20);
     let mut receiving = receiver(&pair, &inbox(&folder), false);
-    let mut command = sender(&file, false, &["--cc", "fixed-rate", "--gbps", "0.1"]);
+    let mut command = sender(&file, false, &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"]);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut sending = Running(pair.run_in(0, || command.spawn()).unwrap().unwrap());
     let mut number = 0;
@@ -148,7 +147,7 @@ fn the_report_says_what_limited_the_transfer_and_how_round_trips_were_spread() {
     let pair = Pair::new().unwrap();
     for (limit, rest) in [
         ("window", &["--cc", "fixed-window", "--set", "transport.fixed-window.window_bytes=4000"][..]),
-        ("pacing", &["--cc", "fixed-rate", "--gbps", "0.1"]),
+        ("pacing", &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"]),
     ] {
         let folder = Folder::new();
         let file = payload(&folder, 8 << 20);
@@ -253,7 +252,7 @@ fn one_receiver_serves_several_senders_at_once() {
     let content = std::fs::read(payload(&folder, 32 << 20)).unwrap();
     let files = ["eth0", "eth1"].map(|interface| (interface, folder.file(&format!("from-{interface}"), &content)));
     // Either takes 2.7 s: the other begins within that time.
-    let slow = ["--cc", "fixed-rate", "--gbps", "0.1"];
+    let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"];
     let mut sending = files.map(|(interface, file)| {
         spawn(0, interface, spray().arg("send").arg(&file).args(["--insecure", "--to", &to]).args(slow))
     });
@@ -266,48 +265,6 @@ fn one_receiver_serves_several_senders_at_once() {
         assert!(std::fs::read(out.join(format!("from-{interface}"))).unwrap() == content, "{interface}");
     }
     assert!(receiving.is_running(), "with --keep it goes on");
-}
-
-/// The writer pauses for longer than the timeout: an open connection is kept alive.
-#[test]
-fn a_stream_goes_from_standard_input_to_standard_output() {
-    let Some(_turn) = shared_turn() else { return };
-    let pair = Pair::new().unwrap();
-    let mut receive = spray();
-    receive.args([
-        "recv",
-        "--insecure",
-        "--interface",
-        Pair::INTERFACE,
-        "--from",
-        &Pair::address(1, false).to_string(),
-        "--out",
-        "-",
-    ]);
-    receive.args(["--timeout", "1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut receiving = Running(pair.run_in(1, || receive.spawn()).unwrap().unwrap()).listening();
-    let mut send = sender(Path::new("-"), false, &["--timeout", "1"]);
-    send.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut sending = Running(pair.run_in(0, || send.spawn()).unwrap().unwrap());
-    let content: Vec<u8> = (0..5_000_001u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
-    let (mut input, mut output) = (sending.0.stdin.take().unwrap(), receiving.0.stdout.take().unwrap());
-    let arrived = std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            let mut arrived = Vec::new();
-            output.read_to_end(&mut arrived).map(|_| arrived)
-        });
-        let (first, second) = content.split_at(3_000_000);
-        let _ = input.write_all(first);
-        std::thread::sleep(Duration::from_millis(2500));
-        let _ = input.write_all(second);
-        drop(input);
-        reader.join().unwrap().unwrap()
-    });
-    let (sent, received) = (sending.end(), receiving.end());
-    let (theirs, ours) = (sending.said(), receiving.said());
-    assert!(sent.success() && received.success(), "{theirs}{ours}");
-    assert!(arrived == content, "{} bytes arrived", arrived.len());
-    assert!(ours.contains("received 5000001 bytes into standard output"), "{ours}");
 }
 
 /// What becomes of the next hop in the middle of a transfer.
@@ -350,7 +307,7 @@ fn a_transfer_follows_its_next_hop() {
         let folder = Folder::new();
         // It takes 0.7 s.
         let (file, out) = (payload(&folder, 24 << 20), inbox(&folder));
-        let slow = ["--cc", "fixed-rate", "--gbps", "0.3"];
+        let slow = ["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.3"];
         // For a second after it has learned of a neighbour, a kernel believes nothing else of it.
         let believe = || std::fs::write("/proc/sys/net/ipv4/neigh/eth0/locktime", "0").unwrap();
         (0..2).for_each(|side| routers.run_in(side, believe).unwrap());

@@ -169,7 +169,17 @@ fn our_transport_sprays_over_links_that_fail_and_ports_that_are_pulled() {
     let mut sender = Machines::command(&machines.host(0), &own);
     sender.arg("send").arg(&file).args(["--insecure", "--interface", "eth0", "--from", "10.79.0.1"]);
     sender
-        .args(["--to", "10.79.0.3", "--timeout", "30", "--trimming", "--cc", "fixed-rate", "--gbps", "0.25"])
+        .args([
+            "--to",
+            "10.79.0.3",
+            "--timeout",
+            "30",
+            "--trimming",
+            "--cc",
+            "fixed-rate",
+            "--set",
+            "transport.fixed-rate.rate_gbps=0.25",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut sender = Running(sender.spawn().unwrap());

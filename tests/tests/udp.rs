@@ -153,7 +153,6 @@ fn what_udp_sockets_do_not_have_is_refused() {
         (&["--device", "xdp"][..], "--interface"),
         (&[], "--interface"),
         (&["--device", "udp", "--queue", "1"], "goes without --queue"),
-        (&["--device", "udp", "--peer-mac", "02:00:00:00:00:01"], "goes without --queue"),
         (&["--device", "udp", "--from", "203.0.113.7"], "cannot receive at UDP port 61440 of 203.0.113.7"),
         (&["--device", "udp", "--payload", "60000"], "or less --payload"),
     ] {

@@ -1,8 +1,7 @@
 //! `spray doctor` loads every program, and examines an interface.
 
 use std::path::Path;
-use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::process::Output;
 
 use spray_test_support::{Folder, Pair, has_root, program, text};
 
@@ -53,38 +52,6 @@ fn an_interface_is_examined_and_probed_inside_a_namespace() {
     assert!(text(&unknown.stderr).contains("no interface eth9; `ip link` lists them"), "{}", text(&unknown.stderr));
 }
 
-/// It is killed as soon as the old value is on file, before and after it has changed the interface.
-#[test]
-fn a_fix_that_is_killed_is_undone() {
-    if !has_root() {
-        return;
-    }
-    let pair = Pair::new("killed").unwrap();
-    let stat = pair.command(0, Path::new("stat")).args(["-Lc", "%i", "/proc/self/ns/net"]).output().unwrap();
-    let index = ip(&pair, "-o link show dev eth0").split(':').next().unwrap().to_string();
-    let kept = format!("/run/spray/doctor/eth0-{index}-{}.json", text(&stat.stdout).trim());
-    let mut fixed = 0;
-    for wait in 0..12 {
-        ip(&pair, "link set eth0 mtu 9000");
-        let mut fix = pair.command(0, &program("spray"));
-        fix.args(["doctor", "eth0", "--fix", "--no-probe"]).stdout(Stdio::null()).stderr(Stdio::null());
-        // `ip netns exec` becomes the command.
-        let mut fix = fix.spawn().unwrap();
-        while !Path::new(&kept).exists() && fix.try_wait().unwrap().is_none() {
-            std::hint::spin_loop();
-        }
-        std::thread::sleep(Duration::from_micros(50 << wait));
-        fix.kill().unwrap();
-        fix.wait().unwrap();
-        fixed += u32::from(!ip(&pair, "link show dev eth0").contains("mtu 9000"));
-        let undone = doctor(&pair, &["--undo"]);
-        assert!(text(&undone.stdout).contains("set             mtu 9000"), "{}", text(&undone.stderr));
-        assert!(ip(&pair, "link show dev eth0").contains("mtu 9000"), "after {wait}");
-        assert!(!Path::new(&kept).exists(), "all is restored");
-    }
-    assert!(fixed > 0, "it was never killed late");
-}
-
 /// Runs `spray` without any right, though by the user root.
 fn without_rights(pair: &Pair, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = pair.command(0, Path::new("setpriv"));
@@ -99,10 +66,10 @@ fn missing_rights_are_one_sentence_with_another_way() {
         return;
     }
     let (pair, folder) = (Pair::new("rights").unwrap(), Folder::new());
-    let out = folder.path().join("out").display().to_string();
+    let [here, out] = [folder.join(""), folder.join("out")];
     let pod = spray_test_support::root().join("tests/scenarios/pod.toml").display().to_string();
     for (arguments, parts) in [
-        (&["recv", "--insecure", "--interface", "eth0", "--out", &out][..], ["CAP_BPF", "--device udp"]),
+        (&["recv", "--insecure", "--interface", "eth0", "--out", &here][..], ["CAP_BPF", "--device udp"]),
         (&["serve", "--insecure", "--interface", "eth0"], ["CAP_BPF", "--device udp"]),
         (&["run", &pod, "--engine", "xdp", "--out", &out, "-q"], ["run as root", "`--engine sim`"]),
         (&["up", &pod, "--name", "rights"], ["run as root", "root (sudo)"]),

@@ -17,11 +17,11 @@ struct Server {
 }
 
 impl Server {
-    fn start(last: u8, options: &[&str]) -> Self {
+    fn start(last: u8) -> Self {
         let [high, low] = (std::process::id() as u16).to_be_bytes();
         let [address, from] = [last, last + 1].map(|last| format!("127.{}.{low}.{last}", 96 | high & 31));
         let mut command = Command::new(spray_test_support::program("spray"));
-        command.args(["serve", "--device", "udp", "--insecure", "--from", &address, "-p", "61504"]).args(options);
+        command.args(["serve", "--device", "udp", "--insecure", "--from", &address, "-p", "61504"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(process.stderr.as_mut().unwrap()).lines();
         assert!(said.any(|line| line.unwrap().contains("listening on ")));
@@ -55,25 +55,25 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn json_has_the_fields_that_the_page_lists_and_a_one_off_server_ends() {
-    let mut server = Server::start(10, &["-1"]);
-    let options = ["-n", "3M", "-b", "400M", "-P", "2", "--json"];
+fn json_has_the_fields_that_the_page_lists() {
+    let mut server = Server::start(10);
+    let options = ["-t", "1", "-b", "40M", "-P", "2", "--json"];
     let said: Value = serde_json::from_str(&server.measure("", &options)).unwrap();
     let mut expected = documented("Measured");
     assert!(expected.remove("error"));
     assert_eq!(fields(&said), expected);
     let sums = [&said["end"]["sum_sent"], &said["end"]["sum_received"]].map(|sum| number(&sum["bytes"]));
-    assert_eq!(sums, [3_145_728.0; 2], "{said}");
+    assert!(sums[0] == sums[1] && sums[0] > 1e6, "{said}");
     assert!(number(&said["end"]["cpu_utilization_percent"]["remote_total"]) > 0.0, "{said}");
-    assert_eq!(said["start"]["test_start"]["target_bitrate"], 400_000_000, "{said}");
-    assert!(server.process.wait().unwrap().success());
-    let said = std::io::read_to_string(server.process.stdout.take().unwrap()).unwrap();
-    assert_eq!(said.matches(", received ").count(), 2, "{said}");
+    assert_eq!(said["start"]["test_start"]["target_bitrate"], 40_000_000, "{said}");
+    let lines = BufReader::new(server.process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let said: Vec<String> = lines.take(2).collect();
+    assert!(said.iter().all(|line| line.contains(", received ")), "{said:?}");
 }
 
 #[test]
 fn several_clients_are_served_at_once_and_one_after_the_other() {
-    let server = &Server::start(20, &[]);
+    let server = &Server::start(20);
     std::thread::scope(|scope| {
         let one = |number| scope.spawn(move || server.measure(number, &["-t", "1", "--json"]));
         for client in ["", "1", "2"].map(one) {
@@ -81,55 +81,40 @@ fn several_clients_are_served_at_once_and_one_after_the_other() {
             assert!(number(&said["end"]["sum_received"]["bytes"]) > 1e5, "{said}");
         }
     });
-    let said = server.measure("", &["-t", "1", "-R", "-O", "1"]);
-    for part in ["(omitted)", "processor: here ", "in all"] {
+    let said = server.measure("", &["-t", "1", "-R"]);
+    for part in ["processor: here ", "in all"] {
         assert!(said.contains(part), "no {part}: {said}");
     }
 }
 
 #[test]
-fn a_stream_of_json_has_an_event_a_line() {
-    let server = Server::start(30, &[]);
-    let said = server.measure("", &["-t", "1", "-i", "0.5", "--json-stream", "--bidir"]);
-    let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    let (first, rest) = names.split_first().unwrap();
-    let (last, between) = rest.split_last().unwrap();
-    assert_eq!((*first, *last), ("start", "end"), "{said}");
-    assert!(between.len() >= 2 && between.iter().all(|name| *name == "interval"), "{said}");
-    assert!(events[1]["data"]["sum_bidir_reverse"]["sender"] == false, "{said}");
-    assert!(number(&events.last().unwrap()["data"]["sum_sent"]["bytes"]) > 1e5, "{said}");
-    let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json-stream"]);
-    words[1] = "127.0.0.1".into();
-    let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    let last = text(&output.stdout);
-    assert!(!output.status.success() && last.lines().last().unwrap().starts_with("{\"event\":\"error\""), "{last}");
-}
-
-#[test]
 fn a_server_that_dies_or_is_not_there_is_an_error() {
     for json in [false, true] {
-        let mut server = Server::start(36, &[]);
+        let mut server = Server::start(36);
         let mut words = server.client("", &["-t", "60", "-i", "0.2", "--timeout", "1"]);
-        words.extend(json.then(|| "--json-stream".into()));
+        words.extend(json.then(|| "--json".into()));
         let mut command = Command::new(spray_test_support::program("spray"));
         let mut process = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        // After the heading or the start comes an interval.
-        assert!(lines.nth(2).is_some());
+        // After the heading comes an interval.
+        if json {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+        } else {
+            assert!(lines.nth(2).is_some());
+        }
         server.process.kill().unwrap();
         let said: Vec<String> = lines.collect();
         let output = process.wait_with_output().unwrap();
         let errors = text(&output.stderr);
         assert!(output.status.code() == Some(1) && errors.contains(&server.address), "{errors}");
         if json {
-            let [end, error] = [2, 1].map(|back| serde_json::from_str::<Value>(&said[said.len() - back]).unwrap());
-            let sum = &end["data"]["sum_sent"];
-            assert!(number(&sum["bytes"]) > 0.0 && number(&sum["seconds"]) < 60.0, "{end}");
-            assert!(error["event"] == "error" && error["data"].as_str().unwrap().contains(&server.address), "{error}");
+            let said: Value = serde_json::from_str(&said.concat()).unwrap();
+            let sum = &said["end"]["sum_sent"];
+            assert!(number(&sum["bytes"]) > 0.0 && number(&sum["seconds"]) < 60.0, "{said}");
+            assert!(said["error"].as_str().unwrap().contains(&server.address), "{said}");
         }
     }
-    let server = Server::start(39, &[]);
+    let server = Server::start(39);
     let mut words = server.client("", &["-t", "1", "--timeout", "1", "--json"]);
     words[1] = server.address.rsplit_once('.').unwrap().0.to_owned() + ".42";
     let output = spray(&words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -144,12 +129,9 @@ fn options_that_contradict_each_other_are_refused() {
     let perf = |options: &[&str], parts: &[&str]| {
         refused(&[&["perf", "127.0.0.1", "--device", "udp", "--insecure"], options].concat(), parts);
     };
-    perf(&["-n", "1M", "-t", "2"], &["--bytes", "--time"]);
     perf(&["-R", "--bidir"], &["--reverse", "--bidirectional"]);
-    perf(&["-n", "1M", "-O", "2"], &["--bytes", "--omit"]);
     perf(&["-b", "1X"], &["expected bits a second from 1K to 1T"]);
     perf(&["-b", "-1"], &["-1"]);
-    perf(&["-n", "0"], &["expected bytes, at least 1"]);
     perf(&["--load", "1"], &["--latency"]);
     perf(&["--latency", "-b", "1M"], &["--latency", "--bitrate"]);
     perf(&["--latency", "-R"], &["--latency", "--reverse"]);
@@ -159,8 +141,8 @@ fn options_that_contradict_each_other_are_refused() {
 /// A full disk: one remark and exit code 1, for every form of the results.
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {
-    let server = Server::start(23, &[]);
-    let forms: [&[&'static str]; 4] = [&[], &["--json"], &["--json-stream"], &["--latency"]];
+    let server = Server::start(23);
+    let forms: [&[&'static str]; 3] = [&[], &["--json"], &["--latency"]];
     for (number, form) in forms.iter().enumerate() {
         let words = server.client(&number.to_string(), form);
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

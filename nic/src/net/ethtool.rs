@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use socket2::{Domain, Socket, Type};
 
 pub use features::Feature;
-pub use hashing::{HashFields, IndirectionTable, UdpFlow};
+pub use hashing::{HashFields, UdpFlow};
 #[cfg(test)]
 pub(crate) use rules::Contents;
 pub use rules::Rule;

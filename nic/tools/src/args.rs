@@ -21,23 +21,14 @@ pub use self::perf::{Perf, Serve};
 /// The arguments of `spray send`.
 #[derive(Debug, Args)]
 pub struct Send {
-    /// Files and folders to send, each under its own name; `-` is standard input
+    /// Files and folders to send, each under its own name
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Address of `spray recv`
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) to: IpAddr,
-    /// Ethernet address of the receiver or next router; by default from the kernel's tables
-    #[arg(long, value_name = "MAC")]
-    pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
-    /// Rate of `--cc fixed-rate`; other controls measure it
-    #[arg(long, value_name = "GBPS", value_parser = rate)]
-    pub(crate) gbps: Option<f64>,
-    /// Initial guess of the round-trip time, for the first timeout
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    pub(crate) rtt_us: Option<f64>,
     /// The switches trim packets (cut them to their headers) instead of dropping them
     #[arg(long)]
     pub(crate) trimming: bool,
@@ -48,11 +39,11 @@ pub struct Send {
 /// The arguments of `spray recv`.
 #[derive(Debug, Args)]
 pub struct Recv {
-    /// Folder for files under the sender's names, name of a single file, or `-` (standard output);
-    /// by default the current folder, unless it is `/` or a user's home
-    #[arg(long, value_name = "DIR|FILE")]
+    /// Folder for files, under the sender's names; by default the current folder, unless it is `/`
+    /// or a user's home
+    #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Keep receiving after the first transfer, from several senders at once; --out must be a folder
+    /// Keep receiving after the first transfer, from several senders at once
     #[arg(long)]
     pub(crate) keep: bool,
     #[command(flatten)]
@@ -64,8 +55,6 @@ pub struct Recv {
 /// The arguments of `spray tunnel`.
 #[derive(Debug, Args)]
 pub struct Tunnel {
-    #[command(flatten)]
-    pub(crate) way: Way,
     /// Other machine; if several, each with its networks: 10.0.0.2=10.9.0.2,10.8.0.0/16
     #[arg(long, value_name = "ADDRESS[=NETWORK,...]", required = true)]
     pub(crate) peer: Vec<crate::tunnel::remote::Remote>,
@@ -78,35 +67,10 @@ pub struct Tunnel {
     /// MTU of the TUN device; TCP uses super-packets of 64 KiB regardless of it
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_000))]
     pub(crate) mtu: u32,
-    /// Key of this machine (`spray keygen FILE`): the same on all, or --trust the others' public keys
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: Option<PathBuf>,
-    /// Public key of another machine; if several, each with its address: 10.0.0.2=KEY
-    #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
-    pub(crate) trust: Vec<Trusted>,
-    /// Pre-shared key of all machines, which protects recorded traffic against quantum computers
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) psk: Option<PathBuf>,
-    /// Without keys: any host on the network may send, answer and read
-    #[arg(long, conflicts_with = "key")]
-    pub(crate) insecure: bool,
-    #[command(flatten)]
-    pub(crate) steered: Steered,
-    /// Let the kernel copy every frame, which works with every driver
-    #[arg(long)]
-    pub(crate) copy: bool,
-    /// Busy-poll the NIC: on, off, or auto (where published measurements show a gain)
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
-    pub(crate) busy_poll: BusyPoll,
-    /// Connect again after this time without an answer of the peer
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
-    pub(crate) publish: Publish,
-    #[command(flatten)]
-    pub(crate) captures: Captures,
+    pub(crate) interface: Interface,
 }
 
 /// The arguments of `spray keygen`.
@@ -120,13 +84,13 @@ pub struct Keygen {
 /// The keys of the command and its peers.
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// Key of this side (`spray keygen FILE`): the same on the other side, or give its --peer
+    /// Key of this side (`spray keygen FILE`): the same on all, or --trust the others' public keys
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// Public key of the other side; a receiver accepts several. With an address, valid only there
-    #[arg(long, value_name = "[ADDRESS=]KEY", requires = "key")]
-    pub(crate) peer: Vec<Trusted>,
-    /// Pre-shared key of both sides, which protects recorded traffic against quantum computers
+    /// Public key of another side; may be repeated. With an address, valid only there
+    #[arg(long = "trust", value_name = "[ADDRESS=]KEY", requires = "key")]
+    pub(crate) trusted: Vec<Trusted>,
+    /// Pre-shared key of all sides, which protects recorded traffic against quantum computers
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) psk: Option<PathBuf>,
     /// Without keys: any host on the network may send, answer and read
@@ -190,7 +154,7 @@ pub(crate) struct Interface {
     /// Busy-poll the NIC: on, off, or auto (where published measurements show a gain)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value = "auto")]
     pub(crate) busy_poll: BusyPoll,
-    /// Give up after this time without an answer of the peer
+    /// End a connection after this time without an answer of the peer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) timeout: u64,
     #[command(flatten)]
@@ -229,29 +193,6 @@ fn port_range(text: &str) -> Result<(u16, u16), &'static str> {
 fn ports(text: &str) -> Result<Ports, String> {
     let allowed = || format!("allowed: multiples of {} from 1024 to 65472, such as 4992", Ports::COUNT);
     text.parse().ok().and_then(Ports::new).ok_or_else(allowed)
-}
-
-/// An Ethernet address such as `02:00:00:00:00:01`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mac(pub [u8; 6]);
-
-impl std::str::FromStr for Mac {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const EXPECTED: &str = "expected six pairs of hexadecimal digits, such as 02:00:00:00:00:01";
-        let byte = |part: &str| u8::from_str_radix(part, 16).ok().filter(|_| part.len() == 2);
-        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(EXPECTED)
-    }
-}
-
-fn rate(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|gbps| (0.001..=1000.0).contains(gbps)).ok_or("expected Gb/s from 0.001 to 1000")
-}
-
-fn microseconds(text: &str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|us| (1.0..=1e6).contains(us)).ok_or("expected microseconds from 1 to 1000000")
 }
 
 /// Reads a time of seconds, from a tenth of one to a minute.

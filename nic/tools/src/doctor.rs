@@ -8,7 +8,6 @@ mod examine;
 mod kernel;
 mod link;
 mod machine;
-mod memory;
 mod offloads;
 mod placement;
 mod probe;
@@ -61,8 +60,8 @@ fn print(group: &Group, alone: bool) {
 }
 
 /// Checks the kernel and privileges.
-pub fn kernel() -> [Check; 4] {
-    [kernel::version(), machine::rights(), kernel::bpf_jit(), kernel::btf()]
+pub fn kernel() -> [Check; 3] {
+    [kernel::version(), machine::rights(), kernel::bpf_jit()]
 }
 
 /// Checks what AF_XDP needs.

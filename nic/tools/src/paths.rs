@@ -63,7 +63,7 @@ pub fn paths(arguments: &args::Paths) -> Outcome {
     let report = Report::new(&survey, &ports, &route, occupied.as_deref());
     report.tell();
     say::object(&report)?;
-    if survey.by.is_none() && report.analysis.hops.is_empty() {
+    if survey.by.is_none() && survey.levels.is_empty() {
         let why = occupied.map(|why| format!(": {why}")).unwrap_or_default();
         return Err(Failure::failed(format!("nothing answered on the way to {} or there{why}", route.to)));
     }
@@ -83,8 +83,8 @@ fn occupied(from: IpAddr) -> Option<String> {
 }
 
 fn key(arguments: &args::Paths) -> Outcome<Option<PublicKey>> {
-    match (&arguments.peer, &arguments.key) {
-        (Some(peer), _) => Ok(Some(*peer)),
+    match (&arguments.trust, &arguments.key) {
+        (Some(key), _) => Ok(Some(*key)),
         (None, Some(path)) => Ok(Some(PrivateKey::read(path).map_err(Failure::refused)?.public())),
         (None, None) => Ok(None),
     }
@@ -103,13 +103,10 @@ impl Report {
         }
     }
 
-    fn title(&self) -> String {
-        let ports: Vec<u16> = self.analysis.values.iter().map(|value| value.port).collect();
-        format!("{} entropy values (UDP ports {}) from {} to {}", ports.len(), ends(&ports), self.from, self.to)
-    }
-
     fn tell(&self) {
-        say!("{}, port {}", self.title(), self.port);
+        let Self { from, to, port, analysis: Analysis { values, .. }, .. } = self;
+        let [first, last] = [values.first(), values.last()].map(|value| value.map_or(0, |value| value.port));
+        say!("{} entropy values (UDP ports {first} to {last}) from {from} to {to}, port {port}", values.len());
         say!("path  values  share   loss  RTT least     p50     p99  hops");
         for (number, path) in self.analysis.paths.iter().enumerate() {
             say!("{}", self.row(number + 1, path));
@@ -141,22 +138,14 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let Some(Evenness { paths, jain, max_over_mean, probability }) = self.analysis.evenness else {
+        let Some(Evenness { paths, max_over_mean, uneven }) = self.analysis.evenness else {
             return "1 path is seen".into();
         };
-        let judgement = match probability {
-            None => "too few values to tell from a uniform hash: give more with --values".into(),
-            Some(often) if often < 0.01 => format!("less evenly than a uniform hash would (p {often:.1e})"),
-            Some(often) => format!("as evenly as a uniform hash would (p {often:.2})"),
+        let judgement = match uneven {
+            None => "too few values to tell from a uniform hash: give more with --values",
+            Some(true) => "less evenly than a uniform hash would",
+            Some(false) => "as evenly as a uniform hash would",
         };
-        format!("{paths} paths, {judgement}: Jain's index {jain:.3}, the busiest has {max_over_mean:.2} of the mean")
+        format!("{paths} paths, {judgement}: the busiest has {max_over_mean:.2} of the mean")
     }
-}
-
-fn ends(ports: &[u16]) -> String {
-    let all = ranges(ports);
-    if all.len() <= 24 {
-        return all;
-    }
-    format!("{} to {}", ports.first().unwrap_or(&0), ports.last().unwrap_or(&0))
 }

@@ -11,7 +11,6 @@ mod out;
 mod outgoing;
 mod partial;
 mod recv;
-mod refusal;
 mod report;
 mod send;
 mod timeouts;
@@ -23,10 +22,6 @@ mod tests;
 
 pub use self::recv::recv;
 pub use self::send::send;
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
-}
 
 /// Gb/s of a number of bytes in a time.
 pub fn gbps(bytes: u64, seconds: f64) -> f64 {

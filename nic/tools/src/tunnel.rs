@@ -41,7 +41,6 @@ const GRANT_BYTES: u64 = 8 << 20;
 pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     check(arguments)?;
     let path = PathOptions::new(&arguments.overrides)?;
-    path.check()?;
     let remotes = &arguments.peer;
     let adjust = |config: &mut EndpointConfig| {
         // For each machine: its connections, ours, and those of a predecessor; some are half-open.
@@ -49,7 +48,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
         config.flow.max_message_bytes = MESSAGE as u64;
         config.flow.max_data_bytes = GRANT_BYTES;
     };
-    let mut session = Session::open(&interface(arguments), Some(remotes[0].address), &path, THREADS, adjust)?;
+    let mut session = Session::open(&arguments.interface, Some(remotes[0].address), &path, THREADS, adjust)?;
     let own = session.first().endpoint.config().address;
     if let Some(same) = remotes.iter().find(|peer| peer.address == own) {
         return Err(Failure::refused(format!("--peer {} is this machine itself", same.address)));
@@ -61,7 +60,7 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
     }
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
-    let whose = if arguments.insecure { ", for anybody (--insecure)" } else { "" };
+    let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("spray: listening on {} as {own}{whose}; packets go by {}", session.name, queues[0].name());
     let tunnel = |(shard, queue)| Tunnel::new(shard, queue, remotes, &session);
     let mut threads: Vec<_> = queues.into_iter().enumerate().map(tunnel).collect();
@@ -77,12 +76,6 @@ pub fn tunnel(arguments: &args::Tunnel) -> Outcome {
 }
 
 fn check(arguments: &args::Tunnel) -> Outcome {
-    if arguments.key.is_none() && !arguments.insecure {
-        return Err(Failure::refused(
-            "no key: create one with `spray keygen FILE` and give it to all machines with --key FILE (or --trust \
-             their public keys), or use --insecure, by which any host on the network may send and read",
-        ));
-    }
     let peers = &arguments.peer;
     let within = |network: &&Subnet| peers.iter().any(|peer| network.contains(peer.address));
     if let Some(Subnet { address, bits }) = arguments.address.iter().find(within) {
@@ -96,7 +89,7 @@ fn check(arguments: &args::Tunnel) -> Outcome {
         return Err(Failure::refused(message));
     }
     //= docs/specs/endpoint.md#END-42 an address to each key
-    let (first, trust) = (peers[0].address, &arguments.trust);
+    let (first, trust) = (peers[0].address, &arguments.interface.trust.trusted);
     if peers.len() > 1 && trust.iter().any(|trusted| trusted.address.is_none()) {
         let message = format!("several --peer: give the address of each key, as in --trust {first}=KEY");
         return Err(Failure::refused(message));
@@ -116,21 +109,6 @@ fn check(arguments: &args::Tunnel) -> Outcome {
     match peers.iter().map(|peer| peer.address).find(|address| !seen.insert(*address)) {
         Some(twice) => Err(Failure::refused(format!("--peer {twice} is given twice: join its networks by commas"))),
         None => Ok(()),
-    }
-}
-
-fn interface(arguments: &args::Tunnel) -> args::Interface {
-    let args::Tunnel { key, trust, psk, insecure, .. } = arguments;
-    args::Interface {
-        way: arguments.way.clone(),
-        trust: args::Trust { key: key.clone(), peer: trust.clone(), psk: psk.clone(), insecure: *insecure },
-        steered: arguments.steered,
-        zero_copy: false,
-        copy: arguments.copy,
-        busy_poll: arguments.busy_poll,
-        timeout: arguments.timeout,
-        publish: arguments.publish,
-        captures: arguments.captures.clone(),
     }
 }
 

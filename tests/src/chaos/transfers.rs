@@ -32,8 +32,8 @@ impl Transfer {
         let rates: [&[&str]; 4] = [
             &[],
             &["--balancer", "ops"],
-            &["--cc", "fixed-rate", "--gbps", "0.05"],
-            &["--cc", "fixed-rate", "--gbps", "0.1"],
+            &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.05"],
+            &["--cc", "fixed-rate", "--set", "transport.fixed-rate.rate_gbps=0.1"],
         ];
         Self { source, name, rate: rates[rng::below(rates.len(), rng)] }
     }

@@ -167,7 +167,7 @@ outage() {
     { sleep 4.5; echo "  down at $(now)"; $1 $IP link set $2 down; sleep 1; $1 $IP link set $2 up; echo "  up at $(now)"; } &
     local cut=$! begin=$(now)
     # The rate is fixed so that the file takes six seconds on any driver.
-    send 3000000 --cc fixed-rate --gbps 0.004
+    send 3000000 --cc fixed-rate --set transport.fixed-rate.rate_gbps=0.004
     local took=$(($(now) - begin))
     end_receiver
     wait $cut
@@ -196,7 +196,7 @@ step_mtu() {
 step_second() {
     receive
     settle
-    away timeout 20 spray recv --insecure --interface eth1 --out /tmp/other > /tmp/second 2>&1
+    away timeout 20 spray recv --insecure --interface eth1 --out /tmp > /tmp/second 2>&1
     local code=$?
     show second
     linked

@@ -1,4 +1,4 @@
-//! Receive-side scaling (RSS): hash fields, key and indirection table of a NIC.
+//! Receive-side scaling (RSS): hash fields of a NIC.
 
 use std::fmt;
 use std::io;
@@ -63,17 +63,6 @@ impl fmt::Display for HashFields {
     }
 }
 
-/// Mapping from hashes to queues.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndirectionTable {
-    /// Secret key of the hash.
-    pub key: Vec<u8>,
-    /// Queue by hash modulo the table's length.
-    pub queues: Vec<u32>,
-    /// Hash function: bit 0 is Toeplitz, bit 1 XOR, bit 2 CRC32.
-    pub function: u8,
-}
-
 impl Ethtool {
     /// Returns the fields that select the queue of a UDP packet.
     pub fn hash_fields(&self, flow: UdpFlow) -> io::Result<HashFields> {
@@ -91,20 +80,6 @@ impl Ethtool {
         let [a, b, c, d, e, f, g, h] = fields.0.to_ne_bytes();
         let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
         self.set(COMMAND, &[flow.number(), halves[0], halves[1]])
-    }
-
-    /// Returns the indirection table and key.
-    pub fn indirection(&self) -> io::Result<IndirectionTable> {
-        const COMMAND: u32 = 0x46;
-        const HEADER: usize = 6;
-        let sizes = self.get(COMMAND)?;
-        let (entries, key_bytes) = (sizes[2] as usize, sizes[3] as usize);
-        let mut words = vec![0; (HEADER + entries + key_bytes.div_ceil(4)).max(super::WORDS)];
-        (words[2], words[3]) = (sizes[2], sizes[3]);
-        self.ioctl_words(COMMAND, &mut words)?;
-        let (queues, key) = words[HEADER..].split_at(entries);
-        let key = key.iter().flat_map(|word| word.to_ne_bytes()).take(key_bytes).collect();
-        Ok(IndirectionTable { key, queues: queues.to_vec(), function: words[4].to_ne_bytes()[0] })
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Paths {
     pub(crate) key: Option<PathBuf>,
     /// Public key of the endpoint there: if it has one, it does not answer without
     #[arg(long, value_name = "KEY", conflicts_with = "key")]
-    pub(crate) peer: Option<PublicKey>,
+    pub(crate) trust: Option<PublicKey>,
 }
 
 impl Paths {
@@ -66,12 +66,10 @@ pub struct Doctor {
     /// Host behind it that answers echo requests, which are sent from each queue
     #[arg(long, value_name = "ADDRESS", requires = "interface")]
     pub(crate) peer: Option<IpAddr>,
-    /// Change what is safe to change (see --undo). Some drivers take the link down for seconds
-    #[arg(long, requires = "interface", conflicts_with = "undo")]
-    pub(crate) fix: bool,
-    /// Restore the settings before the first --fix
+    /// Change what is safe to change, and print the old values. Some drivers take the link down for
+    /// seconds
     #[arg(long, requires = "interface")]
-    pub(crate) undo: bool,
+    pub(crate) fix: bool,
     /// Open no sockets and attach no program, for which some drivers take the link down
     #[arg(long, requires = "interface", conflicts_with = "peer")]
     pub(crate) no_probe: bool,

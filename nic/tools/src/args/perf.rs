@@ -4,15 +4,12 @@ use std::net::IpAddr;
 
 use clap::Args;
 
-use super::{Interface, Mac, address, seconds};
+use super::{Interface, address, seconds};
 use crate::settings::Overrides;
 
 /// The arguments of `spray serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// End once the first client has measured
-    #[arg(long, short = '1')]
-    pub(crate) one_off: bool,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
@@ -26,14 +23,8 @@ pub struct Perf {
     #[arg(value_name = "ADDRESS", value_parser = address)]
     pub(crate) server: IpAddr,
     /// Duration of the measurement
-    #[arg(long, short, value_name = "SECONDS", default_value_t = 10, conflicts_with = "number", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) time: u32,
-    /// End after this number of bytes of all connections; K, M and G are powers of 1024
-    #[arg(long = "bytes", short, value_name = "BYTES", conflicts_with_all = ["omit", "latency"], value_parser = number)]
-    pub(crate) number: Option<u64>,
-    /// Leave the first seconds out of the sums
-    #[arg(long, short = 'O', value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=600))]
-    pub(crate) omit: u32,
     /// Rate limit of each connection in bits a second, 0 for none; K, M and G are powers of 1000
     #[arg(long, short, value_name = "RATE", default_value = "0", conflicts_with = "latency", value_parser = bitrate)]
     pub(crate) bitrate: u64,
@@ -58,32 +49,18 @@ pub struct Perf {
     /// Size of a message; by default 1 MiB, with --latency 64, with --bitrate what goes in 10 ms
     #[arg(long, short, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::perf::MOST_BYTES)))]
     pub(crate) length: Option<u32>,
-    /// Print JSON lines as they come: start, intervals, end, error
-    #[arg(long)]
-    pub(crate) json_stream: bool,
-    /// Ethernet address of the server or next router; by default from the kernel's tables
-    #[arg(long, value_name = "MAC")]
-    pub(crate) peer_mac: Option<Mac>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
     pub(crate) interface: Interface,
 }
 
-/// Parses a number with one of iperf3's suffixes, which are powers of `step`.
-fn scaled(text: &str, step: u64) -> Option<u64> {
+/// Parses a rate with one of iperf3's suffixes, which are powers of 1000.
+fn bitrate(text: &str) -> Result<u64, &'static str> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
-    let power = ["", "k", "m", "g", "t"].iter().position(|known| suffix.eq_ignore_ascii_case(known))?;
-    let value = digits.parse().ok().filter(|value: &f64| *value >= 0.0)? * (step as f64).powi(power as i32);
-    (value < 1e18).then_some(value as u64)
-}
-
-fn bitrate(text: &str) -> Result<u64, &'static str> {
-    let rate = scaled(text, 1000).filter(|rate| *rate == 0 || (1000..=1_000_000_000_000).contains(rate));
-    rate.ok_or("expected bits a second from 1K to 1T, as in 100M, or 0 for as many as go")
-}
-
-fn number(text: &str) -> Result<u64, &'static str> {
-    scaled(text, 1024).filter(|bytes| *bytes > 0).ok_or("expected bytes, at least 1, as in 500M")
+    let power = ["", "k", "m", "g", "t"].iter().position(|known| suffix.eq_ignore_ascii_case(known));
+    let rate = digits.parse().ok().zip(power).map(|(value, power): (f64, _)| value * 1000_f64.powi(power as i32));
+    let rate = rate.filter(|rate| *rate == 0.0 || (1e3..=1e12).contains(rate));
+    rate.map(|rate| rate as u64).ok_or("expected bits a second from 1K to 1T, as in 100M, or 0 for as many as go")
 }

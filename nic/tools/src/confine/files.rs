@@ -16,13 +16,11 @@ pub enum Reach<'a> {
     Read { named: Vec<&'a Path>, files: Vec<&'a Path> },
     /// Writes below a folder.
     Write(&'a Path),
-    /// Only files that are open already.
-    Open,
 }
 
 impl Reach<'_> {
     pub fn writes(&self) -> bool {
-        matches!(self, Self::Write(_) | Self::Open)
+        matches!(self, Self::Write(_))
     }
 }
 
@@ -45,7 +43,6 @@ pub fn bound(reach: &Reach<'_>) -> Outcome<Bound> {
     let (paths, access) = match reach {
         Reach::Read { named, .. } => (named.clone(), AccessFs::ReadFile | AccessFs::ReadDir),
         Reach::Write(folder) => (vec![*folder], WRITES),
-        Reach::Open => (Vec::new(), WRITES),
     };
     let rules = paths.into_iter().map(|path| rule(path, access)).collect::<Outcome<Vec<_>>>()?;
     restrict(rules).map_err(|error| Failure::refused(format!("cannot bound the files that spray reaches: {error}")))

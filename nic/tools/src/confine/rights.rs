@@ -45,7 +45,6 @@ fn needed(reach: &Reach<'_>, bound: Bound) -> Outcome<CapsHashSet> {
             (Capability::CAP_DAC_READ_SEARCH, files.iter().find(|file| !may(file, AccessFlags::R_OK)))
         }
         Reach::Write(folder) => (Capability::CAP_DAC_OVERRIDE, Some(folder).filter(|folder| !may(folder, ALL))),
-        Reach::Open => return Ok(CapsHashSet::new()),
     };
     let Some(path) = missing else { return Ok(CapsHashSet::new()) };
     // Without it, the access fails later with an error.

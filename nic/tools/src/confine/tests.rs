@@ -46,12 +46,6 @@ fn a_confined_writer_can_do_nothing_but_write_in_its_folder() {
 }
 
 #[test]
-//= docs/specs/endpoint.md#END-29 for standard output none
-fn a_confined_writer_of_what_is_open_reaches_no_file() {
-    run("writer_of_what_is_open", &Folder::new());
-}
-
-#[test]
 //= docs/specs/endpoint.md#END-29 all files but those that its user named
 fn a_confined_reader_can_do_nothing_but_read_what_was_named() {
     let folder = Folder::new();
@@ -183,21 +177,6 @@ fn writer() {
     nix::sys::stat::fchmod(&file, Mode::S_IRWXU).unwrap();
     assert_eq!(nix::unistd::symlinkat("/etc", AT_FDCWD, &into.join("link")), Err(Errno::EPERM));
     assert_eq!(nix::unistd::mkfifo(&into.join("pipe"), Mode::S_IRWXU), Err(Errno::EPERM));
-}
-
-#[test]
-#[ignore = "run in a process of its own"]
-fn writer_of_what_is_open() {
-    let Some(folder) = told_folder() else { return };
-    let mut status = File::open("/proc/thread-self/status").unwrap();
-    let (into, mut file) = (folder.join("in"), File::create_new(folder.join("in/open")).unwrap());
-    confine(&Reach::Open).unwrap();
-    assert_powerless(&[], &mut status);
-    assert_works();
-    file.write_all(b"written").unwrap();
-    for path in [into.join("new"), into.join("open"), folder.join("outside/new")] {
-        assert_eq!(open(&path, CREATE), Err(Errno::EACCES), "{path:?}");
-    }
 }
 
 #[test]

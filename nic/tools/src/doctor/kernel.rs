@@ -50,17 +50,6 @@ pub(super) fn ports() -> Check {
     }
 }
 
-pub(super) fn btf() -> Check {
-    let path = "/sys/kernel/btf/vmlinux";
-    match fs::metadata(path) {
-        Ok(data) => Check::ok("BTF", format!("{path}, {} kB", data.len() / 1000)),
-        Err(_) => {
-            let remedy = "a kernel with CONFIG_DEBUG_INFO_BTF=y reports more when a program is refused";
-            Check::warn("BTF", format!("no {path}"), remedy)
-        }
-    }
-}
-
 pub(super) fn af_xdp() -> Check {
     let Err(error) = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None) else {
         return Check::ok("AF_XDP", "sockets can be created");

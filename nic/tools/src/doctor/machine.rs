@@ -2,35 +2,33 @@
 
 use std::fs;
 
+use caps::CapSet;
+use caps::Capability::{self, CAP_BPF, CAP_IPC_LOCK, CAP_NET_ADMIN, CAP_NET_RAW, CAP_PERFMON, CAP_SYS_ADMIN};
+
 use super::check::Check;
 
-/// Capability bits (`linux/capability.h`), in the order in which `spray` needs them.
-const CAPABILITIES: [(u32, &str); 5] =
-    [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW"), (39, "CAP_BPF"), (38, "CAP_PERFMON"), (21, "CAP_SYS_ADMIN")];
-const CAP_IPC_LOCK: u32 = 14;
+/// In the order in which `spray` needs them.
+const CAPABILITIES: [Capability; 5] = [CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN];
 /// A UMEM of 16 MiB for each host of the demo.
 const PINNED_BYTES: u64 = 8 * (16 << 20);
 
 pub(super) fn rights() -> Check {
-    let held = effective_capabilities();
-    let lacks: Vec<&str> = CAPABILITIES.iter().filter(|(bit, _)| held >> bit & 1 == 0).map(|(_, name)| *name).collect();
+    let lacks: Vec<String> = CAPABILITIES.iter().filter(|it| !has(**it)).map(ToString::to_string).collect();
     if lacks.is_empty() {
         return Check::ok("rights", "all capabilities that namespaces, XDP and AF_XDP need");
     }
     Check::fail("rights", format!("missing {}", lacks.join(", ")), "run as root: namespaces, XDP and AF_XDP need it")
 }
 
-fn effective_capabilities() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    field.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+fn has(capability: Capability) -> bool {
+    caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
 }
 
 pub(super) fn memlock() -> Check {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let soft = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")).unwrap_or_default();
     let soft = soft.split_whitespace().next().unwrap_or("unknown").to_string();
-    if effective_capabilities() >> CAP_IPC_LOCK & 1 == 1 {
+    if has(CAP_IPC_LOCK) {
         return Check::ok("memlock", format!("limit {soft} does not apply: CAP_IPC_LOCK"));
     }
     let enough = soft == "unlimited" || soft.parse::<u64>().is_ok_and(|bytes| bytes >= PINNED_BYTES);

@@ -36,7 +36,7 @@ fn generic_merging(subject: &Subject) -> Check {
     }
 }
 
-fn off(check: &'static str, subject: &Subject, on: &[&str], why: &str) -> Check {
+fn off(check: &'static str, subject: &Subject, on: &[&'static str], why: &str) -> Check {
     let found = format!("{} on: {why}", on.join(", "));
     Check::warn(check, found, turn_off(subject, on)).mended_by(on.iter().map(|name| Change::turn_off(name)))
 }

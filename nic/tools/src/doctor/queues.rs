@@ -24,7 +24,7 @@ pub(super) fn checks(subject: &Subject) -> Vec<Check> {
     };
     let (ntuple, present) = (ethtool.feature(Feature::NTUPLE).ok().flatten(), ethtool.rules().unwrap_or_default());
     let rules = rules(ntuple, &subject.driver.name, &present, name);
-    vec![queues(subject.channels, name), rings, v4, v6, table(subject), rules]
+    vec![queues(subject.channels, name), rings, v4, v6, rules]
 }
 
 fn queues(channels: Channels, name: &str) -> Check {
@@ -69,7 +69,7 @@ fn hashing(flow: UdpFlow, fields: HashFields, queues: u32, name: &str) -> Check 
     let found =
         format!("by {fields}, without the ports: all packets between two hosts come to one queue (firedancer#5253)");
     let remedy = format!("`ethtool -N {name} rx-flow-hash {} {to}`", flow.name());
-    let [from, to] = [fields, to].map(|fields| Setting::hash_fields(flow, fields));
+    let [from, to] = [fields, to].map(|fields| Setting::HashFields { flow, fields });
     Check::warn(check, found, remedy).mended_by([Change { from, to }])
 }
 
@@ -78,23 +78,6 @@ const fn title(flow: UdpFlow) -> &'static str {
         UdpFlow::V4 => "RSS udp4",
         UdpFlow::V6 => "RSS udp6",
     }
-}
-
-fn table(subject: &Subject) -> Check {
-    let table = subject.ethtool.indirection().unwrap_or_default();
-    if table.queues.is_empty() {
-        return Check::ok("RSS table", "the driver has none");
-    }
-    let mut used = table.queues.clone();
-    used.sort_unstable();
-    used.dedup();
-    let function = if table.function & 1 == 1 { "Toeplitz" } else { "another hash than Toeplitz" };
-    let key = match table.key.len() {
-        0 => "its key hidden".into(),
-        bytes => format!("its key of {bytes} bytes readable"),
-    };
-    let (entries, used, queues) = (table.queues.len(), used.len(), subject.queues());
-    Check::ok("RSS table", format!("{entries} entries for {used} of {queues} queues, {function}, {key}"))
 }
 
 /// `heeds` is whether rules are enabled, `None` if unsupported. Commands replace rules for our
@@ -110,7 +93,7 @@ fn rules(heeds: Option<bool>, driver: &str, there: &[Rule], name: &str) -> Check
             Check::ok("rules", format!("on: commands with several threads or --queue set and remove 64{there}"))
         }
         Some(false) if drivers::resets_for_rules(driver) => {
-            let feature = |on| Setting::Feature { name: Feature::NTUPLE.into(), on };
+            let feature = |on| Setting::Feature { name: Feature::NTUPLE, on };
             let found =
                 format!("off, and {driver} resets its link to enable them: threads forward frames to each other");
             Check::warn("rules", found, format!("`ethtool -K {name} ntuple on`"))
@@ -138,7 +121,7 @@ mod tests {
             assert!(check.status == Status::Ok && check.changes.is_empty() && !check.found.contains("there for"));
         }
         let check = rules(Some(false), "ixgbe", &[], "eth0");
-        assert_eq!(check.changes[0].to, Setting::Feature { name: "rx-ntuple-filter".into(), on: true });
+        assert_eq!(check.changes[0].to, Setting::Feature { name: "rx-ntuple-filter", on: true });
     }
 
     #[test]
@@ -155,7 +138,7 @@ mod tests {
     #[test]
     fn rings_become_at_least_as_long_as_ours() {
         let of = |rx, tx| rings(RingSizes { rx, tx, most_rx: 8192, most_tx: 1024 }, 2048, "eth0");
-        let to = |check: &Check| check.changes.first().map(|change| change.to.clone());
+        let to = |check: &Check| check.changes.first().map(|change| change.to);
         assert_eq!(to(&of(512, 512)), Some(Setting::Rings { rx: 2048, tx: 1024 }));
         assert_eq!(to(&of(4096, 512)), Some(Setting::Rings { rx: 4096, tx: 1024 }));
         assert_eq!(of(512, 512).remedy, "`ethtool -G eth0 rx 2048 tx 1024`");
@@ -167,8 +150,8 @@ mod tests {
         let of = |fields, queues| hashing(UdpFlow::V6, HashFields(fields), queues, "eth0");
         let check = of(0x30, 4);
         assert_eq!((check.status, check.remedy.as_str()), (Status::Warn, "`ethtool -N eth0 rx-flow-hash udp6 sdfn`"));
-        let settings = [0x30, 0xf0].map(|fields| Setting::hash_fields(UdpFlow::V6, HashFields(fields)));
-        assert_eq!([check.changes[0].from.clone(), check.changes[0].to.clone()], settings);
+        let settings = [0x30, 0xf0].map(|fields| Setting::HashFields { flow: UdpFlow::V6, fields: HashFields(fields) });
+        assert_eq!([check.changes[0].from, check.changes[0].to], settings);
         assert_eq!((of(0x30, 1).status, of(0xf0, 4).status), (Status::Ok, Status::Ok));
     }
 }

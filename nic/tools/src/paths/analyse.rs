@@ -1,6 +1,6 @@
 //! Which values share a path, and how evenly values are spread over paths.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use super::ask::{End, Reply, Survey};
 #[derive(Debug, Serialize)]
 pub struct Analysis {
     pub values: Vec<Value>,
-    pub hops: Vec<Hop>,
     pub paths: Vec<Path>,
     /// Of values that arrive, or of all if the far end is silent; `None` for a single path.
     pub evenness: Option<Evenness>,
@@ -47,24 +46,6 @@ pub struct Rtt {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Hop {
-    pub hop: usize,
-    pub routers: Vec<Router>,
-    /// Without an answer here.
-    pub silent: usize,
-    pub limited: bool,
-    /// Assumed to pass the only router, without an answer of their own.
-    pub assumed: usize,
-}
-
-#[derive(Debug, Serialize)]
-pub struct Router {
-    pub address: IpAddr,
-    pub values: usize,
-    pub rtt_p50_us: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
 pub struct Path {
     pub state: State,
     pub hops: Vec<Option<IpAddr>>,
@@ -78,10 +59,9 @@ pub struct Path {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evenness {
     pub paths: usize,
-    pub jain: f64,
     pub max_over_mean: f64,
-    /// That a uniform hash is as uneven (chi-square test); `None` for too few values.
-    pub probability: Option<f64>,
+    /// Whether the busiest path has too many values for a uniform hash; `None` for too few values.
+    pub uneven: Option<bool>,
 }
 
 impl Rtt {
@@ -108,7 +88,7 @@ impl Analysis {
             ports.iter().enumerate().map(|(value, port)| Value::new(survey, value, *port, to)).collect();
         let paths = group(&mut values, survey);
         let evenness = Evenness::of(&paths);
-        Self { values, hops: hops(survey, to), paths, evenness }
+        Self { values, paths, evenness }
     }
 
     pub fn of(&self, state: State) -> impl Iterator<Item = &Path> {
@@ -225,25 +205,6 @@ fn group(values: &mut [Value], survey: &Survey) -> Vec<Path> {
     ways.into_iter().zip(members).map(path).collect()
 }
 
-fn hops(survey: &Survey, to: IpAddr) -> Vec<Hop> {
-    let hop = |(number, level): (usize, &super::ask::Level)| {
-        let answers = || level.answers.iter().flatten().map(|(reply, rtt)| (address(*reply, to), us(*rtt)));
-        let addresses: BTreeSet<IpAddr> = answers().map(|(address, _)| address).collect();
-        let router = |address| {
-            let rtts: Vec<f64> = answers().filter(|(other, _)| *other == address).map(|(_, us)| us).collect();
-            Router { address, values: rtts.len(), rtt_p50_us: Rtt::of(rtts).rtt_p50_us }
-        };
-        let ended = |value: usize| {
-            let before = survey.levels[..number].iter().filter_map(|level| level.answers.get(value).copied().flatten());
-            before.into_iter().any(|(reply, _)| !matches!(reply, Reply::Router(_)))
-        };
-        let silent = (0..level.answers.len()).filter(|value| level.answers[*value].is_none() && !ended(*value)).count();
-        let routers = addresses.into_iter().map(router).collect();
-        Hop { hop: number + 1, routers, silent, limited: level.limited, assumed: level.assumed }
-    };
-    survey.levels.iter().enumerate().map(hop).collect()
-}
-
 impl Evenness {
     fn of(paths: &[Path]) -> Option<Self> {
         let counted =
@@ -254,33 +215,16 @@ impl Evenness {
 
     fn of_counts(counts: &[f64]) -> Option<Self> {
         const LEAST: f64 = 5.0;
-        let (paths, sum) = (counts.len(), counts.iter().sum::<f64>());
-        let mean = sum / paths as f64;
-        let squares: f64 = counts.iter().map(|count| count * count).sum();
-        let deviation = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
-        (paths > 1).then(|| Self {
-            paths,
-            jain: sum * sum / (paths as f64 * squares),
-            max_over_mean: counts.iter().copied().fold(0.0, f64::max) / mean,
-            probability: (mean >= LEAST).then(|| chi_square_above(deviation, paths as f64 - 1.0)),
+        /// In standard deviations. Some path has more in fewer than 1 % of cases.
+        const MOST: f64 = 4.0;
+        let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+        let busiest = counts.iter().copied().fold(0.0, f64::max);
+        (counts.len() > 1).then(|| Self {
+            paths: counts.len(),
+            max_over_mean: busiest / mean,
+            uneven: (mean >= LEAST).then_some(busiest > mean + MOST * mean.sqrt()),
         })
     }
-}
-
-/// The upper tail of the chi-square distribution (Wilson and Hilferty, 1931).
-fn chi_square_above(value: f64, degrees: f64) -> f64 {
-    let variance = 2.0 / (9.0 * degrees);
-    let normal = ((value / degrees).cbrt() - (1.0 - variance)) / variance.sqrt();
-    normal_above(normal)
-}
-
-/// The upper tail of the normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17).
-fn normal_above(value: f64) -> f64 {
-    const FACTORS: [f64; 5] = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
-    let step = 1.0 / (1.0 + 0.231_641_9 * value.abs());
-    let sum = FACTORS.iter().rev().fold(0.0, |sum, factor| (sum + factor) * step);
-    let above = (-value * value / 2.0).exp() / std::f64::consts::TAU.sqrt() * sum;
-    if value < 0.0 { 1.0 - above } else { above }
 }
 
 #[cfg(test)]
@@ -314,17 +258,10 @@ mod tests {
     #[test]
     fn evenness_is_that_of_a_uniform_hash_or_not() {
         let of = |counts: &[f64]| Evenness::of_counts(counts).unwrap();
-        let even = of(&[16.0; 4]);
-        assert_eq!((even.jain, even.max_over_mean), (1.0, 1.0));
-        assert!(even.probability.unwrap() > 0.99);
-        let one = of(&[61.0, 1.0, 1.0, 1.0]);
-        assert!(one.jain < 0.3 && one.probability.unwrap() < 1e-9, "{one:?}");
-        assert_eq!(of(&[3.0, 1.0]).probability, None);
+        assert_eq!(of(&[16.0; 4]), Evenness { paths: 4, max_over_mean: 1.0, uneven: Some(false) });
+        assert_eq!(of(&[30.0, 12.0, 11.0, 11.0]).uneven, Some(false));
+        assert_eq!(of(&[34.0, 10.0, 10.0, 10.0]).uneven, Some(true));
+        assert_eq!(of(&[3.0, 1.0]).uneven, None);
         assert!(Evenness::of_counts(&[64.0]).is_none() && Evenness::of_counts(&[]).is_none());
-        // From tables of the chi-square distribution.
-        for (value, degrees, often) in [(7.815, 3.0, 0.05), (11.345, 3.0, 0.01), (24.996, 15.0, 0.05)] {
-            let ours = chi_square_above(value, degrees);
-            assert!((ours - often).abs() < 0.002, "{value} {degrees}: {ours}");
-        }
     }
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::analyse::{Analysis, Path, State, Value};
 use super::ask::{Reply, Survey};
-use super::probe::FORBIDDEN;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -44,8 +43,6 @@ const SLOW_US: f64 = 300.0;
 const SOME: u32 = 3;
 const LOSSY: f64 = 0.01;
 const LOST: u32 = 2;
-/// Significance level of the test for evenness.
-const RARELY: f64 = 0.01;
 
 /// The most serious first. `occupied` describes the program on this side's interface.
 pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Vec<Finding> {
@@ -58,7 +55,7 @@ pub fn findings(analysis: &Analysis, survey: &Survey, to: IpAddr, occupied: Opti
     }
     all.extend(spread(analysis));
     all.extend(unsteady(analysis, survey));
-    all.extend(limited(analysis));
+    all.extend(limited(survey));
     all
 }
 
@@ -87,7 +84,8 @@ fn far_end(survey: &Survey, to: IpAddr, occupied: Option<&str>) -> Option<Findin
     match survey.by {
         None if let Some(occupied) = occupied => Some(finding(Kind::InUse, &[], occupied.into())),
         None => {
-            let text = format!("{to} does not answer: is `spray serve` running there? With keys, give --key or --peer");
+            let text =
+                format!("{to} does not answer: is `spray serve` running there? With keys, give --key or --trust");
             Some(finding(Kind::NoAnswer, &[], text))
         }
         Some(Reply::Kernel) => {
@@ -112,7 +110,7 @@ fn refused(analysis: &Analysis, survey: &Survey) -> Vec<Finding> {
     let all = analysis.values.len();
     let text = |((by, why), ports): (&(IpAddr, &str), &Vec<u16>)| {
         let text = format!("{by} refuses {} of {all} ({why}): {}", count(ports.len()), ranges(ports));
-        finding(if *why == FORBIDDEN { Kind::Refused } else { Kind::DeadPath }, ports, text)
+        finding(Kind::Refused, ports, text)
     };
     by.iter().map(text).collect()
 }
@@ -196,7 +194,7 @@ fn spread(analysis: &Analysis) -> Option<Finding> {
     let seen = || analysis.paths.iter().filter(|path| matches!(path.state, State::Arrives | State::Unknown));
     if let Some(even) = analysis.evenness {
         let busiest = seen().max_by_key(|path| path.ports.len())?;
-        even.probability.filter(|often| *often < RARELY)?;
+        even.uneven.filter(|uneven| *uneven)?;
         let (values, via, times) = (busiest.ports.len(), analysis.via(busiest), even.max_over_mean);
         let text = format!("uneven spread: {values} values are on the path via {via}, {times:.1} times the mean");
         return Some(finding(Kind::Uneven, &busiest.ports, text));
@@ -225,10 +223,10 @@ fn unsteady(analysis: &Analysis, survey: &Survey) -> Option<Finding> {
     Some(finding(Kind::Unsteady, &[], text))
 }
 
-fn limited(analysis: &Analysis) -> Option<Finding> {
-    let limited: Vec<&super::analyse::Hop> = analysis.hops.iter().filter(|hop| hop.limited).collect();
-    let hops = limited.iter().map(|hop| hop.hop.to_string()).collect::<Vec<_>>().join(", ");
-    let assumed = match limited.iter().map(|hop| hop.assumed).max() {
+fn limited(survey: &Survey) -> Option<Finding> {
+    let limited: Vec<_> = survey.levels.iter().zip(1..).filter(|(level, _)| level.limited).collect();
+    let hops = limited.iter().map(|(_, hop): &(_, u8)| hop.to_string()).collect::<Vec<_>>().join(", ");
+    let assumed = match limited.iter().map(|(level, _)| level.assumed).max() {
         None | Some(0) => String::new(),
         Some(most) => format!("; up to {most} values are assumed to pass the only router seen"),
     };

@@ -17,6 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use spray_nic::device::UdpConfig;
 use spray_nic::endpoint::ConnectTag;
 use spray_nic::keys::PublicKey;
+use spray_nic::net::Refusal;
 use spray_wire::offsets::udp_payload_offset;
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, INITIAL_TTL, Ports, Terms, emit_in_place, frame, parse};
 
@@ -237,8 +238,6 @@ fn lane(at: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-pub const FORBIDDEN: &str = "a filter forbids it";
-
 /// An ICMP error for a datagram.
 pub struct IcmpError {
     /// Type and code, and whether it is ICMPv6.
@@ -285,18 +284,15 @@ impl IcmpError {
     }
 
     fn reply(&self, to: IpAddr) -> Option<Reply> {
-        let why = match self.kind {
-            (11, 0, false) | (3, 0, true) => return Some(Reply::Router(self.by)),
-            (3, 3, false) | (1, 4, true) if self.by == to => return Some(Reply::Kernel),
-            (3, 9 | 10 | 13, false) | (1, 1 | 5, true) => FORBIDDEN,
-            (3, 3, false) | (1, 4, true) => "as if no port were there",
-            (3, 0, false) | (1, 0, true) => "it has no route",
-            (3, 1, false) | (1, 3, true) => "it does not find the next host",
-            (3, 4, false) | (2, _, true) => return None,
-            (3, _, false) | (1, _, true) => "it is unreachable",
-            _ => return None,
-        };
-        Some(Reply::Refused(self.by, why))
+        match self.kind {
+            (11, 0, false) | (3, 0, true) => Some(Reply::Router(self.by)),
+            (3, 3, false) | (1, 4, true) if self.by == to => Some(Reply::Kernel),
+            // A packet is too long.
+            (3, 4, false) => None,
+            (kind, code, _) => {
+                Refusal::new(self.by, to, kind, code).map(|Refusal { by, why, .. }| Reply::Refused(by, why))
+            }
+        }
     }
 }
 
@@ -349,21 +345,21 @@ mod tests {
 
     #[test]
     fn messages_of_routers_and_hosts_are_told_apart() {
-        let (to, other) = (route().to, route().from);
-        let reply = |kind, by| IcmpError { kind, by, to: None, quoted: Vec::new() }.reply(to);
-        for v6 in [false, true] {
+        for (v6, to, other) in [(false, "10.0.0.2", "10.0.0.1"), (true, "fd00::2", "fd00::1")] {
+            let [to, other] = [to, other].map(|address| address.parse::<IpAddr>().unwrap());
+            let reply = |kind, by| IcmpError { kind, by, to: None, quoted: Vec::new() }.reply(to);
             let (expired, port, filter) =
                 if v6 { ((3, 0, v6), (1, 4, v6), (1, 1, v6)) } else { ((11, 0, v6), (3, 3, v6), (3, 13, v6)) };
             assert_eq!(reply(expired, other), Some(Reply::Router(other)));
             assert_eq!(reply(port, to), Some(Reply::Kernel));
             assert!(matches!(reply(port, other), Some(Reply::Refused(..))));
-            assert_eq!(reply(filter, other), Some(Reply::Refused(other, FORBIDDEN)));
+            assert_eq!(reply(filter, other), Some(Reply::Refused(other, "a firewall or a route prohibits it")));
         }
         // Fragments that were not put together, a long packet, an echo.
-        assert_eq!(
-            [(11, 1, false), (3, 4, false), (2, 0, true), (0, 0, false)].map(|kind| reply(kind, other)),
-            [None; 4]
-        );
+        for kind in [(11, 1, false), (3, 4, false), (0, 0, false)] {
+            let icmp_error = IcmpError { kind, by: route().from, to: None, quoted: Vec::new() };
+            assert_eq!(icmp_error.reply(route().to), None, "{kind:?}");
+        }
     }
 
     proptest! {

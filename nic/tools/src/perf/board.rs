@@ -8,7 +8,6 @@ use super::interval::Snapshot;
 #[derive(Debug, Default)]
 pub(super) struct Board {
     snapshots: Box<[Mutex<Snapshot>]>,
-    bases: Box<[Mutex<Snapshot>]>,
     pub(super) ready: AtomicUsize,
     pub(super) over: AtomicBool,
     pub(super) done: AtomicUsize,
@@ -16,8 +15,7 @@ pub(super) struct Board {
 
 impl Board {
     pub(super) fn new(threads: usize) -> Self {
-        let [snapshots, bases] = [(); 2].map(|()| (0..threads).map(|_| Mutex::default()).collect());
-        Self { snapshots, bases, ..Self::default() }
+        Self { snapshots: (0..threads).map(|_| Mutex::default()).collect(), ..Self::default() }
     }
 
     pub(super) fn threads(&self) -> usize {
@@ -33,21 +31,9 @@ impl Board {
         *self.snapshots[thread].lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    pub(super) fn put_base(&self, thread: usize, snapshot: Snapshot) {
-        *self.bases[thread].lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
-    }
-
     /// `first` is of the first thread.
     pub(super) fn sum(&self, first: Snapshot) -> Snapshot {
-        with_others(first, &self.snapshots)
+        let others = self.snapshots[1..].iter().map(|other| *other.lock().unwrap_or_else(PoisonError::into_inner));
+        others.fold(first, |sum, snapshot| sum.plus(&snapshot))
     }
-
-    pub(super) fn base(&self, first: Snapshot) -> Snapshot {
-        with_others(first, &self.bases).seen_at(first.at)
-    }
-}
-
-fn with_others(first: Snapshot, all: &[Mutex<Snapshot>]) -> Snapshot {
-    let others = all[1..].iter().map(|snapshot| *snapshot.lock().unwrap_or_else(PoisonError::into_inner));
-    others.fold(first, |sum, snapshot| sum.plus(&snapshot))
 }

@@ -13,9 +13,9 @@ use spray_nic::{ConnectionId, Endpoint, EndpointEvent, MessageId, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::cpu::Cpu;
-use super::format::{Message, Omitted, Request, What, end, ping};
+use super::format::{Message, Request, What, ping};
 use super::interval::{HEAD, Interval, Overhead, Snapshot};
-use super::measured::{Measured, event};
+use super::measured::Measured;
 use super::plan::Plan;
 use super::pump::Pump;
 use crate::args;
@@ -34,9 +34,6 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
     let outcome = measure(arguments, &mut document);
     if let Err(failure) = &outcome {
         document["error"] = failure.to_string().into();
-        if arguments.json_stream {
-            event("error", &document["error"]);
-        }
     }
     say::object(&document)?;
     outcome
@@ -44,8 +41,7 @@ pub fn perf(arguments: &args::Perf) -> Outcome {
 
 /// `document` has the results up to a failure.
 fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
-    let path = PathOptions { next_hop: arguments.peer_mac, ..PathOptions::new(&arguments.overrides)? };
-    path.check()?;
+    let path = PathOptions::new(&arguments.overrides)?;
     let plan = Plan::new(arguments);
     let server = Some(arguments.server);
     let mut session = Session::open(&arguments.interface, server, &path, plan.connections(), adjust)?;
@@ -53,9 +49,6 @@ fn measure(arguments: &args::Perf, document: &mut Value) -> Outcome {
     let stop = Stop::on_signals()?;
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let name = arguments.server.to_string();
-    if arguments.json_stream {
-        event("start", &Measured::new(plan).start(&name));
-    }
     let board = Board::new(session.shards());
     let mut clients = Client::all(plan, peer, &board);
     let steps = clients.iter_mut().map(|client| |endpoint: &mut _, now| client.step(endpoint, now));
@@ -77,9 +70,9 @@ pub(super) struct Client<'a> {
     counted_at: Time,
     connections: HashMap<ConnectionId, Lane>,
     begun_at: Option<Time>,
+    /// Of all threads at the start.
     base: Snapshot,
     cpu: Cpu,
-    counts: bool,
     last: Snapshot,
     /// The last counters, at the time when payload last moved.
     moved: Snapshot,
@@ -95,7 +88,6 @@ pub(super) struct Client<'a> {
 struct Lane {
     request: Request,
     asked: Option<MessageId>,
-    omitted: Omitted,
     has_ended: bool,
     is_open: bool,
     pump: Option<Pump>,
@@ -133,7 +125,6 @@ impl<'a> Client<'a> {
             begun_at: None,
             base: Snapshot::default(),
             cpu: Cpu::default(),
-            counts: plan.omit_ps == 0,
             last: Snapshot::default(),
             moved: Snapshot::default(),
             overhead: Overhead::default(),
@@ -155,7 +146,7 @@ impl<'a> Client<'a> {
             self.begin(endpoint, now)?;
         }
         let Some(begun_at) = self.begun_at else { return Ok(()) };
-        let is_enough = self.count(endpoint, now);
+        self.count(endpoint, now);
         if let Some(over_at) = self.over_at {
             return self.await_figures(endpoint, over_at, now);
         }
@@ -164,10 +155,7 @@ impl<'a> Client<'a> {
                 pump.fill(endpoint, *connection, now);
             }
         }
-        if !self.counts && now >= begun_at.after(self.plan.omit_ps) {
-            self.omit(endpoint, now);
-        }
-        let is_over = is_enough || now >= begun_at.after(self.plan.omit_ps + self.plan.time_ps);
+        let is_over = now >= begun_at.after(self.plan.time_ps);
         let first = self.thread == 0;
         if first {
             self.record_in_time(endpoint, now);
@@ -186,7 +174,6 @@ impl<'a> Client<'a> {
             let lane = Lane {
                 request,
                 asked: None,
-                omitted: Omitted::default(),
                 has_ended: false,
                 is_open: false,
                 pump: None,
@@ -212,9 +199,7 @@ impl<'a> Client<'a> {
             EndpointEvent::Connected { connection, .. } => {
                 self.connections.get_mut(&connection).into_iter().for_each(|lane| lane.is_open = true);
                 if self.are_open() {
-                    let snapshot = self.snapshot(endpoint, now);
-                    self.board.put(self.thread, snapshot);
-                    self.board.put_base(self.thread, snapshot);
+                    self.board.put(self.thread, self.snapshot(endpoint, now));
                     self.board.ready.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
@@ -245,9 +230,9 @@ impl<'a> Client<'a> {
     fn on_delivered(&mut self, connection: ConnectionId, message: MessageId) {
         let Some(lane) = self.connections.get_mut(&connection) else { return };
         if lane.has_ended {
-            self.overhead.acked += end(lane.omitted).len() as u64;
+            self.overhead.acked += Message::End.encode().len() as u64;
         } else if lane.asked == Some(message) {
-            self.overhead.acked += lane.request.encode().len() as u64;
+            self.overhead.acked += Message::Request(lane.request).encode().len() as u64;
         } else {
             lane.pump.iter_mut().for_each(Pump::on_delivered);
             lane.pings = lane.pings.saturating_sub(1);
@@ -282,10 +267,9 @@ impl<'a> Client<'a> {
         self.connections.values().all(|lane| lane.is_open)
     }
 
-    /// Returns whether the requested number of bytes was sent.
-    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) -> bool {
+    fn count<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
         if now < self.counted_at.after(COUNT_PS) || self.closed.is_some() {
-            return false;
+            return;
         }
         self.counted_at = now;
         let snapshot = self.snapshot(endpoint, now);
@@ -293,12 +277,7 @@ impl<'a> Client<'a> {
         self.moved = snapshot.seen_at(moved_at);
         if self.thread > 0 {
             self.board.put(self.thread, self.moved);
-            return false;
         }
-        let Some(number) = self.plan.number else { return false };
-        let base = self.board.base(self.base);
-        let ways = Interval::between(self.plan.ways(), base.at, &base, &self.board.sum(snapshot));
-        ways.iter().all(|way| way.bytes >= number)
     }
 
     fn snapshot<D: Device>(&self, endpoint: &Endpoint<D>, now: Time) -> Snapshot {
@@ -307,15 +286,16 @@ impl<'a> Client<'a> {
     }
 
     fn begin<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Outcome {
-        self.base = self.snapshot(endpoint, now);
-        self.moved = self.base;
-        (self.begun_at, self.last, self.cpu) = (Some(now), self.board.sum(self.base), Cpu::now());
+        self.moved = self.snapshot(endpoint, now);
+        self.base = self.board.sum(self.moved);
+        (self.begun_at, self.last, self.cpu) = (Some(now), self.base, Cpu::now());
         for (connection, lane) in &mut self.connections {
             let request = lane.request;
-            lane.asked = Some(endpoint.send(*connection, request.encode()).map_err(Failure::failed)?);
+            let message = Message::Request(request).encode();
+            lane.asked = Some(endpoint.send(*connection, message).map_err(Failure::failed)?);
             match request.what {
                 What::Up | What::Both => {
-                    lane.pump = Some(Pump::new(&request, now, self.plan.omit_ps + self.plan.time_ps));
+                    lane.pump = Some(Pump::new(&request, now, self.plan.time_ps));
                 }
                 What::Latency => {
                     (lane.pinged_at, lane.pings) = (now, 1);
@@ -325,27 +305,9 @@ impl<'a> Client<'a> {
             }
         }
         if self.plan.ways() != What::Latency && self.thread == 0 {
-            self.measured.line(format_args!("{HEAD}"));
+            say!("{HEAD}");
         }
         Ok(())
-    }
-
-    /// Restarts the measurement after the omitted time.
-    fn omit<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
-        let base = self.snapshot(endpoint, now);
-        if self.thread == 0 {
-            self.record(self.board.sum(base));
-            self.cpu = Cpu::now();
-        }
-        for (connection, lane) in &mut self.connections {
-            let stats = endpoint.connection_stats(*connection).unwrap_or_default();
-            let acked = stats.sender.bytes_acked.saturating_sub(lane.request.encode().len() as u64);
-            lane.omitted = Omitted { sent: acked, received: stats.receiver.bytes };
-        }
-        self.board.put_base(self.thread, base);
-        self.base = base;
-        self.measured.round_trips.reset();
-        self.counts = true;
     }
 
     fn record_in_time<D: Device>(&mut self, endpoint: &Endpoint<D>, now: Time) {
@@ -355,9 +317,7 @@ impl<'a> Client<'a> {
     }
 
     fn record(&mut self, snapshot: Snapshot) {
-        let mut ways = Interval::between(self.plan.ways(), self.base.at, &self.last, &snapshot);
-        ways.iter_mut().for_each(|way| way.omitted = !self.counts);
-        self.measured.take(&ways);
+        self.measured.take(&Interval::between(self.plan.ways(), self.base.at, &self.last, &snapshot));
         self.last = snapshot;
     }
 
@@ -371,7 +331,7 @@ impl<'a> Client<'a> {
         let is_drained = |lane: &Lane| lane.pings == 0 && lane.pump.as_ref().is_none_or(Pump::is_drained);
         for (connection, lane) in self.connections.iter_mut().filter(|(_, lane)| !lane.has_ended && is_drained(lane)) {
             lane.has_ended = true;
-            if let Err(error) = endpoint.send(*connection, end(lane.omitted)) {
+            if let Err(error) = endpoint.send(*connection, Message::End.encode()) {
                 lane.is_done = true;
                 self.lost.get_or_insert(format!("{}: {error}", self.peer.address));
             }
@@ -425,8 +385,7 @@ impl<'a> Client<'a> {
         if snapshot.at > self.last.at {
             self.record(snapshot);
         }
-        let base = self.board.base(self.base);
-        self.measured.total = Interval::between(self.plan.ways(), base.at, &base, &snapshot);
+        self.measured.total = Interval::between(self.plan.ways(), self.base.at, &self.base, &snapshot);
         let elapsed_us = snapshot.at.since(self.base.at) / 1_000_000;
         self.measured.cpu = Cpu::now().since(self.cpu).percent(elapsed_us);
     }

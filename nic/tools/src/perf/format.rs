@@ -1,25 +1,21 @@
-//! Messages between client and server. The first byte is the type.
+//! Messages between client and server. The first byte is the type; control messages are JSON.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::MOST_BYTES;
 use crate::transfer::gbps;
 
-/// The first message: version and fields of [`Request`].
-const REQUEST: u8 = 1;
 const DATA: u8 = 2;
 const PING: u8 = 3;
-/// Fields of [`Omitted`]. The server answers with its figures.
-const END: u8 = 4;
-/// Fields of [`Figures`].
-const FIGURES: u8 = 5;
-const VERSION: u8 = 4;
-/// Type, version, direction, three numbers of 4 bytes and two of 8.
-const REQUEST_BYTES: usize = 31;
-/// More than a day and the maximum omitted time.
+/// Includes the version.
+const CONTROL: u8 = b'6';
+/// More than any control message has.
+const MOST_CONTROL_BYTES: usize = 1024;
+/// More than a day.
 const MOST_SECONDS: u32 = 100_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     Up,
     Down,
@@ -27,56 +23,23 @@ pub enum What {
     Latency,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     pub what: What,
     pub bytes: u32,
     pub seconds: u32,
-    pub omit: u32,
     /// 0 for no limit.
     pub rate_bps: u64,
-    /// `u64::MAX` for no limit.
-    pub most: u64,
 }
-
-const ALL: [What; 4] = [What::Up, What::Down, What::Both, What::Latency];
 
 impl Request {
-    pub fn encode(self) -> Bytes {
-        let what = ALL.iter().position(|what| *what == self.what).unwrap_or_default() as u8;
-        let mut message = vec![REQUEST, VERSION, what];
-        [self.bytes, self.seconds, self.omit].iter().for_each(|number| message.extend(number.to_be_bytes()));
-        [self.rate_bps, self.most].iter().for_each(|number| message.extend(number.to_be_bytes()));
-        message.into()
-    }
-
-    fn decode(message: &[u8]) -> Option<Self> {
-        let [REQUEST, VERSION, what, numbers @ ..] = <[u8; REQUEST_BYTES]>::try_from(message).ok()? else {
-            return None;
-        };
-        let mut numbers = &numbers[..];
-        let request = Self {
-            what: *ALL.get(usize::from(what))?,
-            bytes: numbers.try_get_u32().ok()?,
-            seconds: numbers.try_get_u32().ok()?,
-            omit: numbers.try_get_u32().ok()?,
-            rate_bps: numbers.try_get_u64().ok()?,
-            most: numbers.try_get_u64().ok()?,
-        };
-        let is_bounded = request.seconds.max(request.omit) <= MOST_SECONDS;
-        ((1..=MOST_BYTES).contains(&request.bytes) && is_bounded).then_some(request)
+    fn is_valid(&self) -> bool {
+        (1..=MOST_BYTES).contains(&self.bytes) && self.seconds <= MOST_SECONDS
     }
 }
 
-/// Payload before the measured time, as the client has counted it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Omitted {
-    pub sent: u64,
-    pub received: u64,
-}
-
-/// Counters of the server since the omitted time, without protocol messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counters of the server, without protocol messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     pub elapsed_us: u64,
     pub received_bytes: u64,
@@ -88,16 +51,6 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub fn encode(self) -> Bytes {
-        let Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us } = self;
-        encode(FIGURES, [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us])
-    }
-
-    fn decode(message: &[u8]) -> Option<Self> {
-        let [elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us] = decode(message)?;
-        Some(Self { elapsed_us, received_bytes, sent_bytes, packets_sent, retransmits, user_us, system_us })
-    }
-
     pub fn line(self) -> String {
         let Self { elapsed_us, received_bytes, sent_bytes, retransmits, packets_sent, .. } = self;
         let seconds = elapsed_us as f64 / 1e6;
@@ -120,23 +73,34 @@ impl Figures {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     Request(Request),
-    Data,
-    Ping,
-    End(Omitted),
+    /// The server answers with its figures.
+    End,
     Figures(Figures),
+    #[serde(skip)]
+    Data,
+    #[serde(skip)]
+    Ping,
 }
 
 impl Message {
+    /// Encodes a control message.
+    pub fn encode(&self) -> Bytes {
+        let mut message = vec![CONTROL];
+        serde_json::to_writer(&mut message, self).expect("it has numbers only");
+        message.into()
+    }
+
     pub fn decode(message: &[u8]) -> Option<Self> {
         match *message.first()? {
-            REQUEST => Request::decode(message).map(Self::Request),
             DATA => Some(Self::Data),
             PING => Some(Self::Ping),
-            END => decode(message).map(|[sent, received]| Self::End(Omitted { sent, received })),
-            FIGURES => Figures::decode(message).map(Self::Figures),
+            CONTROL if message.len() <= MOST_CONTROL_BYTES => match serde_json::from_slice(&message[1..]).ok()? {
+                Self::Request(request) if !request.is_valid() => None,
+                control => Some(control),
+            },
             _ => None,
         }
     }
@@ -150,19 +114,6 @@ pub fn ping(bytes: u32) -> Bytes {
     filled(PING, bytes)
 }
 
-pub fn end(omitted: Omitted) -> Bytes {
-    encode(END, [omitted.sent, omitted.received])
-}
-
-fn encode<const N: usize>(kind: u8, numbers: [u64; N]) -> Bytes {
-    [kind].into_iter().chain(numbers.into_iter().flat_map(u64::to_be_bytes)).collect()
-}
-
-fn decode<const N: usize>(message: &[u8]) -> Option<[u64; N]> {
-    let numbers = message.get(1..)?.as_chunks();
-    <[[u8; 8]; N]>::try_from(numbers.0).ok().filter(|_| numbers.1.is_empty()).map(|all| all.map(u64::from_be_bytes))
-}
-
 fn filled(kind: u8, bytes: u32) -> Bytes {
     let mut message = vec![0xa5; bytes as usize];
     message[0] = kind;
@@ -173,28 +124,52 @@ fn filled(kind: u8, bytes: u32) -> Bytes {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_request_is_read_as_it_was_written_and_nothing_else_is_one() {
-        let request = |what| Request { what, bytes: 1 << 20, seconds: 10, omit: 2, rate_bps: 7, most: u64::MAX };
-        for what in ALL {
-            assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
-        }
-        let good = request(What::Up).encode();
-        for (at, byte) in [(0, 9), (1, 2), (2, 4), (3, 0xff), (7, 1), (11, 1)] {
-            let mut bad = good.to_vec();
-            bad[at] = byte;
-            assert_eq!(Message::decode(&bad), None, "byte {at}");
-        }
-        let none = Request { bytes: 0, ..request(What::Up) }.encode();
-        assert!(
-            Message::decode(&good[..30]).is_none()
-                && Message::decode(&none).is_none()
-                && Message::decode(&[]).is_none()
-        );
-        assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
+    fn request(what: What) -> Request {
+        Request { what, bytes: 1 << 20, seconds: 10, rate_bps: 7 }
     }
+
     #[test]
-    fn figures_are_read_as_they_were_written_and_at_no_other_length() {
+    fn control_messages_are_read_as_they_were_written() {
+        let figures = Figures { elapsed_us: u64::MAX, received_bytes: 2, user_us: 6, ..Figures::default() };
+        let requests = [What::Up, What::Down, What::Both, What::Latency].map(|what| Message::Request(request(what)));
+        for message in requests.into_iter().chain([Message::Figures(figures), Message::End]) {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
+        }
+        assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
+        let most = u64::MAX;
+        let (sent_bytes, packets_sent, retransmits, system_us) = (most, most, most, most);
+        let longest = Figures {
+            received_bytes: most,
+            sent_bytes,
+            packets_sent,
+            retransmits,
+            user_us: most,
+            system_us,
+            ..figures
+        };
+        assert!(Message::Figures(longest).encode().len() < MOST_CONTROL_BYTES);
+    }
+
+    #[test]
+    fn anything_else_is_no_message() {
+        let good = request(What::Up);
+        for bad in [
+            Request { bytes: 0, ..good },
+            Request { bytes: MOST_BYTES + 1, ..good },
+            Request { seconds: MOST_SECONDS + 1, ..good },
+        ] {
+            assert_eq!(Message::decode(&Message::Request(bad).encode()), None, "{bad:?}");
+        }
+        let good = Message::Request(good).encode();
+        let long = [&good[..], &[b' '; MOST_CONTROL_BYTES]].concat();
+        let fewer = [b"6", &br#"{"Request":{"what":"Up"}}"#[..]].concat();
+        for bad in [&[][..], &[CONTROL], &[9], b"4{}", b"6\"Data\"", &good[..good.len() - 1], &long, &fewer] {
+            assert_eq!(Message::decode(bad), None, "{}", String::from_utf8_lossy(bad));
+        }
+    }
+
+    #[test]
+    fn figures_add_up() {
         let figures = Figures {
             elapsed_us: 1,
             received_bytes: 2,
@@ -204,14 +179,6 @@ mod tests {
             user_us: 6,
             system_us: 7,
         };
-        let written = figures.encode();
-        assert_eq!(Message::decode(&written), Some(Message::Figures(figures)));
-        assert_eq!(
-            [&written[..56], &[&written[..], &[0]].concat(), &[END, 0]].map(Message::decode),
-            [None, None, None]
-        );
-        let omitted = Omitted { sent: 7, received: 8 };
-        assert_eq!(Message::decode(&end(omitted)), Some(Message::End(omitted)));
         assert_eq!(
             figures.plus(figures),
             Figures { received_bytes: 4, sent_bytes: 6, packets_sent: 8, retransmits: 10, ..figures }

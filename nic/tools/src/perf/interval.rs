@@ -64,7 +64,6 @@ pub struct Interval {
     pub seconds: f64,
     pub bytes: u64,
     pub bits_per_second: f64,
-    pub omitted: bool,
     /// This side sends (`up`).
     pub sender: bool,
     /// Up only.
@@ -122,21 +121,15 @@ impl Interval {
         Self { reordered: Some(counted.order.reordered), ..Self::new(false, begun_at, from, to, counted.bytes) }
     }
 
-    pub fn sent_again(&self) -> Option<String> {
-        let (again, packets, percent) = (self.retransmits?, self.packets?, self.retransmit_percent?);
-        Some(format!("sent again: {again} of {packets} packets ({percent:.3} %)"))
-    }
-
     pub fn line(&self) -> String {
         let Self { start, end, .. } = self;
         let (way, gbps) = (if self.sender { "up" } else { "down" }, self.bits_per_second / 1e9);
-        let omitted = if self.omitted { "  (omitted)" } else { "" };
         let [again, reordered] =
             [self.retransmits, self.reordered].map(|count| or_dash(count.map(|it| it.to_string())));
         let [p50, p99] = [self.rtt_p50_us, self.rtt_p99_us].map(|us| or_dash(us.map(|us| format!("{us:.1}"))));
         let marked = or_dash(self.marked_share.map(|share| format!("{:.1} %", 100.0 * share)));
         let columns = format!("{again:>10}  {marked:>6}  {p50:>10}  {p99:>6}  {reordered:>9}");
-        format!("{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {columns}{omitted}")
+        format!("{start:5.1} - {end:5.1}  {way:<4}{gbps:10.3}  {columns}")
     }
 }
 

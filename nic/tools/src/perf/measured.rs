@@ -1,7 +1,5 @@
 //! Results of a measurement, as text and as JSON with iperf3's names.
 
-use std::fmt::Arguments;
-
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -53,22 +51,12 @@ impl Measured {
         if ways.is_empty() {
             return;
         }
-        ways.iter().for_each(|way| self.line(format_args!("{}", way.line())));
-        let sums = sums("sum", ways.iter().map(|way| json!(way))).into();
-        if self.plan.streams {
-            event("interval", &sums);
-        }
-        self.intervals.push(sums);
+        ways.iter().for_each(|way| say!("{}", way.line()));
+        self.intervals.push(sums("sum", ways.iter().map(|way| json!(way))).into());
     }
 
-    pub(super) fn line(&self, text: Arguments<'_>) {
-        if !self.plan.streams {
-            say::line(text);
-        }
-    }
-
-    pub(super) fn start(&self, server: &str) -> Value {
-        let Plan { request, parallel, load, time_ps, omit_ps, number, .. } = self.plan;
+    fn start(&self, server: &str) -> Value {
+        let Plan { request, parallel, load, time_ps, .. } = self.plan;
         json!({
             "version": concat!("spray ", env!("CARGO_PKG_VERSION")),
             "connecting_to": { "host": server },
@@ -76,9 +64,7 @@ impl Measured {
                 "protocol": "SPRAY",
                 "num_streams": parallel,
                 "blksize": request.bytes,
-                "omit": omit_ps / PS_PER_S,
-                "duration": if number.is_some() { 0 } else { time_ps / PS_PER_S },
-                "bytes": number.unwrap_or(0),
+                "duration": time_ps / PS_PER_S,
                 "reverse": u8::from(request.what == What::Down),
                 "bidir": u8::from(request.what == What::Both),
                 "target_bitrate": request.rate_bps,
@@ -88,7 +74,7 @@ impl Measured {
         })
     }
 
-    pub(super) fn end(&self) -> Value {
+    fn end(&self) -> Value {
         let ends = self.total.iter().map(|own| {
             let theirs = self.server.map(|server| theirs(server, own.sender));
             if own.sender { (json!(own), json!(theirs)) } else { (json!(theirs), json!(own)) }
@@ -110,10 +96,6 @@ impl Measured {
     pub(super) fn report(&self, server: &str, interface: &impl Serialize) -> Value {
         let mut object = self.json(server);
         object["interface"] = json!(interface);
-        if self.plan.streams {
-            event("end", &object["end"]);
-            return object;
-        }
         if self.total.is_empty() && self.round_trips.is_empty() {
             return object;
         }
@@ -124,7 +106,6 @@ impl Measured {
         if !self.total.is_empty() {
             say!("in all");
             self.total.iter().for_each(|total| say!("{}", total.line()));
-            self.total.iter().filter_map(Interval::sent_again).for_each(|line| say!("{line}"));
             self.payload().iter().for_each(|line| say!("{line}"));
         }
         let percent =
@@ -183,8 +164,4 @@ fn server_percent(server: Figures) -> [f64; 3] {
 /// `name`, and with `--bidir` the reverse direction.
 fn sums(name: &str, ways: impl Iterator<Item = Value>) -> Map<String, Value> {
     [name.to_owned(), format!("{name}_bidir_reverse")].into_iter().zip(ways).collect()
-}
-
-pub(super) fn event(name: &str, data: &Value) {
-    say::print(json!({ "event": name, "data": data }));
 }

@@ -7,8 +7,7 @@ use crate::args;
 
 /// The server's clock starts later.
 const SPARE_S: u32 = 5;
-/// Limit of a measurement by the number of bytes.
-pub const LONGEST_S: u32 = 86_400;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub request: Request,
@@ -16,11 +15,7 @@ pub(super) struct Plan {
     /// Additional connections that are not measured.
     pub load: u32,
     pub time_ps: u64,
-    pub omit_ps: u64,
     pub interval_ps: u64,
-    /// For each direction, over all connections.
-    pub number: Option<u64>,
-    pub streams: bool,
 }
 
 impl Plan {
@@ -31,18 +26,14 @@ impl Plan {
             args::Perf { reverse: true, .. } => What::Down,
             _ => What::Up,
         };
-        let args::Perf { omit, bitrate, number, time, parallel, load, .. } = *arguments;
-        let seconds = if number.is_some() { LONGEST_S } else { omit + time + SPARE_S };
+        let args::Perf { bitrate, time, parallel, load, .. } = *arguments;
         let bytes = arguments.length.unwrap_or_else(|| usual_bytes(what, bitrate));
         Self {
-            request: Request { what, bytes, seconds, omit, rate_bps: bitrate, most: u64::MAX },
+            request: Request { what, bytes, seconds: time + SPARE_S, rate_bps: bitrate },
             parallel,
             load,
-            time_ps: u64::from(if number.is_some() { LONGEST_S } else { time }) * PS_PER_S,
-            omit_ps: u64::from(omit) * PS_PER_S,
+            time_ps: u64::from(time) * PS_PER_S,
             interval_ps: (arguments.interval * PS_PER_S as f64) as u64,
-            number,
-            streams: arguments.json_stream,
         }
     }
 
@@ -52,12 +43,10 @@ impl Plan {
 
     /// The last `load` connections are the load.
     pub(super) fn request(&self, connection: usize) -> Request {
-        let (place, parallel) = (connection as u64, u64::from(self.parallel));
-        if place >= parallel {
+        if connection >= self.parallel as usize {
             return Request { what: What::Up, bytes: usual_bytes(What::Up, 0), ..self.request };
         }
-        let share = |number| number / parallel + u64::from(place < number % parallel);
-        Request { most: self.number.map_or(u64::MAX, share), ..self.request }
+        self.request
     }
 
     pub(super) fn ways(&self) -> What {

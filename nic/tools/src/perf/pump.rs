@@ -27,17 +27,16 @@ pub struct Pump {
     since: Time,
     until: Time,
     sent: u64,
-    most: u64,
+    is_stopped: bool,
 }
 
 impl Pump {
     pub fn new(request: &Request, now: Time, for_ps: u64) -> Self {
-        let Request { bytes, rate_bps, most, .. } = *request;
+        let Request { bytes, rate_bps, .. } = *request;
         let (message, until, period_ps) = (data(bytes), now.after(for_ps), PERIODS_PS[0]);
-        Self { message, period_at: now, period_ps, rate_bps, since: now, until, most, ..Self::default() }
+        Self { message, period_at: now, period_ps, rate_bps, since: now, until, ..Self::default() }
     }
 
-    /// The last message may be shorter.
     pub fn fill<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         if now >= self.period_at.after(self.period_ps) {
             let rtt_ps = endpoint.connection_stats(connection).map_or(0, |stats| stats.rtt_p99_ps);
@@ -47,17 +46,16 @@ impl Pump {
         let recent = 2 * self.delivered[0].max(self.delivered[1]);
         let enough = (recent.min(QUEUED_BYTES / self.message.len()) + 2).min(QUEUED);
         while now < self.until && self.queued < enough && self.is_due(now) {
-            let bytes = (self.message.len() as u64).min(self.most - self.sent);
-            if endpoint.send(connection, self.message.slice(..bytes as usize)).is_err() {
+            if endpoint.send(connection, self.message.clone()).is_err() {
                 return;
             }
-            self.sent += bytes;
+            self.sent += self.message.len() as u64;
             self.queued += 1;
         }
     }
 
     pub fn stop(&mut self) {
-        self.most = self.sent;
+        self.is_stopped = true;
     }
 
     pub fn is_drained(&self) -> bool {
@@ -72,6 +70,6 @@ impl Pump {
     fn is_due(&self, now: Time) -> bool {
         let allowed = u128::from(self.rate_bps) * u128::from(now.since(self.since));
         let sent = u128::from(self.sent) * 8 * u128::from(PS_PER_S);
-        self.sent < self.most && (self.rate_bps == 0 || sent <= allowed)
+        !self.is_stopped && (self.rate_bps == 0 || sent <= allowed)
     }
 }

@@ -2,18 +2,15 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use serde_json::json;
-use spray_core::flow::{ReceiverStats, SenderStats};
 use spray_core::link::PS_PER_S;
 use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, MessageId, Shard, Time};
 
 use super::cpu::Cpu;
-use super::format::{Figures, Message, Omitted, What};
+use super::format::{Figures, Message, What};
 use super::interval::Overhead;
 use super::pump::Pump;
 use super::{MOST_BYTES, adjust};
@@ -21,7 +18,7 @@ use crate::args;
 use crate::confine::Reach;
 use crate::failure::Outcome;
 use crate::places::{self, HALF_OPEN, Pace, Party};
-use crate::session::{End, PathOptions, Session, Step};
+use crate::session::{PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
@@ -45,7 +42,6 @@ pub(super) fn has_room(config: &mut EndpointConfig) {
 /// 2 if it could not start, 1 if the interface was removed, 130 after Ctrl-C.
 pub fn serve(arguments: &args::Serve) -> Outcome {
     let path = PathOptions::new(&arguments.overrides)?;
-    path.check()?;
     let own = arguments.interface.steered.from;
     let mut session = Session::open(&arguments.interface, own, &path, Shard::MOST, has_room)?;
     session.outlast_outages();
@@ -53,8 +49,7 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
     session.confine(&Reach::Read { named: Vec::new(), files: Vec::new() })?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     note!("listening on {} as {}{whose}", session.name, session.first().endpoint.config().address);
-    let served = Arc::new(Served { one_off: arguments.one_off, ..Served::default() });
-    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::new(&served)).collect();
+    let mut servers: Vec<Server> = (0..session.shards()).map(|_| Server::default()).collect();
     let steps = servers.iter_mut().map(|server| |endpoint: &mut _, now| server.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
     session.end();
@@ -62,31 +57,22 @@ pub fn serve(arguments: &args::Serve) -> Outcome {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Served {
-    one_off: bool,
-    open: AtomicUsize,
-    ever: AtomicBool,
-}
-
-#[derive(Debug, Default)]
 pub(super) struct Server {
     clients: HashMap<ConnectionId, Client>,
-    served: Arc<Served>,
     check_at: Time,
-    /// At the last check: a client may measure several times.
-    was_left: bool,
 }
 
 #[derive(Debug)]
 struct Client {
     peer: IpAddr,
-    /// When it connected, or after the omitted time. Data may precede a lost request.
-    begun: Counted,
-    omits_until: Option<Time>,
+    /// When it connected: data may precede a lost request.
+    begun_at: Time,
+    begun_cpu: Cpu,
     pump: Option<Pump>,
     asked: bool,
-    ended: Option<Omitted>,
-    answered: bool,
+    ended: bool,
+    /// Of the figures; 0 before they are sent.
+    answer_bytes: u64,
     overhead: Overhead,
     pings: HashMap<MessageId, usize>,
     /// Bytes of both directions, and when they last grew.
@@ -96,44 +82,7 @@ struct Client {
     leaves: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counted {
-    at: Time,
-    sender: SenderStats,
-    receiver: ReceiverStats,
-    cpu: Cpu,
-}
-
-impl Counted {
-    fn now<D: Device>(endpoint: &Endpoint<D>, connection: ConnectionId, overhead: Overhead, at: Time) -> Self {
-        let mut stats = endpoint.connection_stats(connection).unwrap_or_default();
-        stats.receiver.bytes = stats.receiver.bytes.saturating_sub(overhead.received);
-        stats.sender.bytes_acked = stats.sender.bytes_acked.saturating_sub(overhead.acked);
-        Self { at, sender: stats.sender, receiver: stats.receiver, cpu: Cpu::now() }
-    }
-
-    fn until(&self, later: &Self, omitted: Option<Omitted>) -> Figures {
-        let sender = self.sender.until(&later.sender);
-        let Omitted { sent, received } =
-            omitted.unwrap_or(Omitted { sent: self.receiver.bytes, received: self.sender.bytes_acked });
-        let Cpu { user_us, system_us } = later.cpu.since(self.cpu);
-        Figures {
-            elapsed_us: later.at.since(self.at) / 1_000_000,
-            received_bytes: later.receiver.bytes.saturating_sub(sent),
-            sent_bytes: later.sender.bytes_acked.saturating_sub(received),
-            packets_sent: sender.packets_sent,
-            retransmits: sender.retransmits,
-            user_us,
-            system_us,
-        }
-    }
-}
-
 impl Server {
-    pub(super) fn new(served: &Arc<Served>) -> Self {
-        Self { served: served.clone(), ..Self::default() }
-    }
-
     pub(super) fn step<D: Device>(&mut self, endpoint: &mut Endpoint<D>, now: Time) -> Step {
         while let Some(event) = endpoint.poll_event() {
             self.on_event(event, endpoint, now);
@@ -142,19 +91,11 @@ impl Server {
             if let Some(pump) = &mut client.pump {
                 pump.fill(endpoint, *connection, now);
             }
-            if client.omits_until.is_some_and(|until| now >= until) {
-                (client.begun, client.omits_until) = (Counted::now(endpoint, *connection, client.overhead, now), None);
-            }
             client.answer(endpoint, *connection, now);
         }
         if now >= self.check_at {
             self.check_at = now.after(CHECK_PS);
             self.check(endpoint, now);
-            let Served { one_off, open, ever } = &*self.served;
-            let is_left = *one_off && ever.load(Ordering::Relaxed) && open.load(Ordering::Relaxed) == 0;
-            if std::mem::replace(&mut self.was_left, is_left) && is_left {
-                return Err(End(Ok(())));
-            }
         }
         Ok(())
     }
@@ -198,28 +139,21 @@ impl Server {
             EndpointEvent::Accepted { connection, peer, .. } => self.accept(connection, peer.address, endpoint, now),
             EndpointEvent::Received { connection, data, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                let had_asked = client.asked;
-                let taken = client.take(&data, endpoint, connection, now);
-                if client.asked && !had_asked {
-                    self.served.open.fetch_add(1, Ordering::Relaxed);
-                    self.served.ever.store(true, Ordering::Relaxed);
-                }
-                if taken.is_none() {
+                if client.take(&data, endpoint, connection, now).is_none() {
                     note!("spray: {} violates the protocol of `spray perf`; its connection is closed", client.peer);
                     endpoint.abort(connection);
                 }
             }
             EndpointEvent::Delivered { connection, message, .. } => {
                 let Some(client) = self.clients.get_mut(&connection) else { return };
-                if client.answered {
-                    client.overhead.acked = Figures::default().encode().len() as u64;
+                if client.answer_bytes > 0 {
+                    client.overhead.acked = client.answer_bytes;
                 } else if client.pings.remove(&message).is_none() {
                     client.pump.iter_mut().for_each(Pump::on_delivered);
                 }
             }
             EndpointEvent::Closed { connection, .. } | EndpointEvent::Failed { connection, .. } => {
                 if let Some(client) = self.clients.remove(&connection).filter(|client| client.asked) {
-                    self.served.open.fetch_sub(1, Ordering::Relaxed);
                     client.tell(endpoint, connection, now);
                 }
             }
@@ -230,15 +164,14 @@ impl Server {
 
 impl Client {
     fn new(peer: IpAddr, now: Time) -> Self {
-        let begun = Counted { at: now, cpu: Cpu::now(), ..Counted::default() };
         Self {
             peer,
-            begun,
-            omits_until: None,
+            begun_at: now,
+            begun_cpu: Cpu::now(),
             pump: None,
             asked: false,
-            ended: None,
-            answered: false,
+            ended: false,
+            answer_bytes: 0,
             overhead: Overhead::default(),
             pings: HashMap::new(),
             moved: (0, now),
@@ -260,32 +193,41 @@ impl Client {
                 self.asked = true;
                 self.overhead.received += message.len() as u64;
                 let sends = matches!(request.what, What::Down | What::Both);
-                self.omits_until = (request.omit > 0).then(|| now.after(u64::from(request.omit) * PS_PER_S));
                 let for_ps = u64::from(request.seconds) * PS_PER_S;
                 self.pump = sends.then(|| Pump::new(&request, now, for_ps));
             }
-            Message::End(omitted) if self.asked && self.ended.is_none() => {
-                self.ended = Some(omitted);
+            Message::End if self.asked && !self.ended => {
+                self.ended = true;
                 self.overhead.received += message.len() as u64;
                 self.pump.iter_mut().for_each(Pump::stop);
             }
-            Message::Ping if self.ended.is_none() => self.ping(message.to_vec().into(), endpoint, connection)?,
+            Message::Ping if !self.ended => self.ping(message.to_vec().into(), endpoint, connection)?,
             Message::Data | Message::Ping => {}
-            Message::Request(_) | Message::End(_) | Message::Figures(_) => return None,
+            Message::Request(_) | Message::End | Message::Figures(_) => return None,
         }
         Some(())
     }
 
     fn figures<D: Device>(&self, endpoint: &Endpoint<D>, connection: ConnectionId, now: Time) -> Figures {
-        self.begun.until(&Counted::now(endpoint, connection, self.overhead, now), self.ended)
+        let stats = endpoint.connection_stats(connection).unwrap_or_default();
+        let Cpu { user_us, system_us } = Cpu::now().since(self.begun_cpu);
+        Figures {
+            elapsed_us: now.since(self.begun_at) / 1_000_000,
+            received_bytes: stats.receiver.bytes.saturating_sub(self.overhead.received),
+            sent_bytes: stats.sender.bytes_acked.saturating_sub(self.overhead.acked),
+            packets_sent: stats.sender.packets_sent,
+            retransmits: stats.sender.retransmits,
+            user_us,
+            system_us,
+        }
     }
 
     fn answer<D: Device>(&mut self, endpoint: &mut Endpoint<D>, connection: ConnectionId, now: Time) {
         let is_drained = self.pump.as_ref().is_none_or(Pump::is_drained);
-        if self.ended.is_some() && !self.answered && is_drained {
-            self.answered = true;
-            let figures = self.figures(endpoint, connection, now);
-            if endpoint.send(connection, figures.encode()).is_err() {
+        if self.ended && self.answer_bytes == 0 && is_drained {
+            let answer = Message::Figures(self.figures(endpoint, connection, now)).encode();
+            self.answer_bytes = answer.len() as u64;
+            if endpoint.send(connection, answer).is_err() {
                 endpoint.abort(connection);
             }
         }

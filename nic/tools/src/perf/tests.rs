@@ -7,7 +7,7 @@ use spray_nic::{Endpoint, EndpointConfig, EndpointEvent, Peer, Time};
 use super::adjust;
 use super::board::Board;
 use super::client::Client;
-use super::format::{Request, What};
+use super::format::{Message, Request, What};
 use super::interval::Interval;
 use super::measured::Measured;
 use super::plan::Plan;
@@ -32,17 +32,8 @@ fn measure(what: What, bytes: u32) -> Value {
 
 /// With a plan modified by `change`.
 fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
-    let request = Request { what, bytes, seconds: 60, omit: 0, rate_bps: 0, most: u64::MAX };
-    let plan = Plan {
-        request,
-        parallel: 2,
-        load: 0,
-        time_ps: 20 * MS,
-        omit_ps: 0,
-        interval_ps: 5 * MS,
-        number: None,
-        streams: false,
-    };
+    let request = Request { what, bytes, seconds: 60, rate_bps: 0 };
+    let plan = Plan { request, parallel: 2, load: 0, time_ps: 20 * MS, interval_ps: 5 * MS };
     measure_with(change(plan))
 }
 
@@ -115,7 +106,7 @@ fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
     for what in [What::Up, What::Down, What::Both, What::Latency] {
         for time_ps in [20 * MS, 15_000 * MS] {
             let rate_bps = if what == What::Latency { 0 } else { 100_000_000 };
-            let request = Request { what, bytes: 1000, seconds: 60, omit: 0, rate_bps, most: u64::MAX };
+            let request = Request { what, bytes: 1000, seconds: 60, rate_bps };
             let (measured, outcome) = measure_until(Plan { request, time_ps, ..usual }, 12 * MS);
             let (why, said) = (outcome.unwrap_err().to_string(), measured.json("server"));
             assert!(why.starts_with("10.0.0.2"), "{what:?}: {why}");
@@ -151,41 +142,16 @@ fn counted(measured: &Measured) -> Vec<[u64; 2]> {
 #[test]
 fn both_sides_count_the_same_payload() {
     for what in [What::Up, What::Down, What::Both] {
-        for (bytes, omit_ps) in [(10, 0), (1_000, MS), (100_000, MS), (1 << 20, 0), (1 << 20, 2 * MS)] {
+        for bytes in [10, 1_000, 100_000, 1 << 20] {
             let rate_bps = if bytes < 100_000 { 100_000_000 } else { 0 };
             let request = |plan: Plan| Request { rate_bps, ..plan.request };
-            let change = |plan| Plan { request: request(plan), omit_ps, time_ps: 2 * MS, ..plan };
+            let change = |plan| Plan { request: request(plan), time_ps: 2 * MS, ..plan };
             let measured = planned(what, bytes, change);
             let ways = counted(&measured);
             assert_eq!(ways.len(), if what == What::Both { 2 } else { 1 });
             assert!(ways.iter().all(|[sent, received]| sent == received && *sent > 0), "{what:?} {bytes}: {ways:?}");
         }
     }
-}
-
-#[test]
-fn it_ends_after_so_many_bytes() {
-    for what in [What::Up, What::Down, What::Both] {
-        let few = |plan| Plan { number: Some(1_000_001), time_ps: 900 * MS, ..plan };
-        let measured = planned(what, 100_000, few);
-        assert!(counted(&measured).iter().all(|way| *way == [1_000_001; 2]), "{:?}", counted(&measured));
-        assert!(measured.total[0].seconds < 0.5, "{:?}", measured.total);
-    }
-}
-
-#[test]
-fn what_is_omitted_is_in_no_sum() {
-    let said = planned(What::Up, 100_000, |plan| Plan { omit_ps: 10 * MS, ..plan }).json("server");
-    let sums = said["intervals"].as_array().unwrap().iter().map(|ways| &ways["sum"]);
-    let omitted: Vec<bool> = sums.clone().map(|sum| sum["omitted"].as_bool().unwrap()).collect();
-    assert!(omitted.iter().filter(|omitted| !**omitted).count() > 4, "{said}");
-    assert!(omitted[0] && omitted.is_sorted_by(|a, b| a >= b), "{said}");
-    let seconds: f64 = sums.clone().filter(|sum| sum["omitted"] == true).map(|sum| number(&sum["seconds"])).sum();
-    assert!((0.01..0.011).contains(&seconds), "{said}");
-    let counted: f64 = sums.filter(|sum| sum["omitted"] == false).map(|sum| number(&sum["bytes"])).sum();
-    let total = &said["end"]["sum_sent"];
-    assert_eq!(counted, number(&total["bytes"]), "{said}");
-    assert!((0.02..0.1).contains(&number(&total["seconds"])), "{said}");
 }
 
 #[test]
@@ -241,13 +207,13 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
         has_room(&mut config);
         let peer = Peer { mac: config.mac, ..peer };
         let mut server = Endpoint::new(network.attach(config.mac), config).unwrap();
-        let request = Request { what: What::Up, bytes: 1, seconds: 9999, omit: 0, rate_bps: 0, most: u64::MAX };
+        let request = Request { what: What::Up, bytes: 1, seconds: 9999, rate_bps: 0 };
         let mut slow: Vec<_> = (0..hosts).map(|host| endpoint(&network, 10 + host).0).collect();
         let mut connections = Vec::new();
         for place in 0..64 {
             let host = place % usize::from(hosts);
             let connection = slow[host].connect(Time::ZERO, peer, None).unwrap();
-            slow[host].send(connection, request.encode()).unwrap();
+            slow[host].send(connection, Message::Request(request).encode()).unwrap();
             connections.push((host, connection));
         }
         let (mut client, _) = endpoint(&network, 1);
@@ -265,7 +231,7 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             if now.ps() == 25_000 * MS {
                 assert_eq!(server.connections(), 64, "they hold all places");
                 connection = Some(client.connect(now, peer, None).unwrap());
-                client.send(connection.unwrap(), request.encode()).unwrap();
+                client.send(connection.unwrap(), Message::Request(request).encode()).unwrap();
             }
             for endpoint in slow.iter_mut().chain([&mut client, &mut server]) {
                 endpoint.poll(now);

@@ -30,7 +30,6 @@ use crate::stop::Stop;
 pub struct Session {
     workers: Vec<Worker>,
     pub name: String,
-    next_hop: Option<args::Mac>,
     outage: Outage,
     mtu: mtu::Watch,
     permanent: (PermanentNeighbours, String),
@@ -63,15 +62,16 @@ impl Session {
         let workers = hosts.into_iter().map(|host| Worker::new(host, &metrics, tap.clone()));
         let workers = workers.collect::<io::Result<_>>().map_err(Failure::failed)?;
         let outage = Outage::new(&name, Duration::from_secs(arguments.timeout));
-        Ok(Self { workers, name, next_hop: path.next_hop, outage, mtu, permanent, refused, metrics, watching })
+        Ok(Self { workers, name, outage, mtu, permanent, refused, metrics, watching })
     }
 
     pub fn peer(&self, address: IpAddr) -> Outcome<Peer> {
-        match self.next_hop {
-            Some(args::Mac(mac)) => Ok(Peer { address, mac }),
-            // `--peer-mac` replaces the kernel's answer.
-            None => self.first().peer(address).map_err(|error| Failure::refused(format!("{error} (--peer-mac)"))),
-        }
+        let name = &self.name;
+        self.first().peer(address).map_err(|error| {
+            Failure::refused(format!(
+                "{error} (`ip route add {address} dev {name}`, `ip neigh replace {address} lladdr MAC dev {name}`)"
+            ))
+        })
     }
 
     pub fn device_info(&self) -> DeviceInfo {

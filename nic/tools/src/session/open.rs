@@ -61,7 +61,7 @@ impl Request<'_> {
     }
 
     fn xdp(self) -> Outcome<HostConfig> {
-        let Self { arguments, peer, path, .. } = self;
+        let Self { arguments, peer, .. } = self;
         let interface = Interface::find(&name(&arguments.way)).map_err(Failure::refused)?;
         interface.check_free().map_err(without_rights)?;
         let address = own_address(&interface, arguments.steered.from, peer)?;
@@ -74,7 +74,7 @@ impl Request<'_> {
             _ => BindMode::Auto,
         };
         config.sockets.busy_poll = arguments.busy_poll;
-        (config.queue, config.follows_routes) = (arguments.steered.queue, path.next_hop.is_none());
+        config.queue = arguments.steered.queue;
         Ok(config)
     }
 
@@ -82,8 +82,8 @@ impl Request<'_> {
         let Self { arguments, peer, path, .. } = self;
         let args::Interface { steered, zero_copy, copy, busy_poll, .. } = arguments;
         let polls = *busy_poll == BusyPoll::On;
-        if *zero_copy || *copy || polls || steered.queue.is_some() || path.next_hop.is_some() {
-            const XDP_ONLY: &str = "--queue, --copy, --zero-copy, --busy-poll and --peer-mac";
+        if *zero_copy || *copy || polls || steered.queue.is_some() {
+            const XDP_ONLY: &str = "--queue, --copy, --zero-copy and --busy-poll";
             return Err(Failure::refused(format!("--device udp goes without {XDP_ONLY}")));
         }
         let mut sockets = sockets(arguments, peer)?;

@@ -1,7 +1,6 @@
 //! Settings of connections, from the command line.
 
 use std::path::Path as FilePath;
-use std::time::Duration;
 
 use spray_core::cc::CcKind;
 use spray_core::flow::FlowConfig;
@@ -9,7 +8,6 @@ use spray_core::loss::RtoConfig;
 use spray_nic::EndpointConfig;
 use spray_settings::{ConnectionPath, Document, Transport};
 
-use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Overrides;
 use crate::transfer::format::MESSAGE_BYTES;
@@ -18,12 +16,7 @@ use crate::transfer::format::MESSAGE_BYTES;
 pub struct PathOptions {
     pub transport: Transport,
     pub given: Document,
-    /// Initial guesses, until the connection has measured the path.
-    pub gbps: Option<f64>,
-    pub rtt_us: Option<f64>,
     pub trimming: bool,
-    /// Replaces the kernel's routes.
-    pub next_hop: Option<args::Mac>,
 }
 
 impl PathOptions {
@@ -31,16 +24,13 @@ impl PathOptions {
         let mut given = Document::parse(FilePath::new("defaults"), "").map_err(Failure::refused)?;
         overrides.apply(&mut given)?;
         let transport = Transport::read(&given).map_err(Failure::refused)?;
-        Ok(Self { transport, given, gbps: None, rtt_us: None, trimming: false, next_hop: None })
-    }
-
-    /// Refuses `fixed-rate` without a rate: there is no sensible default.
-    pub fn check(&self) -> Outcome {
-        let own = &self.transport.cc_schemes.fixed_rate;
-        if self.transport.cc == CcKind::FixedRate && own.rate_gbps.is_none() && self.gbps.is_none() {
-            return Err(Failure::refused("--cc fixed-rate needs a rate: give one with --gbps"));
+        // There is no sensible default.
+        if transport.cc == CcKind::FixedRate && transport.cc_schemes.fixed_rate.rate_gbps.is_none() {
+            return Err(Failure::refused(
+                "--cc fixed-rate needs a rate, as in --set transport.fixed-rate.rate_gbps=10",
+            ));
         }
-        Ok(())
+        Ok(Self { transport, given, trimming: false })
     }
 
     /// Returns `value` if the command line sets `path`, else `default`.
@@ -56,7 +46,7 @@ pub(super) struct Room<'a> {
 }
 
 /// By default, packets fill the MTU.
-pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
+pub(super) fn with_path(path: &PathOptions, mut config: EndpointConfig, bound: &Room<'_>) -> Outcome<EndpointConfig> {
     let (Room { interface, mtu }, room) = (bound, config.flow.payload_bytes);
     let payload_bytes = path.or("transport.payload_bytes", path.transport.payload_bytes, room);
     if payload_bytes > room {
@@ -66,17 +56,12 @@ pub(super) fn with_path(path: &PathOptions, config: EndpointConfig, bound: &Room
         let how = interface.map_or(String::new(), |name| format!(" (`ip link set {name} mtu {needed}`)"));
         return Err(Failure::refused(format!("{small}: it is {mtu}, needed is {needed}{how}, or less --payload")));
     }
-    let mut config = match path.rtt_us {
-        Some(rtt_us) => config.with_first_rtt(Duration::from_secs_f64(rtt_us / 1e6)),
-        None => config,
-    };
-    config.link_bps = path.gbps.map_or(config.link_bps, |gbps| (gbps * 1e9) as u64);
     config.flow = connection(path, FlowConfig { payload_bytes, ..config.flow }, config.link_bps);
     path.transport.check_bytes(&path.given, config.flow.packet_bytes()).map_err(Failure::refused)?;
     Ok(config)
 }
 
-/// Keeps only the rate of `fixed-rate` and the first timeout: the rest of the path is measured.
+/// Keeps only the rate of `fixed-rate`: the rest of the path is measured.
 //= docs/specs/calibration.md#CAL-5 initial estimates
 fn connection(path: &PathOptions, library: FlowConfig, link_bps: u64) -> FlowConfig {
     let FlowConfig { payload_bytes, header_bytes, .. } = library;
@@ -121,11 +106,11 @@ mod tests {
 
     use super::*;
 
-    fn path(arguments: &[&str], rtt_us: Option<f64>, gbps: Option<f64>) -> PathOptions {
+    fn path(arguments: &[&str]) -> PathOptions {
         let command = Overrides::<Connections>::augment_args(Command::new("send"));
         let matches = command.get_matches_from([&["send"], arguments].concat());
         let overrides = Overrides::from_arg_matches(&matches).unwrap();
-        PathOptions { rtt_us, gbps, ..PathOptions::new(&overrides).unwrap() }
+        PathOptions::new(&overrides).unwrap()
     }
 
     fn library() -> EndpointConfig {
@@ -137,37 +122,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
-        //= docs/specs/calibration.md#CAL-5 initial estimates
-        let none = flow(&path(&[], None, None));
-        assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
-        for (rtt_us, gbps) in [(84.2, 0.08), (842.0, 0.8), (8_420.0, 8.0)] {
-            let typed = flow(&path(&[], Some(rtt_us), Some(gbps)));
-            let initial_ps = typed.rto.initial_ps;
-            assert_eq!(initial_ps, ((rtt_us * 10e6) as u64).max(10_000 * 1_000_000));
-            assert_eq!(FlowConfig { rto: RtoConfig { initial_ps, ..none.rto }, ..none }, typed, "{rtt_us}");
-        }
-    }
-
-    #[test]
+    //= docs/specs/calibration.md#CAL-5 initial estimates
     fn without_settings_the_librarys_hold() {
-        assert_eq!(flow(&path(&[], None, None)), FlowConfig { max_message_bytes: MESSAGE_BYTES, ..library().flow });
+        assert_eq!(flow(&path(&[])), FlowConfig { max_message_bytes: MESSAGE_BYTES, ..library().flow });
     }
 
     #[test]
     fn what_is_given_holds_whatever_the_defaults_are() {
-        let given =
-            flow(&path(&["--ack-every=1", "--payload=1000", "--set=transport.window_packets=4096"], None, None));
+        let given = flow(&path(&["--ack-every=1", "--payload=1000", "--set=transport.window_packets=4096"]));
         assert_eq!((given.ack_every, given.ack_evs), (1, library().flow.ack_evs));
         assert_eq!((given.payload_bytes, given.window_packets), (1000, 4096));
-        let too_long = with_path(&path(&["--payload=9000"], None, None), library(), &Room::default());
+        let too_long = with_path(&path(&["--payload=9000"]), library(), &Room::default());
         assert!(too_long.unwrap_err().to_string().contains("too small for 9000 bytes of payload"));
     }
 
     #[test]
     fn a_fixed_rate_is_the_one_that_is_typed() {
-        let path = path(&["--cc=fixed-rate"], None, Some(0.8));
-        path.check().unwrap();
+        let path = path(&["--cc=fixed-rate", "--set=transport.fixed-rate.rate_gbps=0.8"]);
         let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = flow(&path).cc else { panic!("another control") };
         assert_eq!(rate_gbps.unwrap().bps(), 800_000_000);
     }
@@ -178,24 +149,24 @@ mod tests {
     fn no_message_is_longer_than_a_piece() {
         use crate::transfer::format::{PIECE_BYTES, begin_piece};
         let longest = begin_piece(0, 0, PIECE_BYTES).len() as u64 + PIECE_BYTES;
-        assert_eq!(flow(&path(&[], None, None)).max_message_bytes, longest);
+        assert_eq!(flow(&path(&[])).max_message_bytes, longest);
     }
 
     #[test]
     fn a_largest_timeout_holds_without_a_least_one() {
         let bounds = |us: u64| {
-            let rto = flow(&path(&[&format!("--set=transport.rto_max_us={us}")], None, None)).rto;
+            let rto = flow(&path(&[&format!("--set=transport.rto_max_us={us}")])).rto;
             [rto.initial_ps, rto.min_ps, rto.max_ps].map(|ps| ps / 1_000_000)
         };
         assert_eq!(bounds(1_000), [1_000; 3]);
         assert_eq!(bounds(50_000)[1..], [5_000, 50_000]);
-        let first = flow(&path(&["--set=transport.initial_window_bytes=100000000"], None, None)).path;
+        let first = flow(&path(&["--set=transport.initial_window_bytes=100000000"])).path;
         assert!(first.initial_window_bytes == 100_000_000 && first.max_window_bytes == 100_000_000);
     }
 
     #[test]
     fn the_first_window_is_within_the_largest() {
-        let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
+        let path = path(&["--set=transport.max_window_bytes=10000"]);
         let known = flow(&path).path;
         assert_eq!((known.initial_window_bytes, known.max_window_bytes), (10_000, 10_000));
     }

@@ -32,14 +32,14 @@ pub fn keys(arguments: &args::Trust) -> Outcome<Option<Keys>> {
     }
     let Some(path) = &arguments.key else {
         return Err(Failure::refused(
-            "no key: create one with `spray keygen FILE` and give it to both sides with --key FILE (or each the other's \
-             public key, with --peer), or use --insecure, by which any host on the network may send and read",
+            "no key: create one with `spray keygen FILE` and give it to all sides with --key FILE (or --trust the others' \
+             public keys), or use --insecure, by which any host on the network may send and read",
         ));
     };
     let read = |path| PrivateKey::read(path).map_err(Failure::refused);
     let own = read(path)?;
-    let keys = Keys::new(own, arguments.peer.iter().map(|peer| peer.key).collect());
-    let bound = arguments.peer.iter().filter_map(|peer| Some((peer.address?, peer.key)));
+    let keys = Keys::new(own, arguments.trusted.iter().map(|trusted| trusted.key).collect());
+    let bound = arguments.trusted.iter().filter_map(|trusted| Some((trusted.address?, trusted.key)));
     let keys = bound.fold(keys, |keys, (address, key)| keys.with_peer_at(address, key));
     Ok(Some(match &arguments.psk {
         Some(path) => keys.with_pre_shared(read(path)?),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn trust(key: Option<PathBuf>, insecure: bool) -> args::Trust {
-        args::Trust { key, peer: Vec::new(), psk: None, insecure }
+        args::Trust { key, trusted: Vec::new(), psk: None, insecure }
     }
 
     #[test]

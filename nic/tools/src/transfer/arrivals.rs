@@ -9,11 +9,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::format::{Answer, Description, EntryKind, Message, WINDOW, shown};
+use super::format::{Answer, Description, Message, Refusal, WINDOW, shown};
 use super::incoming::Incoming;
 use super::opener::{Begun, Job, Opener};
-use super::refusal::Refusal;
-use super::timeouts::Awaited;
 use super::writer::{Completed, HeldMessage};
 use crate::progress::now;
 
@@ -21,8 +19,6 @@ use crate::progress::now;
 pub struct Arrivals {
     pub transfer: u32,
     next: u32,
-    /// With a single file as `--out`, only this entry is accepted.
-    first_file: Option<u32>,
     early: BTreeMap<u32, Description>,
     /// Entries that the opener has not begun, with their messages so far.
     beginning: BTreeMap<u32, Vec<HeldMessage>>,
@@ -62,7 +58,6 @@ impl Arrivals {
         Self {
             transfer,
             next: 0,
-            first_file: None,
             early: BTreeMap::new(),
             beginning: BTreeMap::new(),
             opener: opener.jobs(),
@@ -92,11 +87,11 @@ impl Arrivals {
                 self.entries = Some(entries);
                 return Ok(());
             }
-            Message::End(_) => return Err(Refusal::new("it ended twice")),
+            Message::End(_) => return Err(Refusal("it ended twice".into())),
             Message::Piece { number, .. } | Message::Sum { number, .. } | Message::Withdrawn(number) => number,
         };
         if number >= self.next {
-            return Err(Refusal::new("a file came before its description"));
+            return Err(Refusal("a file came before its description".into()));
         }
         self.take(number, message, answers);
         Ok(())
@@ -110,7 +105,7 @@ impl Arrivals {
         let Some(file) = self.files.get_mut(&number) else { return };
         let taken = match Message::decode(&message.message) {
             Some(Message::Piece { index, .. }) => file.place(index, message),
-            Some(Message::Sum { bytes, sum, .. }) => file.take_sum(bytes, sum),
+            Some(Message::Sum { sum, .. }) => file.take_sum(sum),
             Some(Message::Withdrawn(_)) => {
                 let name = shown(&file.description.path);
                 Err(Refusal(format!("the sender could not read {name} to its end")))
@@ -218,12 +213,10 @@ impl Arrivals {
         !self.files.is_empty() || !self.beginning.is_empty()
     }
 
-    /// What the sender has to send next; `None` while this side is busy.
-    pub fn awaited(&self) -> Option<Awaited> {
-        if self.is_complete() || self.held > 0 || !self.beginning.is_empty() {
-            return None;
-        }
-        self.files.values().map(Incoming::awaited).try_fold(Awaited::Bytes, |all, file| Some(all.max(file?)))
+    /// Whether the sender has to send something, and this side is not busy.
+    pub fn waits(&self) -> bool {
+        let is_busy = self.held > 0 || !self.beginning.is_empty() || self.files.values().any(Incoming::is_whole);
+        !self.is_complete() && !is_busy
     }
 
     /// Takes an entry. An early one waits, so that a folder precedes its content.
@@ -233,7 +226,7 @@ impl Arrivals {
         let is_new = number >= self.next && !self.early.contains_key(&number);
         let described = self.early.len() + self.beginning.len() + self.files.len();
         if !is_new || number - self.next >= WINDOW as u32 || described >= WINDOW {
-            return Err(Refusal::new("too much was described at once, or something twice"));
+            return Err(Refusal("too much was described at once, or something twice".into()));
         }
         self.early.insert(number, description);
         while let Some(description) = self.early.remove(&self.next) {
@@ -245,10 +238,9 @@ impl Arrivals {
 
     fn begin(&mut self, number: u32, description: Description) {
         self.beginning.insert(number, Vec::new());
-        let (transfer, answer) = (self.transfer, self.answer.clone());
-        let further = description.kind != EntryKind::Folder && *self.first_file.get_or_insert(number) != number;
-        if self.opener.send(Job::Begin { transfer, number, description, further, answer }).is_err() {
-            let _ = self.answer.send((number, Err(Refusal::new("the receiver's thread for its folder has ended"))));
+        let answer = self.answer.clone();
+        if self.opener.send(Job::Begin { number, description, answer }).is_err() {
+            let _ = self.answer.send((number, Err(Refusal("the receiver's thread for its folder has ended".into()))));
         }
     }
 

@@ -69,23 +69,6 @@ impl Folder {
         Ok(openat(&self.fd, name, flags, Mode::from_bits_truncate(mode.into()))?.into())
     }
 
-    /// Returns an unnamed file on the same file system, removed when it is closed.
-    pub fn unnamed(&self) -> io::Result<File> {
-        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
-        match openat(&self.fd, ".", OFlag::O_TMPFILE | OFlag::O_RDWR | OFlag::O_CLOEXEC, mode) {
-            Ok(file) => Ok(file.into()),
-            // The file system does not support `O_TMPFILE`.
-            Err(Errno::EOPNOTSUPP | Errno::EISDIR) => {
-                let name = format!(".spray-{}.unnamed", std::process::id());
-                let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR;
-                let file = self.file(OsStr::new(&name), flags, 0o600)?;
-                nix::unistd::unlinkat(&self.fd, &*name, nix::unistd::UnlinkatFlags::NoRemoveDir)?;
-                Ok(file)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Available bytes of its file system; `None` if unknown.
     pub fn room(&self) -> Option<u64> {
         let there = fstatvfs(&self.fd).ok().filter(|there| there.blocks() > 0)?;

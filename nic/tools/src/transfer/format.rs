@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0..3 | `SF7`: format and version |
+//! | 0..3 | `SF8`: format and version |
 //! | 3 | message type |
 //! | 4..8 | number of the entry from 0, big-endian |
 //! | 8..16 | length of a file or index of a piece, big-endian |
@@ -27,7 +27,7 @@ const MAX_PATH: usize = 4096;
 const MAX_NAMES: usize = 64;
 /// In bytes.
 const MAX_REASON: usize = 400;
-const MAGIC: &[u8] = b"SF7";
+const MAGIC: &[u8] = b"SF8";
 /// Permission bits that are transferred; excludes set-user-ID and the like.
 const MODE: u16 = 0o777;
 
@@ -41,19 +41,17 @@ pub struct Description {
     pub mode: u16,
 }
 
-/// The length of a stream is unknown until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     File { bytes: u64 },
-    Stream,
     Folder,
 }
 
 impl Description {
-    pub fn bytes(&self) -> Option<u64> {
+    pub fn bytes(&self) -> u64 {
         match self.kind {
-            EntryKind::File { bytes } => Some(bytes),
-            EntryKind::Stream | EntryKind::Folder => None,
+            EntryKind::File { bytes } => bytes,
+            EntryKind::Folder => 0,
         }
     }
 }
@@ -85,7 +83,7 @@ pub fn is_harmless(path: &OsStr) -> bool {
 pub enum Message<'a> {
     Entry(u32, Description),
     Piece { number: u32, index: u64, data: &'a [u8] },
-    Sum { number: u32, bytes: u64, sum: Sum },
+    Sum { number: u32, sum: Sum },
     Withdrawn(u32),
     End(u32),
 }
@@ -101,8 +99,11 @@ pub enum Answer {
     Ended { reason: String },
 }
 
+/// Why a receiver refuses something, for the sender and the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
 const FILE: u8 = b'f';
-const STREAM: u8 = b's';
 const FOLDER: u8 = b'd';
 const PIECE: u8 = b'p';
 const SUM: u8 = b'=';
@@ -138,13 +139,12 @@ impl Message<'_> {
             Self::Entry(number, Description { path, kind, mode }) => {
                 let (kind, bytes) = match *kind {
                     EntryKind::File { bytes } => (FILE, bytes),
-                    EntryKind::Stream => (STREAM, 0),
                     EntryKind::Folder => (FOLDER, 0),
                 };
                 [&header(kind, *number, bytes)[..], &mode.to_be_bytes(), path.as_bytes()].concat()
             }
             Self::Piece { number, index, data } => [&header(PIECE, *number, *index)[..], data].concat(),
-            Self::Sum { number, bytes, sum } => [&header(SUM, *number, *bytes)[..], sum].concat(),
+            Self::Sum { number, sum } => [&header(SUM, *number, 0)[..], sum].concat(),
             Self::Withdrawn(number) => header(WITHDRAWN, *number, 0),
             Self::End(entries) => header(END, *entries, 0),
         }
@@ -155,13 +155,12 @@ impl Message<'_> {
         let (kind, number, value, content) = parse(message)?;
         match kind {
             PIECE => Some(Message::Piece { number, index: value, data: content }),
-            SUM => Some(Message::Sum { number, bytes: value, sum: content.try_into().ok()? }),
+            SUM => Some(Message::Sum { number, sum: content.try_into().ok()? }),
             WITHDRAWN => content.is_empty().then_some(Message::Withdrawn(number)),
             END => content.is_empty().then_some(Message::End(number)),
             _ => {
                 let kind = match kind {
                     FILE => EntryKind::File { bytes: value },
-                    STREAM => EntryKind::Stream,
                     FOLDER => EntryKind::Folder,
                     _ => return None,
                 };
@@ -247,7 +246,7 @@ mod tests {
     #[test]
     fn descriptions_round_trip() {
         let bytes = 3 * PIECE_BYTES + 7;
-        for kind in [EntryKind::File { bytes }, EntryKind::Stream, EntryKind::Folder] {
+        for kind in [EntryKind::File { bytes }, EntryKind::Folder] {
             round_trip(entry(b"a folder/a file.bin", kind));
         }
         assert_eq!((pieces(bytes), piece_bytes(bytes, 2), piece_bytes(bytes, 3)), (4, PIECE_BYTES, 7));
@@ -257,7 +256,7 @@ mod tests {
     #[test]
     fn names_travel_as_bytes_up_to_the_longest_that_file_systems_take() {
         for path in [&b"caf\xe9.bin"[..], &[0xff; 255], &[b'n'; 255], "längere/Namen".as_bytes()] {
-            round_trip(entry(path, EntryKind::Stream));
+            round_trip(entry(path, EntryKind::File { bytes: 1 }));
         }
         for path in [&[b'n'; 256][..], &b"n/".repeat(3000)] {
             assert!(!is_harmless(OsStr::from_bytes(path)));
@@ -305,15 +304,15 @@ mod tests {
 
     #[test]
     fn no_bits_travel_that_give_another_users_rights() {
-        let message = Message::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
+        let message = Message::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Folder) }).encode();
         let Some(Message::Entry(0, description)) = Message::decode(&message) else { panic!("an entry") };
         assert_eq!(description.mode, 0o755);
     }
 
     #[test]
     fn anything_else_is_no_message() {
-        let sum = Message::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
-        for message in [&b""[..], b"spray-file 3\n", b"SF7", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
+        let sum = Message::Sum { number: 1, sum: [3; 32] }.encode();
+        for message in [&b""[..], b"spray-file 3\n", b"SF8", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
             assert_eq!(Message::decode(message), None);
             assert_eq!(Answer::decode(message), None);
         }
@@ -323,9 +322,7 @@ mod tests {
     fn pieces_sums_and_answers_round_trip() {
         let sum: Sum = Sha256::digest(b"abc").into();
         assert_eq!(hex(&sum), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        for said in
-            [Message::Piece { number: 3, index: 1 << 40, data: b"abc" }, Message::Sum { number: 3, bytes: 3, sum }]
-        {
+        for said in [Message::Piece { number: 3, index: 1 << 40, data: b"abc" }, Message::Sum { number: 3, sum }] {
             assert_eq!(Message::decode(&said.encode()), Some(said));
         }
         let mut piece = begin_piece(3, 1 << 40, 3);
@@ -358,7 +355,7 @@ mod tests {
         #[test]
         //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
         fn no_bytes_describe_anything_outside(
-            kind in prop_oneof![Just(FILE), Just(STREAM), Just(FOLDER), any::<u8>()],
+            kind in prop_oneof![Just(FILE), Just(FOLDER), any::<u8>()],
             content in proptest::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), Just(b'a'), any::<u8>()], 0..12),
         ) {
             use std::path::Component;

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::format::{Description, EntryKind, PIECE_BYTES, Sum, piece_bytes, pieces};
-use super::out::{ONE_FILE, Out};
+use super::format::{Description, PIECE_BYTES, Refusal, Sum, piece_bytes};
+use super::out::Out;
 use super::partial::Partial;
-use super::refusal::Refusal;
-use super::timeouts::Awaited;
 use super::writer::{Command, Completed, FileResult, HeldMessage, Writer};
 
 #[derive(Debug)]
@@ -16,78 +14,48 @@ pub struct Incoming {
     prefix: u64,
     beyond: BTreeSet<u64>,
     pub arrived_bytes: u64,
-    /// Known from the description, or at the end of a stream.
-    bytes: Option<u64>,
-    /// The index and length of a stream's last piece, if it is partial.
-    short: Option<(u64, u64)>,
     has_sum: bool,
     writer: Writer,
 }
 
 impl Incoming {
-    pub fn begin(description: Description, out: &Out, transfer: u32) -> Result<Self, Refusal> {
-        let goal = out.goal(&description, transfer)?;
-        goal.check()?;
+    pub fn begin(description: Description, out: &Out) -> Result<Self, Refusal> {
+        let goal = out.goal(&description)?;
         let unwritable = |error| Refusal(format!("cannot write in {}: {error}", out.folder.path.display()));
-        let partial = match out.is_stdout() {
-            true => out.unnamed().ok_or_else(|| Refusal::new(ONE_FILE))?,
-            false => Partial::create(&out.folder, description.mode).map_err(unwritable)?,
-        };
-        let bytes = description.bytes();
-        bytes.map_or(Ok(()), |bytes| partial.check_room(bytes))?;
-        let writer = Writer::start(partial, goal, out.waker.clone())
+        let partial = Partial::create(&out.folder, description.mode).map_err(unwritable)?;
+        partial.check_room(description.bytes())?;
+        let writer = Writer::start(partial, goal, description.bytes(), out.waker.clone())
             .map_err(|error| Refusal(format!("cannot start a thread for the file: {error}")))?;
-        let (beyond, short, has_sum) = (BTreeSet::new(), None, false);
-        Ok(Self { description, prefix: 0, beyond, arrived_bytes: 0, bytes, short, has_sum, writer })
+        Ok(Self { description, prefix: 0, beyond: BTreeSet::new(), arrived_bytes: 0, has_sum: false, writer })
     }
 
     pub fn place(&mut self, index: u64, piece: HeldMessage) -> Result<(), Refusal> {
         let length = piece.piece().len() as u64;
-        let is_right = match self.bytes {
-            Some(bytes) => length > 0 && length == piece_bytes(bytes, index),
-            None => length == PIECE_BYTES || length > 0 && length < PIECE_BYTES && self.short.is_none(),
-        };
+        let is_right = length > 0 && length == piece_bytes(self.description.bytes(), index);
         // More than the maximum window of a connection, 64 Ki packets.
         //= docs/specs/endpoint.md#END-21 1,024 pieces past the first that is missing
         const AHEAD: u64 = 1024;
         let is_missing = index >= self.prefix && index - self.prefix < AHEAD && !self.beyond.contains(&index);
-        if !is_right || !is_missing || self.short.is_some_and(|(last, _)| index > last) {
+        if !is_right || !is_missing {
             return Err(Refusal(format!("{length} bytes as piece {index} are no piece of the file")));
         }
         self.writer.command(Command::Write { index, piece });
-        if length < PIECE_BYTES && self.bytes.is_none() {
-            self.short = Some((index, length));
-        }
         self.arrived_bytes += length;
         self.beyond.insert(index);
         self.advance();
         Ok(())
     }
 
-    /// Takes the SHA-256 and the length, which is new for a stream only.
-    pub fn take_sum(&mut self, bytes: u64, sum: Sum) -> Result<(), Refusal> {
-        let last = self.beyond.last().map_or(self.prefix, |last| last + 1);
-        let is_end = match (self.bytes, self.short) {
-            (Some(known), _) => known == bytes,
-            (None, Some((index, length))) => index.checked_mul(PIECE_BYTES).map(|whole| whole + length) == Some(bytes),
-            (None, None) => last <= pieces(bytes),
-        };
-        if self.has_sum || !is_end || last > pieces(bytes) {
-            return Err(Refusal::new("the file's end contradicts what came before"));
+    pub fn take_sum(&mut self, sum: Sum) -> Result<(), Refusal> {
+        if std::mem::replace(&mut self.has_sum, true) {
+            return Err(Refusal("the file's SHA-256 came twice".into()));
         }
-        self.has_sum = true;
-        self.bytes = Some(bytes);
-        self.writer.command(Command::Sum { sum, bytes });
+        self.writer.command(Command::Sum(sum));
         Ok(())
     }
 
     pub fn is_whole(&self) -> bool {
-        self.has_sum && Some(self.arrived_bytes) == self.bytes
-    }
-
-    pub fn awaited(&self) -> Option<Awaited> {
-        let is_stream = self.description.kind == EntryKind::Stream;
-        (!self.is_whole()).then_some(if is_stream { Awaited::Stream } else { Awaited::Bytes })
+        self.has_sum && self.arrived_bytes == self.description.bytes()
     }
 
     pub fn result(&self) -> Option<FileResult> {
@@ -106,13 +74,8 @@ impl Incoming {
             self.prefix += 1;
         }
         if self.prefix > before {
-            let whole = self.prefix * PIECE_BYTES;
-            let end = match (self.bytes, self.short) {
-                (Some(bytes), _) => bytes,
-                (None, Some((index, length))) => index * PIECE_BYTES + length,
-                (None, None) => whole,
-            };
-            self.writer.command(Command::Hash { until: end.min(whole) });
+            let until = self.description.bytes().min(self.prefix * PIECE_BYTES);
+            self.writer.command(Command::Hash { until });
         }
     }
 }
@@ -124,8 +87,7 @@ mod tests {
     use sha2::{Digest, Sha256};
     use spray_test_support::Folder;
 
-    use super::super::format::Message;
-    use super::super::out::ONE_TRANSFER;
+    use super::super::format::{EntryKind, Message};
     use super::*;
 
     fn content() -> Vec<u8> {
@@ -133,7 +95,7 @@ mod tests {
     }
 
     fn out(dir: &Folder) -> Out {
-        Out::new(dir.path(), true).unwrap()
+        Out::new(dir.path()).unwrap()
     }
 
     fn describe(name: &str, kind: EntryKind) -> Description {
@@ -141,11 +103,11 @@ mod tests {
     }
 
     fn begin(content: &[u8], dir: &Folder) -> Result<Incoming, Refusal> {
-        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir), 0)
+        Incoming::begin(describe("x.bin", EntryKind::File { bytes: content.len() as u64 }), &out(dir))
     }
 
     fn end(incoming: &mut Incoming, content: &[u8]) -> Result<(), Refusal> {
-        incoming.take_sum(content.len() as u64, Sha256::digest(content).into())
+        incoming.take_sum(Sha256::digest(content).into())
     }
 
     fn piece(data: &[u8]) -> HeldMessage {
@@ -225,78 +187,6 @@ mod tests {
     }
 
     #[test]
-    fn where_one_file_is_wanted_the_second_replaces_nothing() {
-        let (dir, contents) = (Folder::new(), [vec![1; 10], vec![2; 10]]);
-        let target = dir.path().join("one");
-        fs::write(&target, "older").unwrap();
-        let out = Out::new(&target, false).unwrap();
-        let begin =
-            |transfer| Incoming::begin(describe("x.bin", EntryKind::File { bytes: 10 }), &out, transfer).unwrap();
-        // The third is another file of the first transfer.
-        let mut all = [begin(0), begin(1), begin(0)];
-        for (incoming, content) in all.iter_mut().zip(contents.iter().cycle()) {
-            incoming.place(0, piece(content)).unwrap();
-        }
-        let outcomes: Vec<_> = (0..3)
-            .map(|place| {
-                end(&mut all[place], &contents[place % 2]).unwrap();
-                result(&mut all[place])
-            })
-            .collect();
-        assert_eq!(outcomes[1], Err(Refusal::new(ONE_TRANSFER)));
-        assert!(outcomes[2].as_ref().unwrap_err().0.contains("--out is one file"));
-        assert_eq!(fs::read(&target).unwrap(), contents[0]);
-    }
-
-    /// In every order of its messages.
-    #[test]
-    fn a_stream_has_the_length_that_its_end_gives_it() {
-        let whole = PIECE_BYTES as usize;
-        for (seed, bytes) in [0, 5, 80, whole, 2 * whole + 80].into_iter().enumerate().cycle().take(40) {
-            let (dir, content) = (Folder::new(), vec![7; bytes]);
-            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0).unwrap();
-            let pieces: Vec<&[u8]> = content.chunks(whole).collect();
-            let mut order: Vec<usize> = (0..=pieces.len()).collect();
-            let all = order.len();
-            order.rotate_left(seed % all);
-            order.swap(0, (seed / 2) % all);
-            for at in order {
-                assert!(!incoming.is_whole());
-                match pieces.get(at) {
-                    Some(data) => incoming.place(at as u64, piece(data)).unwrap(),
-                    None => end(&mut incoming, &content).unwrap(),
-                }
-            }
-            assert!(incoming.is_whole());
-            assert_eq!(fs::read(result(&mut incoming).unwrap().path).unwrap(), content, "{bytes}");
-        }
-    }
-
-    #[test]
-    fn streams_that_contradict_themselves_are_refused() {
-        const WHOLE: usize = PIECE_BYTES as usize;
-        // Pieces, and then the length.
-        for (messages, bytes) in [
-            (&[(0, WHOLE), (0, WHOLE)][..], 0),
-            (&[(1, 5), (0, 5)], 0),
-            (&[(0, 5), (1, WHOLE)], 0),
-            (&[(1024, WHOLE)], 0),
-            (&[(u64::MAX, WHOLE)], 0),
-            (&[(0, 0)], 0),
-            (&[(1, WHOLE)], WHOLE),
-            (&[(0, 5)], 6),
-            (&[(0, 5)], WHOLE),
-            (&[(1, 5)], 5),
-        ] {
-            let dir = Folder::new();
-            let mut incoming = Incoming::begin(describe("x", EntryKind::Stream), &out(&dir), 0).unwrap();
-            let refused =
-                messages.iter().any(|&(index, length)| incoming.place(index, piece(&vec![1; length])).is_err());
-            assert!(refused || incoming.take_sum(bytes as u64, [0; 32]).is_err(), "{messages:?}");
-        }
-    }
-
-    #[test]
     fn a_file_given_up_leaves_nothing() {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
@@ -314,13 +204,12 @@ mod tests {
         for (index, data) in [(0, first), (1, &second[1..]), (1, &[]), (3, second), (u64::MAX, second)] {
             assert!(incoming.place(index, piece(data)).is_err(), "{index}");
         }
-        assert!(incoming.take_sum(5, [0; 32]).is_err(), "another length");
         end(&mut incoming, &content).unwrap();
         assert!(end(&mut incoming, &content).is_err(), "twice");
         fs::write(dir.path().join("x.bin"), "mine").unwrap();
         assert!(begin(&content, &dir).unwrap_err().0.contains("exists already"));
         for path in [".spray-1-1.partial", "a/.spray-1-1.partial", ".spray-1-1.partial/a"] {
-            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir), 0);
+            let refused = Incoming::begin(describe(path, EntryKind::File { bytes: 1 }), &out(&dir));
             assert!(refused.is_err(), "it would be removed as stale");
         }
     }
@@ -330,7 +219,7 @@ mod tests {
     fn what_the_file_system_has_no_room_for_is_refused_first() {
         let dir = Folder::new();
         for bytes in [1 << 52, u64::MAX] {
-            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap_err();
+            let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir)).unwrap_err();
             assert!(refused.0.contains(&format!("{bytes} bytes")) && refused.0.contains("has room for"), "{refused:?}");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
@@ -343,7 +232,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let (dir, whole) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
         let bytes = 2048 * PIECE_BYTES;
-        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap();
+        let mut incoming = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir)).unwrap();
         incoming.place(1023, piece(&whole)).unwrap();
         assert!(incoming.place(1024, piece(&whole)).is_err());
         assert_eq!(incoming.beyond.len(), 1);
@@ -357,7 +246,7 @@ mod tests {
     fn the_longest_name_works() {
         let dir = Folder::new();
         let description = describe(&"n".repeat(255), EntryKind::File { bytes: 0 });
-        let mut incoming = Incoming::begin(description, &out(&dir), 0).unwrap();
+        let mut incoming = Incoming::begin(description, &out(&dir)).unwrap();
         end(&mut incoming, &[]).unwrap();
         assert!(result(&mut incoming).is_ok());
     }

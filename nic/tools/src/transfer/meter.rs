@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{gbps, megabytes};
+use super::gbps;
 
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -17,15 +17,12 @@ const SPAN: Duration = Duration::from_secs(2);
 const NAME: usize = 16;
 
 impl Meter {
-    pub fn line(&mut self, name: &str, done: u64, total: Option<u64>, now: Instant) -> String {
+    pub fn line(&mut self, name: &str, done: u64, total: u64, now: Instant) -> String {
         self.look(now, done);
         let short: String = name.chars().take(NAME).collect();
         let rate = self.bytes_per_s.map_or_else(String::new, |rate| format!(", {:.2} Gb/s", gbps(rate as u64, 1.0)));
-        let Some(total) = total else {
-            return format!("{short}: {}{rate}", megabytes(done));
-        };
         let percent = 100 * u128::from(done) / u128::from(total.max(1));
-        format!("{short}: {percent} % of {}{rate}{}", megabytes(total), self.left(total.saturating_sub(done)))
+        format!("{short}: {percent} % of {:.1} MB{rate}{}", total as f64 / 1e6, self.left(total.saturating_sub(done)))
     }
 
     fn left(&self, bytes: u64) -> String {
@@ -66,23 +63,22 @@ mod tests {
     fn a_line_has_share_rate_and_time_left() {
         let (mut meter, begun) = (Meter::default(), now());
         let mut line =
-            |s: u64, mb: u64| meter.line("x.bin", mb * 1_000_000, Some(1_000_000_000), begun + Duration::from_secs(s));
+            |s: u64, mb: u64| meter.line("x.bin", mb * 1_000_000, 1_000_000_000, begun + Duration::from_secs(s));
         assert_eq!(line(0, 0), "x.bin: 0 % of 1000.0 MB");
         assert_eq!(line(1, 100), "x.bin: 10 % of 1000.0 MB, 0.80 Gb/s, 9 s left");
         assert_eq!(line(10, 1000), "x.bin: 100 % of 1000.0 MB, 0.80 Gb/s, all there, being checked");
-        assert_eq!(meter.line("x", 1, Some(2), begun), "x: 50 % of 0.0 MB, 0.80 Gb/s, 1 s left");
-        assert_eq!(meter.line("x", 5_000_000, None, begun), "x: 5.0 MB, 0.80 Gb/s");
+        assert_eq!(meter.line("x", 1, 2, begun), "x: 50 % of 0.0 MB, 0.80 Gb/s, 1 s left");
     }
 
     #[test]
     fn the_rate_is_that_of_the_last_seconds() {
         let (mut meter, begun) = (Meter::default(), now());
         let at = |s: u64| begun + Duration::from_secs(s);
-        (0..=100).for_each(|s| drop(meter.line("x", s * 1000, Some(1 << 40), at(s))));
-        (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, Some(1 << 40), at(100 + s))));
+        (0..=100).for_each(|s| drop(meter.line("x", s * 1000, 1 << 40, at(s))));
+        (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, 1 << 40, at(100 + s))));
         assert!((9.0..12.0).contains(&meter.bytes_per_s.unwrap()), "{meter:?}");
         // The next file begins at nothing.
-        meter.line("y", 0, Some(1 << 40), at(121));
+        meter.line("y", 0, 1 << 40, at(121));
         assert!(meter.bytes_per_s.unwrap() > 9.0, "{meter:?}");
     }
 

@@ -3,15 +3,14 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use super::format::{Description, EntryKind};
+use super::format::{Description, EntryKind, Refusal};
 use super::incoming::Incoming;
-use super::out::{ONE_FILE, Out};
-use super::refusal::Refusal;
+use super::out::Out;
 
 #[derive(Debug)]
 pub enum Job {
-    /// Creates a folder or file. `further`: not the first file of its transfer.
-    Begin { transfer: u32, number: u32, description: Description, further: bool, answer: Sender<Begun> },
+    /// Creates a folder or file.
+    Begin { number: u32, description: Description, answer: Sender<Begun> },
     /// Drops the file here, since that joins its thread.
     GiveUp(Incoming),
 }
@@ -47,14 +46,10 @@ impl Drop for Opener {
 fn run(out: &Out, todo: &Receiver<Job>) {
     while let Ok(job) = todo.recv() {
         match job {
-            Job::Begin { transfer, number, description, further, answer } => {
+            Job::Begin { number, description, answer } => {
                 let begun = match description.kind {
-                    EntryKind::Folder => out.make(&description, transfer).map(|()| None),
-                    // Refused before any data is sent.
-                    EntryKind::File { .. } | EntryKind::Stream if further && out.takes_one_file() => {
-                        Err(Refusal::new(ONE_FILE))
-                    }
-                    EntryKind::File { .. } | EntryKind::Stream => Incoming::begin(description, out, transfer).map(Some),
+                    EntryKind::Folder => out.make(&description).map(|()| None),
+                    EntryKind::File { .. } => Incoming::begin(description, out).map(Some),
                 };
                 // The transfer may have been given up.
                 let _ = answer.send((number, begun));

@@ -1,143 +1,60 @@
-//! The destination of received data: a folder, one file, or standard output.
+//! The folder that received files are stored in.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::folder::Folder;
-use super::format::{Description, shown};
-use super::partial::{Partial, folder_of, is_partial};
-use super::refusal::Refusal;
+use super::format::{Description, Refusal, shown};
+use super::partial::{Partial, is_partial};
 use crate::confine::Reach;
 use crate::failure::{Failure, Outcome};
 use crate::session::Wake;
 
 #[derive(Clone, Debug)]
 pub struct Out {
-    place: Place,
     pub folder: Arc<Folder>,
-    /// Without `--keep`: the transfer that stored something first.
-    taken: Option<Arc<Mutex<Option<u32>>>>,
-    /// For standard output: buffers out-of-order data.
-    unnamed: Option<Arc<Mutex<Option<File>>>>,
     pub waker: Wake,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    Folder,
-    /// A single file, which may replace an older one.
-    File(OsString),
-    Stdout,
-}
-
-pub const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
-pub const ONE_FILE: &str =
-    "the receiver's --out is one file, which another file of this transfer is for; an existing folder takes several";
-
 impl Out {
-    /// `path` is a folder, a file, or `-`. Fails with 2 if the folder is missing, or `keep` needs
-    /// one.
-    pub fn new(path: &Path, keep: bool) -> Outcome<Self> {
-        let (place, folder) = match path {
-            _ if path == Path::new("-") => (Place::Stdout, std::env::temp_dir()),
-            _ if path.is_dir() => (Place::Folder, path.into()),
-            _ => (Place::File(path.file_name().unwrap_or_default().into()), folder_of(path).to_path_buf()),
-        };
-        if keep && place != Place::Folder {
-            let mend = "--keep takes many files: --out must be a folder that exists";
-            return Err(Failure::refused(format!("{} is not a folder, and {mend}", path.display())));
-        }
+    /// Fails with 2 if `path` is no folder.
+    pub fn new(path: &Path) -> Outcome<Self> {
+        let shown = path.display();
         let unusable = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => {
-                let shown = path.display();
-                Failure::refused(format!("cannot write {shown}: the folder {} does not exist", folder.display()))
-            }
-            _ => Failure::refused(format!("cannot use the folder {}: {error}", folder.display())),
+            ErrorKind::NotFound => Failure::refused(format!("the folder {shown} does not exist: create it first")),
+            ErrorKind::NotADirectory => Failure::refused(format!("--out {shown} is not a folder")),
+            _ => Failure::refused(format!("cannot use the folder {shown}: {error}")),
         };
-        let folder = Arc::new(Folder::open(&folder).map_err(unusable)?);
-        let unnamed = match place {
-            Place::Stdout => Some(Arc::new(Mutex::new(Some(folder.unnamed().map_err(unusable)?)))),
-            Place::Folder | Place::File(_) => None,
-        };
-        Ok(Self { place, folder, taken: (!keep).then(Arc::default), unnamed, waker: Wake::default() })
+        let folder = Arc::new(Folder::open(path).map_err(unusable)?);
+        Ok(Self { folder, waker: Wake::default() })
     }
 
     //= docs/specs/endpoint.md#END-29 the folder that its user chose
     pub fn reach(&self) -> Reach<'_> {
-        if self.is_stdout() { Reach::Open } else { Reach::Write(&self.folder.path) }
+        Reach::Write(&self.folder.path)
     }
 
-    /// `None` if another file has it.
-    pub fn unnamed(&self) -> Option<Partial> {
-        let file = self.unnamed.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(Partial::unnamed(file, &self.folder))
-    }
-
-    pub fn is_stdout(&self) -> bool {
-        self.place == Place::Stdout
-    }
-
-    pub fn what(&self) -> String {
-        let folder = self.folder.path.display();
-        match &self.place {
-            Place::Folder => format!("files go into the folder {folder}"),
-            Place::File(name) => {
-                let path = self.folder.path.join(name);
-                format!("one file is accepted, as {} (an existing folder accepts several)", path.display())
-            }
-            Place::Stdout => "one file is accepted, to standard output".into(),
+    /// Refuses a file with an existing name; checked again atomically on renaming.
+    pub fn goal(&self, description: &Description) -> Result<Goal, Refusal> {
+        let (folder, name) = self.place_of(&description.path)?;
+        match folder.look(name) {
+            Ok(None) => {}
+            Ok(Some(_)) => return Err(exists(name)),
+            Err(error) => return Err(Refusal(format!("cannot look for {}: {error}", shown(name)))),
         }
+        Ok(Goal { folder, name: name.into(), mode: description.mode })
     }
 
-    pub fn takes_one_file(&self) -> bool {
-        self.place != Place::Folder
-    }
-
-    pub fn goal(&self, description: &Description, transfer: u32) -> Result<Goal, Refusal> {
-        let claim = Claim { taken: self.taken.clone(), transfer, only_one: self.takes_one_file() };
-        let (folder, name, replaces) = match &self.place {
-            Place::Stdout => {
-                let unwritable = |error| Refusal(format!("cannot write to standard output: {error}"));
-                let stdout = || std::io::stdout().as_fd().try_clone_to_owned().map_err(unwritable);
-                return Ok(Goal::Stdout(claim.put(stdout)?.into()));
-            }
-            Place::File(name) => {
-                // Checked again when the file is renamed.
-                drop(claim.check()?);
-                (Arc::clone(&self.folder), name.clone(), true)
-            }
-            Place::Folder => {
-                let (parent, name) = self.place_of(&description.path)?;
-                (Arc::new(parent), name.into(), false)
-            }
-        };
-        Ok(Goal::Name { folder, name, mode: description.mode, replaces, claim })
-    }
-
-    pub fn make(&self, description: &Description, transfer: u32) -> Result<(), Refusal> {
-        if self.place != Place::Folder {
-            return Err(Refusal::new("the receiver takes no folder (its --out must be a folder that exists)"));
-        }
-        Claim { taken: self.taken.clone(), transfer, only_one: false }.put(|| Ok(()))?;
+    pub fn make(&self, description: &Description) -> Result<(), Refusal> {
         self.place_of(&description.path)?;
         self.folder.below(Path::new(&description.path), description.mode).map(drop).map_err(|error| unmade(&error))
     }
 
-    /// Admits another transfer after `transfer` failed, unless its data cannot be undone.
-    pub fn release(&self, transfer: u32) {
-        if let (Place::Folder, Some(taken)) = (&self.place, &self.taken) {
-            let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-            *taken = taken.filter(|&holder| holder != transfer);
-        }
-    }
-
     fn place_of<'a>(&self, path: &'a OsStr) -> Result<(Folder, &'a OsStr), Refusal> {
         let path = Path::new(path);
-        let name = path.file_name().ok_or_else(|| Refusal::new("it has no name"))?;
+        let name = path.file_name().ok_or_else(|| Refusal("it has no name".into()))?;
         if path.iter().any(is_partial) {
             return Err(Refusal(format!("files named {} are those that are still arriving", shown(name))));
         }
@@ -150,67 +67,23 @@ fn unmade(error: &std::io::Error) -> Refusal {
     Refusal(format!("cannot make the folder: {error}"))
 }
 
+/// The name of a complete file.
 #[derive(Debug)]
-pub struct Claim {
-    taken: Option<Arc<Mutex<Option<u32>>>>,
-    transfer: u32,
-    only_one: bool,
-}
-
-impl Claim {
-    /// Fails if another transfer, or another file where one is allowed, was stored already.
-    fn check(&self) -> Result<Option<MutexGuard<'_, Option<u32>>>, Refusal> {
-        let taken = self.taken.as_ref().map(|taken| taken.lock().unwrap_or_else(PoisonError::into_inner));
-        match taken.as_deref() {
-            Some(Some(holder)) if *holder != self.transfer => Err(Refusal::new(ONE_TRANSFER)),
-            Some(Some(_)) if self.only_one => Err(Refusal::new(ONE_FILE)),
-            _ => Ok(taken),
-        }
-    }
-
-    /// Runs `put` with the lock held, so that of two concurrent files the second replaces nothing.
-    fn put<T>(&self, put: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let taken = self.check()?;
-        let done = put()?;
-        taken.into_iter().for_each(|mut taken| *taken = Some(self.transfer));
-        Ok(done)
-    }
-}
-
-#[derive(Debug)]
-pub enum Goal {
-    /// Renamed to this when complete.
-    Name { folder: Arc<Folder>, name: OsString, mode: u16, replaces: bool, claim: Claim },
-    /// Written while it arrives.
-    Stdout(File),
+pub struct Goal {
+    folder: Folder,
+    name: OsString,
+    mode: u16,
 }
 
 impl Goal {
-    /// Refuses a file with an existing name; checked again atomically on renaming.
-    pub fn check(&self) -> Result<(), Refusal> {
-        let Self::Name { folder, name, replaces: false, .. } = self else { return Ok(()) };
-        match folder.look(name) {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(exists(name)),
-            Err(error) => Err(Refusal(format!("cannot look for {}: {error}", shown(name)))),
-        }
-    }
-
-    pub fn take(&mut self, chunk: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::Name { .. } => Ok(()),
-            Self::Stdout(stdout) => stdout.write_all(chunk),
-        }
-    }
-
     /// Completes a verified file and returns its path.
     pub fn finish(self, partial: Partial) -> Result<PathBuf, Refusal> {
-        let Self::Name { folder, name, mode, replaces, claim, .. } = self else { return Ok("standard output".into()) };
-        claim.put(|| match partial.give_name(&folder, &name, mode, replaces) {
+        let Self { folder, name, mode } = self;
+        match partial.give_name(&folder, &name, mode) {
             Ok(()) => Ok(folder.path.join(&name)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(exists(&name)),
             Err(error) => Err(Refusal(format!("cannot finish {}: {error}", folder.path.join(&name).display()))),
-        })
+        }
     }
 }
 

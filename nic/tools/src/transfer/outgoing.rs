@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _, Seek, SeekFrom};
-use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +29,7 @@ pub enum Item {
     /// An encoded [`Message::Piece`](super::format::Message::Piece).
     Piece { number: u32, message: Bytes },
     /// Follows the last piece of a file.
-    Sum { number: u32, bytes: u64, sum: Sum },
+    Sum { number: u32, sum: Sum },
 }
 
 pub enum Command {
@@ -98,7 +97,6 @@ fn lock(dropped: &Mutex<HashSet<u32>>) -> MutexGuard<'_, HashSet<u32>> {
 fn open(entry: Entry) -> io::Result<(Description, Source)> {
     let Entry { path, kind, mode, source, named } = entry;
     let (kind, source): (_, Source) = match kind {
-        EntryKind::Stream => (kind, Box::new(File::from(io::stdin().as_fd().try_clone_to_owned()?))),
         EntryKind::Folder => (kind, Box::new(io::empty())),
         EntryKind::File { .. } => {
             let follows = if named { 0 } else { libc::O_NOFOLLOW };
@@ -114,8 +112,7 @@ fn open(entry: Entry) -> io::Result<(Description, Source)> {
     Ok((Description { path, kind, mode }, source))
 }
 
-/// Short files are read at once, as `/proc` and `/sys` state wrong lengths. Longer content than a
-/// piece is then sent as a stream.
+/// Short files are read at once, as `/proc` and `/sys` state wrong lengths.
 fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     if stated > PIECE_BYTES {
         return Ok((EntryKind::File { bytes: stated }, Box::new(file)));
@@ -126,14 +123,18 @@ fn measure(mut file: File, stated: u64) -> io::Result<(EntryKind, Source)> {
     if bytes <= PIECE_BYTES {
         return Ok((EntryKind::File { bytes }, Box::new(io::Cursor::new(content))));
     }
+    let bytes = file.metadata()?.len();
+    if bytes <= PIECE_BYTES {
+        return Err(too_long(bytes));
+    }
     file.rewind()?;
-    Ok((EntryKind::Stream, Box::new(file)))
+    Ok((EntryKind::File { bytes }, Box::new(file)))
 }
 
 struct Reader<I> {
     entries: I,
     opened: u32,
-    files: HashMap<u32, (Option<u64>, Source)>,
+    files: HashMap<u32, (u64, Source)>,
     parts: SyncSender<Item>,
     waker: Wake,
     dropped: Arc<Mutex<HashSet<u32>>>,
@@ -180,31 +181,25 @@ impl<I: Iterator<Item = Result<(Description, Source), (String, String)>>> Reader
     }
 
     fn read(&mut self, number: u32) -> io::Result<()> {
-        let Some((stated, mut source)) = self.files.remove(&number) else { return Ok(()) };
-        let (mut hasher, mut bytes) = (Sha256::new(), 0);
-        for index in 0..stated.map_or(u64::MAX, pieces) {
+        let Some((bytes, mut source)) = self.files.remove(&number) else { return Ok(()) };
+        let mut hasher = Sha256::new();
+        for index in 0..pieces(bytes) {
             if lock(&self.dropped).contains(&number) {
                 return Ok(());
             }
-            let expected = stated.map_or(PIECE_BYTES, |bytes| piece_bytes(bytes, index));
+            let expected = piece_bytes(bytes, index);
             let mut message = begin_piece(number, index, expected);
             let length = (&mut source).take(expected).read_to_end(&mut message)? as u64;
-            if stated.is_some() && length < expected {
+            if length < expected {
                 return Err(io::Error::other("it has become shorter"));
             }
             hasher.update(&message[HEADER..]);
-            bytes += length;
-            if length > 0 && !self.say(Item::Piece { number, message: message.into() }) {
+            if !self.say(Item::Piece { number, message: message.into() }) {
                 return Ok(());
             }
-            if length < expected {
-                break;
-            }
         }
-        if stated.is_some() {
-            check_end(&mut source, bytes)?;
-        }
-        self.say(Item::Sum { number, bytes, sum: hasher.finalize().into() });
+        check_end(&mut source, bytes)?;
+        self.say(Item::Sum { number, sum: hasher.finalize().into() });
         Ok(())
     }
 
@@ -221,9 +216,13 @@ fn check_end(source: &mut Source, bytes: u64) -> io::Result<()> {
     let more = source.take(1).read_to_end(&mut Vec::new())? > 0;
     let has_grown = |source: &mut Source| source.seek(SeekFrom::End(0)).is_ok_and(|length| length > bytes);
     if more && !has_grown(source) {
-        return Err(io::Error::other(format!("it is longer than the {bytes} bytes that its file system states")));
+        return Err(too_long(bytes));
     }
     Ok(())
+}
+
+fn too_long(bytes: u64) -> io::Error {
+    io::Error::other(format!("it is longer than the {bytes} bytes that its file system states"))
 }
 
 #[cfg(test)]
@@ -240,15 +239,15 @@ mod tests {
         }
     }
 
-    fn start(content: Vec<u8>, kind: EntryKind) -> Outgoing {
-        let description = Description { path: "x".into(), kind, mode: 0o644 };
+    fn start(content: Vec<u8>, bytes: u64) -> Outgoing {
+        let description = Description { path: "x".into(), kind: EntryKind::File { bytes }, mode: 0o644 };
         let source: Source = Box::new(io::Cursor::new(content));
         Outgoing::start_with(std::iter::once(Ok((description, source))), Wake::default()).unwrap()
     }
 
     /// The pieces of the only file, and its end.
-    fn parts(content: Vec<u8>, kind: EntryKind) -> (Vec<Vec<u8>>, Item) {
-        let outgoing = start(content, kind);
+    fn parts(content: Vec<u8>, bytes: u64) -> (Vec<Vec<u8>>, Item) {
+        let outgoing = start(content, bytes);
         outgoing.command(Command::Open);
         assert!(matches!(next(&outgoing), Item::Entry(0, _)));
         outgoing.command(Command::Read(0));
@@ -271,28 +270,18 @@ mod tests {
     fn pieces_come_in_order_and_then_their_sum() {
         let content: Vec<u8> = (0..9 * PIECE_BYTES + 3).map(|n| (n >> 8) as u8).collect();
         let bytes = content.len() as u64;
-        for kind in [EntryKind::File { bytes }, EntryKind::Stream] {
-            let (pieces, end) = parts(content.clone(), kind);
-            assert_eq!(end, Item::Sum { number: 0, bytes, sum: Sha256::digest(&content).into() });
-            assert_eq!(pieces.len(), 10);
-            assert!(pieces.concat() == content);
-        }
-    }
-
-    #[test]
-    fn only_a_streams_last_piece_is_not_whole() {
-        for (bytes, lengths) in [(0, vec![]), (5, vec![5]), (PIECE_BYTES, vec![PIECE_BYTES])] {
-            let (pieces, _) = parts(vec![1; bytes as usize], EntryKind::Stream);
-            assert_eq!(pieces.iter().map(|piece| piece.len() as u64).collect::<Vec<_>>(), lengths);
-        }
+        let (pieces, end) = parts(content.clone(), bytes);
+        assert_eq!(end, Item::Sum { number: 0, sum: Sha256::digest(&content).into() });
+        assert_eq!(pieces.len(), 10);
+        assert!(pieces.concat() == content);
     }
 
     #[test]
     fn a_file_that_has_become_shorter_is_an_error() {
-        let (_, end) = parts(vec![0; 5], EntryKind::File { bytes: 6 });
+        let (_, end) = parts(vec![0; 5], 6);
         assert_eq!(end, Item::Broken(0, "could not be read to its end: it has become shorter".into()));
-        let (pieces, end) = parts(vec![0; 9], EntryKind::File { bytes: 0 });
-        assert_eq!(end, Item::Sum { number: 0, bytes: 0, sum: Sha256::digest([]).into() });
+        let (pieces, end) = parts(vec![0; 9], 0);
+        assert_eq!(end, Item::Sum { number: 0, sum: Sha256::digest([]).into() });
         assert!(pieces.is_empty());
     }
 

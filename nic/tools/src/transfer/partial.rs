@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, renameat, renameat2};
+use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, RenameFlags, renameat2};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use super::folder::Folder;
-use super::refusal::Refusal;
+use super::format::Refusal;
 
 /// Removed on drop unless it was renamed.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Partial {
     /// `None` if the file system has no locks: nothing is stale then.
     _lock: Option<Flock<File>>,
     folder: Arc<Folder>,
-    /// `None` once renamed, and for unnamed files.
+    /// `None` once renamed.
     name: Option<OsString>,
 }
 
@@ -47,10 +47,6 @@ impl Partial {
         }
     }
 
-    pub fn unnamed(file: File, folder: &Arc<Folder>) -> Self {
-        Self { file, _lock: None, folder: Arc::clone(folder), name: None }
-    }
-
     /// Refuses a file longer than the free space, which others may still use up.
     //= docs/specs/endpoint.md#END-28 than the file system has room for
     pub fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
@@ -61,8 +57,8 @@ impl Partial {
     }
 
     /// Restricts the permissions to `mode`, syncs the content, renames the file to `to_name` in
-    /// `to`, and syncs that folder. `AlreadyExists` is checked atomically unless `replaces`.
-    pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16, replaces: bool) -> io::Result<()> {
+    /// `to`, and syncs that folder. Fails with `AlreadyExists`, atomically, if there is one.
+    pub fn give_name(mut self, to: &Folder, to_name: &OsStr, mode: u16) -> io::Result<()> {
         //= docs/specs/endpoint.md#END-22 set-user-ID, set-group-ID and sticky bits are not transferred
         let (has, mode) = (self.file.metadata()?.permissions().mode() & 0o7777, u32::from(mode) & 0o777);
         if has & !mode != 0 {
@@ -70,16 +66,13 @@ impl Partial {
         }
         self.file.sync_all()?;
         let name = self.name.clone().ok_or(ErrorKind::NotFound)?;
-        match replaces {
-            true => renameat(&self.folder.fd, &*name, &to.fd, to_name)?,
-            false => match renameat2(&self.folder.fd, &*name, &to.fd, to_name, RenameFlags::RENAME_NOREPLACE) {
-                // For file systems without `RENAME_NOREPLACE`.
-                Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
-                    linkat(&self.folder.fd, &*name, &to.fd, to_name, AtFlags::empty())?;
-                    unlinkat(&self.folder.fd, &*name, UnlinkatFlags::NoRemoveDir)?;
-                }
-                renamed => renamed?,
-            },
+        match renameat2(&self.folder.fd, &*name, &to.fd, to_name, RenameFlags::RENAME_NOREPLACE) {
+            // For file systems without `RENAME_NOREPLACE`.
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                linkat(&self.folder.fd, &*name, &to.fd, to_name, AtFlags::empty())?;
+                unlinkat(&self.folder.fd, &*name, UnlinkatFlags::NoRemoveDir)?;
+            }
+            renamed => renamed?,
         }
         self.name = None;
         to.sync()
@@ -92,10 +85,6 @@ impl Drop for Partial {
             let _ = unlinkat(&self.folder.fd, &**name, UnlinkatFlags::NoRemoveDir);
         }
     }
-}
-
-pub fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Removes stale partial files in `folder` and returns their number.
@@ -139,9 +128,9 @@ mod tests {
         Partial::create(&Arc::new(Folder::open(dir.path()).unwrap()), 0o666).unwrap()
     }
 
-    fn give_name(partial: Partial, replaces: bool) -> io::Result<()> {
+    fn give_name(partial: Partial) -> io::Result<()> {
         let folder = Arc::clone(&partial.folder);
-        partial.give_name(&folder, OsStr::new("x"), 0o666, replaces)
+        partial.give_name(&folder, OsStr::new("x"), 0o666)
     }
 
     #[test]
@@ -150,11 +139,9 @@ mod tests {
         let target = dir.path().join("x");
         let [first, second] = [(); 2].map(|()| create(&dir));
         first.file.write_all_at(b"1", 0).unwrap();
-        give_name(first, false).unwrap();
-        assert_eq!(give_name(second, false).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        give_name(first).unwrap();
+        assert_eq!(give_name(second).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&target).unwrap(), b"1");
-        give_name(create(&dir), true).unwrap();
-        assert_eq!(fs::read(&target).unwrap(), b"");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
@@ -164,7 +151,7 @@ mod tests {
         let root = Arc::new(Folder::open(dir.path()).unwrap());
         for (mode, expected) in [(0o777, 0o755), (0o640, 0o640), (0o400, 0o400), (0o066, 0o044)] {
             let name = format!("{mode:o}");
-            Partial::create(&root, mode).unwrap().give_name(&root, OsStr::new(&name), mode, false).unwrap();
+            Partial::create(&root, mode).unwrap().give_name(&root, OsStr::new(&name), mode).unwrap();
             let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
             // The tests' own umask may be stricter.
             assert_eq!(has & !expected, 0, "{mode:o}: {has:o}");
@@ -181,7 +168,7 @@ mod tests {
             let partial = Partial::create(&root, mode).unwrap();
             partial.file.set_permissions(Permissions::from_mode(0o7755)).unwrap();
             let name = format!("{mode:o}");
-            partial.give_name(&root, OsStr::new(&name), mode, false).unwrap();
+            partial.give_name(&root, OsStr::new(&name), mode).unwrap();
             let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
             assert_eq!(has & 0o7777, 0o755, "{mode:o}");
         }

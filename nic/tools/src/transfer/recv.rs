@@ -7,27 +7,27 @@ use spray_nic::device::Device;
 use spray_nic::{ConnectionId, Endpoint, EndpointConfig, EndpointEvent, Shard, Time};
 
 use super::arrivals::{Arrivals, Tally};
-use super::format::{Answer, hex, shown};
+use super::format::{Answer, Refusal, hex, shown};
 use super::gbps;
 use super::homes::{DEFAULT, check_default};
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::opener::Opener;
-use super::out::{ONE_TRANSFER, Out};
+use super::out::Out;
 use super::partial::remove_stale;
-use super::refusal::Refusal;
 use super::timeouts::{Limits, Timeouts};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::places::{self, HALF_OPEN, Party};
 use crate::progress::{Progress, now};
-use crate::say::manner;
 use crate::session::{DeviceInfo, End, PathOptions, Session, Step};
 use crate::stop::Stop;
 use crate::{note, say};
 
 /// How long further senders are refused after the only transfer has completed.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+const ONE_TRANSFER: &str = "the receiver takes only one transfer, another one's (`spray recv --keep` takes more)";
 
 /// Concurrent transfers of a thread.
 //= docs/specs/endpoint.md#END-27 16 transfers at once
@@ -48,12 +48,9 @@ const CHECK_PS: u64 = 100_000_000_000;
 /// 2 if it could not start, 1 if the transfer failed, 130 after Ctrl-C.
 pub fn recv(arguments: &args::Recv) -> Outcome {
     let out = match &arguments.out {
-        Some(named) => Out::new(named, arguments.keep)?,
-        None => check_default().and_then(|()| Out::new(DEFAULT.as_ref(), arguments.keep))?,
+        Some(named) => Out::new(named)?,
+        None => check_default().and_then(|()| Out::new(DEFAULT.as_ref()))?,
     };
-    if out.is_stdout() && manner().json {
-        return Err(Failure::refused("--json and --out -: each takes the standard output; allowed: one of them"));
-    }
     let path = PathOptions::new(&arguments.overrides)?;
     let has_room = |config: &mut EndpointConfig| config.max_connections = CONNECTIONS;
     // One transfer uses one connection.
@@ -64,7 +61,7 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
         session.outlast_outages();
     }
     let stop = Stop::on_signals()?;
-    let stale = if out.is_stdout() { 0 } else { remove_stale(&out.folder.path) };
+    let stale = remove_stale(&out.folder.path);
     if stale > 0 {
         note!("spray: removed {stale} unfinished files of killed receivers from {}", out.folder.path.display());
     }
@@ -79,7 +76,8 @@ pub fn recv(arguments: &args::Recv) -> Outcome {
     let mut receivers = (0..session.shards()).map(receiver).collect::<Outcome<Vec<_>>>()?;
     let whose = if arguments.interface.trust.insecure { ", for anybody (--insecure)" } else { "" };
     let (name, address) = (session.name.clone(), session.first().endpoint.config().address);
-    receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}; {}", out.what()));
+    let folder = out.folder.path.display();
+    receivers[0].progress.phase(&format!("listening on {name} as {address}{whose}; files go into the folder {folder}"));
     let steps = receivers.iter_mut().map(|receiving| |endpoint: &mut _, now| receiving.step(endpoint, now));
     let outcome = session.run_all(&stop, steps.collect());
     receivers.iter_mut().for_each(|receiving| receiving.progress.clear());
@@ -191,21 +189,27 @@ impl Receiving {
     }
 
     fn on_message<D: Device>(&mut self, connection: ConnectionId, data: Bytes, endpoint: &mut Endpoint<D>, now: Time) {
-        let mut answers = Vec::new();
-        let taken = match self.transfers.get_mut(&connection) {
-            Some(transfer) if !transfer.over => {
-                transfer.timeouts.on_message(now);
-                transfer.arrivals.on_message(data, &mut answers)
-            }
-            _ => {
-                endpoint.consumed(connection, data.len() as u64);
-                Ok(())
-            }
+        let has_other = !self.keep && self.has_other(connection);
+        let Some(transfer) = self.transfers.get_mut(&connection).filter(|transfer| !transfer.over) else {
+            return endpoint.consumed(connection, data.len() as u64);
         };
+        if has_other {
+            endpoint.consumed(connection, data.len() as u64);
+            return self.refuse(connection, &Refusal(ONE_TRANSFER.into()), endpoint);
+        }
+        let mut answers = Vec::new();
+        transfer.timeouts.on_message(now);
+        let taken = transfer.arrivals.on_message(data, &mut answers);
         self.answer(connection, &answers, endpoint);
         if let Err(refusal) = taken {
             self.refuse(connection, &refusal, endpoint);
         }
+    }
+
+    /// Whether another transfer has begun, or the only one is complete.
+    fn has_other(&self, connection: ConnectionId) -> bool {
+        let has_begun = |(id, it): (&ConnectionId, &Transfer)| *id != connection && !it.over && it.timeouts.has_sent;
+        self.taken.is_some() || !self.orphans.is_empty() || self.transfers.iter().any(has_begun)
     }
 
     /// Returns whether the transfer ended, too: complete files are finished without the sender.
@@ -238,7 +242,7 @@ impl Receiving {
         });
         match places::gives_way(&taken.collect::<Vec<_>>(), new) {
             Some(id) => {
-                self.give_up(id, &Refusal::new("it gave way to another sender"), endpoint);
+                self.give_up(id, &Refusal("it gave way to another sender".into()), endpoint);
                 None
             }
             None => Some(Refusal(format!("the receiver takes from {TRANSFERS} senders at once: try later"))),
@@ -267,7 +271,7 @@ impl Receiving {
         let mut tired = Vec::new();
         for (&connection, transfer) in self.transfers.iter_mut().filter(|(_, transfer)| !transfer.over) {
             let bytes = endpoint.connection_stats(connection).map_or(0, |stats| stats.receiver.bytes);
-            let checked = transfer.timeouts.check(bytes, transfer.arrivals.awaited(), now);
+            let checked = transfer.timeouts.check(bytes, transfer.arrivals.waits(), now);
             tired.extend(checked.err().map(|refusal| (connection, refusal)));
         }
         for (connection, refusal) in tired {
@@ -305,7 +309,6 @@ impl Receiving {
     }
 
     fn on_broken(&mut self, peer: IpAddr, arrivals: &Arrivals, why: &str) {
-        self.out.release(arrivals.transfer);
         self.partly |= arrivals.tally.kept() > 0;
         self.progress.clear();
         let kept = match arrivals.tally.kept() {
@@ -360,12 +363,7 @@ impl Receiving {
             return;
         }
         let seconds = now().duration_since(tally.started).as_secs_f64();
-        let text = summary(tally, &self.out, seconds);
-        if self.out.is_stdout() {
-            note!("{text}");
-        } else {
-            say!("{text}");
-        }
+        say!("{}", summary(tally, &self.out, seconds));
         let shown = say::object(&self.object(peer, tally, seconds));
         let outcome = match tally.refused {
             0 => shown,
@@ -412,7 +410,6 @@ impl Receiving {
         if let Some(transfer) = self.transfers.get_mut(&connection) {
             transfer.over = true;
             transfer.arrivals.discard();
-            self.out.release(transfer.arrivals.transfer);
         }
         endpoint.close(connection);
     }
@@ -425,7 +422,7 @@ impl Receiving {
             return if is_over { Err(Failure::failed(what).into()) } else { Ok(()) };
         }
         let others = self.transfers.iter().filter(|(_, transfer)| !transfer.over).map(|(&id, _)| id);
-        let reason = Refusal::new(ONE_TRANSFER);
+        let reason = Refusal(ONE_TRANSFER.into());
         for other in others.collect::<Vec<_>>() {
             self.refuse(other, &reason, endpoint);
         }
@@ -442,8 +439,8 @@ impl Receiving {
 fn report_lost(lost: &[Incoming]) {
     for file in lost {
         let name = shown(&file.description.path);
-        let all = file.description.bytes().map_or(String::new(), |all| format!(" of {all}"));
-        note!("spray: {}{all} bytes of {name} had arrived, and were removed", file.arrived_bytes);
+        let (arrived, all) = (file.arrived_bytes, file.description.bytes());
+        note!("spray: {arrived} of {all} bytes of {name} had arrived, and were removed");
     }
 }
 
@@ -472,7 +469,7 @@ fn state(transfers: &HashMap<ConnectionId, Transfer>, meter: &mut Meter) -> Stri
     };
     let done = files.iter().map(|file| file.arrived_bytes).sum();
     // The lengths are unverified claims of senders and may overflow.
-    let total = files.iter().try_fold(0_u64, |sum, file| Some(sum.saturating_add(file.description.bytes()?)));
+    let total = files.iter().map(|file| file.description.bytes()).fold(0, u64::saturating_add);
     meter.line(&name, done, total, now())
 }
 
@@ -497,7 +494,7 @@ mod tests {
         let mut endpoint = Endpoint::new(network.attach([2; 6]), config).unwrap();
         let (folder, limits) = (Folder::new(), Limits::new(5));
         let mut receiving =
-            Receiving::new(Out::new(folder.path(), true).unwrap(), true, limits, Progress::on_stderr()).unwrap();
+            Receiving::new(Out::new(folder.path()).unwrap(), true, limits, Progress::on_stderr()).unwrap();
         // Addresses, transfers of each, stored entries of each, and transfers that remain.
         for (addresses, each, kept, left) in [(1, 9, 0, 3), (1, 9, 1, 3), (30, 1, 0, 8), (30, 1, 1, 16), (16, 1, 1, 16)]
         {

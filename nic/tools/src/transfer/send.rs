@@ -33,16 +33,9 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// # Errors
 /// 2 if it could not start, 1 if the transfer failed or something was refused, 130 after Ctrl-C.
 pub fn send(arguments: &args::Send) -> Outcome {
-    let path = PathOptions {
-        gbps: arguments.gbps,
-        rtt_us: arguments.rtt_us,
-        trimming: arguments.trimming,
-        next_hop: arguments.peer_mac,
-        ..PathOptions::new(&arguments.overrides)?
-    };
-    path.check()?;
-    if arguments.interface.trust.peer.len() > 1 {
-        return Err(Failure::refused("several --peer: a sender connects to one receiver, and takes its key alone"));
+    let path = PathOptions { trimming: arguments.trimming, ..PathOptions::new(&arguments.overrides)? };
+    if arguments.interface.trust.trusted.len() > 1 {
+        return Err(Failure::refused("several --trust: a sender connects to one receiver, and takes its key alone"));
     }
     let tree = Tree::of(&arguments.paths)?;
     let mut session = Session::open(&arguments.interface, Some(arguments.to), &path, 1, |_| {})?;
@@ -103,7 +96,7 @@ pub(super) struct Sending {
     name: String,
     /// An estimate before they are opened.
     entries: usize,
-    bytes: Option<u64>,
+    bytes: u64,
     asked: usize,
     ended: bool,
     pending: HashMap<u32, Pending>,
@@ -242,7 +235,7 @@ impl Sending {
         };
         let Some(pending) = self.pending.get_mut(&number) else { return Err(Failure::failed(STRANGE)) };
         match (answer, pending.stage, pending.description.kind) {
-            (Some(Answer::Ready { .. }), Stage::Described, EntryKind::File { .. } | EntryKind::Stream) => {
+            (Some(Answer::Ready { .. }), Stage::Described, EntryKind::File { .. }) => {
                 pending.stage = Stage::Reading;
                 self.outgoing.command(Command::Read(number));
             }
@@ -256,7 +249,7 @@ impl Sending {
                     let message = format!("what the receiver wrote of {path} has another SHA-256 than what was sent");
                     return Err(Failure::failed(message));
                 }
-                let bytes = pending.description.bytes().unwrap_or_default();
+                let bytes = pending.description.bytes();
                 // The last acknowledgements may come after the verdict.
                 self.delivered_bytes += bytes - pending.delivered;
                 self.files.push(FileReport::verified(path, bytes, sum));
@@ -278,7 +271,7 @@ impl Sending {
 
     fn fail(&mut self, number: u32, why: String) {
         let Some(pending) = self.pending.get_mut(&number) else { return };
-        let (path, bytes) = (shown(&pending.description.path), pending.description.bytes().unwrap_or_default());
+        let (path, bytes) = (shown(&pending.description.path), pending.description.bytes());
         self.refused_bytes += bytes;
         self.delivered_bytes -= std::mem::take(&mut pending.delivered);
         self.files.push(FileReport::failed(path, bytes, why));
@@ -329,11 +322,9 @@ impl Sending {
                 // The entry may have been refused meanwhile.
                 self.pending.contains_key(&number).then_some((message, (number, bytes)))
             }
-            Item::Sum { number, bytes, sum } => {
-                let pending = self.pending.get_mut(&number)?;
-                pending.stage = Stage::Sent(sum);
-                pending.description.kind = EntryKind::File { bytes };
-                Some((Message::Sum { number, bytes, sum }.encode().into(), (number, 0)))
+            Item::Sum { number, sum } => {
+                self.pending.get_mut(&number)?.stage = Stage::Sent(sum);
+                Some((Message::Sum { number, sum }.encode().into(), (number, 0)))
             }
         }
     }
@@ -363,7 +354,7 @@ impl Sending {
         if self.pending.is_empty() || is_reading || !self.queued.is_empty() {
             return Ok(());
         }
-        let bytes = self.pending.values().filter_map(|pending| pending.description.bytes());
+        let bytes = self.pending.values().map(|pending| pending.description.bytes());
         let disk = Duration::from_secs(bytes.fold(0, u64::saturating_add) / VERDICT_BYTES_PER_S);
         if now() > self.active_at + self.timeout + disk {
             return Err(Failure::failed("everything was delivered, but the receiver did not confirm the SHA-256"));
@@ -387,7 +378,7 @@ impl Sending {
             _ if silent => "; is the way there up, at both ends, and does the receiver still run?",
             ConnectionError::Aborted => "; the receiver was stopped",
             ConnectionError::Key => {
-                "; both sides take the same --key, or each the other's public key with --peer, or both --insecure"
+                "; both sides take the same --key, or --trust each other's public keys, or both --insecure"
             }
             _ => "",
         };

@@ -3,7 +3,7 @@
 use spray_core::link::PS_PER_S;
 use spray_nic::Time;
 
-use super::refusal::Refusal;
+use super::format::Refusal;
 use crate::places::Pace;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,17 +21,6 @@ impl Limits {
 
 /// For a piece at 3.5 KB/s, the slowest useful link.
 const MESSAGE_PS: u64 = 300 * PS_PER_S;
-/// Added for streams, whose writers may pause.
-const STREAM_PS: u64 = 3600 * PS_PER_S;
-
-/// What a sender has to send next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Awaited {
-    Bytes,
-    /// Possibly not written yet.
-    Stream,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     limits: Limits,
@@ -52,16 +41,16 @@ impl Timeouts {
         (self.has_sent, self.message_at) = (true, now);
     }
 
-    /// `bytes` is the total received; `awaited` is `None` if the receiver is busy.
-    pub fn check(&mut self, bytes: u64, awaited: Option<Awaited>, now: Time) -> Result<(), Refusal> {
+    /// `bytes` is the total received; `waits` is false if the receiver is busy.
+    pub fn check(&mut self, bytes: u64, waits: bool, now: Time) -> Result<(), Refusal> {
         if bytes > self.bytes {
             (self.bytes, self.bytes_at) = (bytes, now);
         }
-        let Some(awaited) = awaited else {
+        if !waits {
             (self.bytes_at, self.message_at) = (now, now);
             self.pace.restart(bytes, now);
             return Ok(());
-        };
+        }
         self.pace.on_bytes(bytes, now);
         let (quiet_ps, unsaid_ps) = (self.quiet_ps(now), now.since(self.message_at));
         if !self.has_sent {
@@ -69,13 +58,12 @@ impl Timeouts {
             return within(unsaid_ps, self.limits.first_ps, "no message came");
         }
         //= docs/specs/endpoint.md#END-26 bytes within the timeout
-        let more_ps = if awaited == Awaited::Stream { STREAM_PS } else { 0 };
-        within(quiet_ps, self.limits.bytes_ps.saturating_add(more_ps), "nothing of use arrived")?;
-        within(unsaid_ps, MESSAGE_PS.saturating_add(more_ps), "no whole message arrived")
+        within(quiet_ps, self.limits.bytes_ps, "nothing of use arrived")?;
+        within(unsaid_ps, MESSAGE_PS, "no whole message arrived")
     }
 
     /// Time since the last bytes, if the sender may be preempted: it has sent nothing yet, or
-    /// nothing within the timeout (streams included).
+    /// nothing within the timeout.
     //= docs/specs/endpoint.md#END-27 overdue longest
     pub fn overdue_ps(&self, now: Time) -> Option<u64> {
         let quiet_ps = self.quiet_ps(now);
@@ -104,32 +92,31 @@ mod tests {
         Time::from_ns(seconds * 1_000_000_000)
     }
 
-    fn waiting(awaited: Awaited, seconds: u64) -> bool {
+    fn is_waited_for(seconds: u64) -> bool {
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         timeouts.on_message(Time::ZERO);
-        timeouts.check(7, Some(awaited), Time::ZERO).unwrap();
-        timeouts.check(7, Some(awaited), at(seconds)).is_ok()
+        timeouts.check(7, true, Time::ZERO).unwrap();
+        timeouts.check(7, true, at(seconds)).is_ok()
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-25 10 s after its connection opened
     fn who_says_nothing_is_waited_for_ten_seconds() {
         let mut timeouts = Timeouts::new(Limits::new(60), at(1));
-        assert!(timeouts.check(5, Some(Awaited::Bytes), at(11)).is_ok());
-        assert!(timeouts.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
+        assert!(timeouts.check(5, true, at(11)).is_ok());
+        assert!(timeouts.check(9, true, at(11).next()).is_err(), "half a message is none");
         timeouts.on_message(at(11));
-        assert!(timeouts.check(9, Some(Awaited::Bytes), at(12)).is_ok());
+        assert!(timeouts.check(9, true, at(12)).is_ok());
     }
 
     #[test]
     //= docs/specs/endpoint.md#END-26 bytes within the timeout
     fn bytes_must_come_within_the_timeout_and_messages_within_minutes() {
-        assert!(waiting(Awaited::Bytes, 5) && !waiting(Awaited::Bytes, 6));
-        assert!(waiting(Awaited::Stream, 3605) && !waiting(Awaited::Stream, 3606));
+        assert!(is_waited_for(5) && !is_waited_for(6));
         // A byte a second is a sign of life for so long.
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         timeouts.on_message(Time::ZERO);
-        let ended = (1..1000).find(|&s| timeouts.check(s, Some(Awaited::Bytes), at(s)).is_err());
+        let ended = (1..1000).find(|&s| timeouts.check(s, true, at(s)).is_err());
         assert_eq!(ended, Some(301));
     }
 
@@ -137,9 +124,9 @@ mod tests {
     fn what_the_receiver_takes_for_itself_does_not_count() {
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         timeouts.on_message(Time::ZERO);
-        timeouts.check(7, None, at(1000)).unwrap();
-        assert!(timeouts.check(7, Some(Awaited::Bytes), at(1005)).is_ok());
-        assert!(timeouts.check(7, Some(Awaited::Bytes), at(1006)).is_err());
+        timeouts.check(7, false, at(1000)).unwrap();
+        assert!(timeouts.check(7, true, at(1005)).is_ok());
+        assert!(timeouts.check(7, true, at(1006)).is_err());
     }
 
     #[test]

@@ -33,22 +33,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// `-` alone is standard input. Fails with 2 if a path cannot be read, is neither file nor
-    /// folder, or has the name of another.
+    /// Fails with 2 if a path cannot be read, is neither file nor folder, or has the name of
+    /// another.
     pub fn of(paths: &[PathBuf]) -> Outcome<Self> {
-        let stdin = Path::new("-");
-        if let [only] = paths
-            && only == stdin
-        {
-            let (kind, source) = (EntryKind::Stream, stdin.into());
-            let entry = Entry { path: "stdin".into(), kind, mode: 0o666, source, named: true };
-            return Ok(Self { entries: vec![entry], ..Self::default() });
-        }
         let (mut tree, mut names) = (Self::default(), HashSet::new());
         for path in paths {
-            if path == stdin {
-                return Err(Failure::refused("standard input (`-`) is sent alone; `./-` is a file of that name"));
-            }
             let name = name_of(path)?;
             if !names.insert(name.clone()) {
                 let shown = name.display();
@@ -60,20 +49,18 @@ impl Tree {
     }
 
     pub fn reach(&self) -> Reach<'_> {
-        let on_disk = || self.entries.iter().filter(|entry| entry.kind != EntryKind::Stream);
-        let files = on_disk().filter(|entry| entry.kind != EntryKind::Folder);
-        let named = on_disk().filter(|entry| entry.named);
+        let files = self.entries.iter().filter(|entry| entry.kind != EntryKind::Folder);
+        let named = self.entries.iter().filter(|entry| entry.named);
         Reach::Read {
             named: named.map(|entry| entry.source.as_path()).collect(),
             files: files.map(|entry| entry.source.as_path()).collect(),
         }
     }
 
-    pub fn bytes(&self) -> Option<u64> {
+    pub fn bytes(&self) -> u64 {
         let bytes = |entry: &Entry| match entry.kind {
-            EntryKind::File { bytes } => Some(bytes),
-            EntryKind::Folder => Some(0),
-            EntryKind::Stream => None,
+            EntryKind::File { bytes } => bytes,
+            EntryKind::Folder => 0,
         };
         self.entries.iter().map(bytes).sum()
     }
@@ -187,7 +174,7 @@ mod tests {
                 ("top/socket", "a socket"),
             ];
             assert_eq!(tree.skipped, skipped.map(|(name, what)| (name.to_string(), what)));
-            assert_eq!((tree.failed.len(), tree.bytes()), (1, Some(5)));
+            assert_eq!((tree.failed.len(), tree.bytes()), (1, 5));
             assert!(tree.failed[0].0.contains("c\\nd"), "{:?}", tree.failed);
         }
     }
@@ -213,7 +200,6 @@ mod tests {
         for (paths, says) in [
             (vec![at("nothing")], "cannot read"),
             (vec![at("x"), at("a/x")], "two of the paths"),
-            (vec!["-".into(), at("x")], "sent alone"),
             (vec!["/".into()], "has no name"),
             (vec!["/dev/null".into()], "neither a file nor a folder"),
         ] {

@@ -10,10 +10,9 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::format::{HEADER, PIECE_BYTES, Sum, hex};
+use super::format::{HEADER, PIECE_BYTES, Refusal, Sum, hex};
 use super::out::Goal;
 use super::partial::Partial;
-use super::refusal::Refusal;
 use crate::session::Wake;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +28,7 @@ pub type FileResult = Result<Completed, Refusal>;
 pub enum Command {
     Write { index: u64, piece: HeldMessage },
     Hash { until: u64 },
-    Sum { sum: Sum, bytes: u64 },
+    Sum(Sum),
 }
 
 /// A received message, which is returned on drop, on any thread.
@@ -61,16 +60,15 @@ pub struct Writer {
     commands: Option<Sender<Command>>,
     result: Receiver<FileResult>,
     stopped: Arc<AtomicBool>,
-    /// `None` if it may block on standard output forever; it leaves no file behind then.
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub fn start(partial: Partial, goal: Goal, waker: Wake) -> std::io::Result<Self> {
+    pub fn start(partial: Partial, goal: Goal, bytes: u64, waker: Wake) -> std::io::Result<Self> {
         let ((commands, commands_in), (ended, result)) = (channel(), channel());
         let stopped = Arc::new(AtomicBool::new(false));
-        let (flag, waits) = (Arc::clone(&stopped), matches!(goal, Goal::Stdout(_)));
-        let work = Work { partial, goal, hasher: Sha256::new(), hashed: 0 };
+        let flag = Arc::clone(&stopped);
+        let work = Work { partial, goal, bytes, hasher: Sha256::new(), hashed: 0 };
         let run = move || {
             if let Some(result) = work.run(&commands_in, &flag) {
                 // The handle is gone if the file was given up.
@@ -79,7 +77,7 @@ impl Writer {
             }
         };
         let thread = std::thread::Builder::new().name("spray-file".into()).spawn(run)?;
-        Ok(Self { commands: Some(commands), result, stopped, thread: (!waits).then_some(thread) })
+        Ok(Self { commands: Some(commands), result, stopped, thread: Some(thread) })
     }
 
     pub fn command(&self, command: Command) {
@@ -91,7 +89,7 @@ impl Writer {
         match self.result.try_recv() {
             Ok(result) => Some(result),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(Refusal::new("the file's thread has ended"))),
+            Err(TryRecvError::Disconnected) => Some(Err(Refusal("the file's thread has ended".into()))),
         }
     }
 
@@ -114,6 +112,7 @@ impl Drop for Writer {
 struct Work {
     partial: Partial,
     goal: Goal,
+    bytes: u64,
     hasher: Sha256,
     hashed: u64,
 }
@@ -134,14 +133,13 @@ impl Work {
             if stopped.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            match theirs {
-                Some((sum, bytes)) if self.hashed >= bytes => return Ok(Some(sum)),
-                _ => {}
+            if theirs.is_some() && self.hashed >= self.bytes {
+                return Ok(theirs);
             }
             match commands.recv() {
                 Ok(Command::Write { index, piece }) => self.write(index * PIECE_BYTES, piece.piece())?,
                 Ok(Command::Hash { until }) => self.hash(until, stopped)?,
-                Ok(Command::Sum { sum, bytes }) => theirs = Some((sum, bytes)),
+                Ok(Command::Sum(sum)) => theirs = Some(sum),
                 Err(_) => return Ok(None),
             }
         }
@@ -150,7 +148,10 @@ impl Work {
     /// Writes a piece, and hashes it if it is the next in order.
     fn write(&mut self, at: u64, data: &[u8]) -> std::io::Result<()> {
         self.partial.file.write_all_at(data, at)?;
-        if at == self.hashed { self.take_next(data) } else { Ok(()) }
+        if at == self.hashed {
+            self.hash_next(data);
+        }
+        Ok(())
     }
 
     /// Reads back and hashes the bytes up to `until`, unless stopped.
@@ -161,16 +162,14 @@ impl Work {
         while self.hashed < until && !stopped.load(Ordering::Relaxed) {
             let chunk = &mut buffer[..CHUNK.min(until - self.hashed) as usize];
             self.partial.file.read_exact_at(chunk, self.hashed)?;
-            self.take_next(chunk)?;
+            self.hash_next(chunk);
         }
         Ok(())
     }
 
-    fn take_next(&mut self, data: &[u8]) -> std::io::Result<()> {
+    fn hash_next(&mut self, data: &[u8]) {
         self.hasher.update(data);
-        self.goal.take(data)?;
         self.hashed += data.len() as u64;
-        Ok(())
     }
 
     fn finish(self, theirs: Sum) -> FileResult {

@@ -85,10 +85,6 @@ impl FairQueue {
         }
     }
 
-    pub fn clear(&mut self) {
-        while self.pop().is_some() {}
-    }
-
     fn drop_longest(&mut self) {
         let longest = self.new.iter().chain(&self.old).max_by_key(|lane| self.flows[usize::from(**lane)].bytes);
         let Some(flow) = longest.map(|lane| &mut self.flows[usize::from(*lane)]) else { return };
@@ -152,7 +148,7 @@ mod tests {
             all.iter().any(|packet| packet.1 == 199) && !all.iter().any(|(lane, number, _)| (*lane, *number) == (1, 0))
         );
         push(&mut queue, 1, 7, 100);
-        queue.clear();
+        while queue.pop().is_some() {}
         assert_eq!(pop(&mut queue), None);
     }
 }

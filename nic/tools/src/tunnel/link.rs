@@ -140,7 +140,7 @@ impl Gateway {
         self.state = State::Open(connection);
         (self.retry_ps, self.reported, self.look_at) = (RETRY_PS[0], None, Time::ZERO);
         self.numbers = Numbers::new();
-        self.packer.clear();
+        self.packer = Packer::default();
         self.queued.clear();
         self.queued_bytes = 0;
         Some(format!("connected to {}", self.remote.address))
@@ -149,7 +149,7 @@ impl Gateway {
     /// Returns a message for the user, unless the failure is the same again.
     pub fn fail(&mut self, why: impl ToString, now: Time) -> Option<String> {
         let was_open = self.open().is_some();
-        self.queue.clear();
+        while self.queue.pop().is_some() {}
         self.state = State::Closed { until: now.after(self.retry_ps) };
         self.retry_ps = (2 * self.retry_ps).min(RETRY_PS[1]);
         let why = why.to_string();

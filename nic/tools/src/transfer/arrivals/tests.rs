@@ -18,8 +18,8 @@ fn folder(path: &str) -> Description {
     Description { path: path.into(), kind: EntryKind::Folder, mode: 0o755 }
 }
 
-fn opener(dir: &Folder, keep: bool) -> Opener {
-    Opener::start(Out::new(dir.path(), keep).unwrap()).unwrap()
+fn opener(dir: &Folder) -> Opener {
+    Opener::start(Out::new(dir.path()).unwrap()).unwrap()
 }
 
 /// Passes the messages, each when the entries before have begun, and waits until all complete files
@@ -44,7 +44,7 @@ fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>,
 //= docs/specs/endpoint.md#END-21 in the order of their numbers
 fn entries_are_taken_in_the_order_of_their_numbers() {
     let dir = Folder::new();
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let said = [
@@ -52,7 +52,7 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
         Message::Entry(1, folder("a/b")),
         Message::Entry(2, file("a/b/empty", 0)),
         Message::Entry(0, Description { mode: 0o711, ..folder("a") }),
-        Message::Sum { number: 2, bytes: 0, sum },
+        Message::Sum { number: 2, sum },
     ];
     assert!(run(&mut arrivals, &said[..3]).unwrap().is_empty(), "the first is missing");
     assert!(!arrivals.is_complete());
@@ -64,25 +64,10 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
 }
 
-/// Refused by its description, so that no data is sent.
-#[test]
-fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
-    let dir = Folder::new();
-    let opener = Opener::start(Out::new(&dir.path().join("one"), false).unwrap()).unwrap();
-    for number in 0..2 {
-        let mut arrivals = Arrivals::new(number, &opener);
-        let said = [Message::Entry(0, file("small", 5)), Message::Entry(1, file("big", 5_000_000))];
-        let answers = run(&mut arrivals, &said).unwrap();
-        let refused = |answer: &&Answer| matches!(answer, Answer::Refused { number: 1, .. });
-        assert_eq!(answers.iter().filter(refused).count(), 1, "{answers:?}");
-        assert_eq!(arrivals.files.len(), 1);
-    }
-}
-
 #[test]
 fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     let dir = Folder::new();
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let (piece, sum) = (vec![1; 1 << 20], Sha256::digest(b"").into());
     let said = [
@@ -91,7 +76,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
         Message::Piece { number: 0, index: 0, data: &piece },
         Message::Withdrawn(0),
         Message::Piece { number: 0, index: 1, data: &piece },
-        Message::Sum { number: 1, bytes: 0, sum },
+        Message::Sum { number: 1, sum },
         Message::End(2),
     ];
     let answers = run(&mut arrivals, &said).unwrap();
@@ -108,7 +93,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
 fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
     let dir = Folder::new();
     let (jobs, todo) = channel();
-    let opener = opener(&dir, true);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
     let mut answers = Vec::new();
     for entry in [Message::Entry(0, folder("a/b/c")), Message::Entry(1, file("a/x", 5))] {
@@ -118,21 +103,21 @@ fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
     let kinds = todo.try_iter().map(|job| matches!(job, Job::Begin { number: 0 | 1, .. }));
     assert_eq!((kinds.collect::<Vec<_>>(), answers.len()), (vec![true; 2], 0));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    assert!(arrivals.is_busy() && arrivals.awaited().is_none());
+    assert!(arrivals.is_busy() && !arrivals.waits());
 }
 
 #[test]
 fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
     for is_whole in [true, false] {
         let (dir, (jobs, todo)) = (Folder::new(), channel());
-        let opener = opener(&dir, true);
+        let opener = opener(&dir);
         let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
         let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
         let said = [
             Message::Entry(0, file("x", 5)),
             Message::End(1),
             Message::Piece { number: 0, index: 0, data: b"five!" },
-            Message::Sum { number: 0, bytes: 5, sum },
+            Message::Sum { number: 0, sum },
         ];
         for message in &said[..if is_whole { 4 } else { 3 }] {
             arrivals.on_message(message.encode().into(), &mut answers).unwrap();
@@ -160,7 +145,7 @@ fn what_is_in_a_file_that_is_there_is_not_disclosed() {
     for bytes in [5, 6] {
         let dir = Folder::new();
         fs::write(dir.path().join("there"), "mine!").unwrap();
-        let opener = opener(&dir, true);
+        let opener = opener(&dir);
         let answers = run(&mut Arrivals::new(0, &opener), &[Message::Entry(0, file("there", bytes))]).unwrap();
         assert_eq!(answers, [Answer::Refused { number: 0, reason: "there exists already".into() }]);
         assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine!");
@@ -172,7 +157,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
     let (dir, outside) = (Folder::new(), Folder::new());
     fs::write(dir.path().join("there"), "mine").unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let said = [
@@ -181,8 +166,8 @@ fn one_entry_is_refused_and_the_others_are_taken() {
         Message::Entry(2, folder("there/x")),
         Message::Entry(3, file("good", 0)),
         // Refused before.
-        Message::Sum { number: 1, bytes: 0, sum },
-        Message::Sum { number: 3, bytes: 0, sum },
+        Message::Sum { number: 1, sum },
+        Message::Sum { number: 3, sum },
         Message::End(4),
     ];
     let answers = run(&mut arrivals, &said).unwrap();
@@ -197,7 +182,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
 //= docs/specs/endpoint.md#END-21 At most 16 described entries
 fn who_describes_too_much_at_once_is_refused() {
     let dir = Folder::new();
-    let opener = opener(&dir, true);
+    let opener = opener(&dir);
     let many =
         |from: u32| (0..=WINDOW as u32).map(move |number| Message::Entry(from + number, file(&number.to_string(), 5)));
     for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
@@ -221,7 +206,7 @@ fn names_that_programs_look_for_are_like_any_other() {
     for (to, link) in [("bashrc", ".bashrc"), ("missing", ".login"), ("", ".ssh")] {
         symlink(outside.path().join(to), dir.path().join(link)).unwrap();
     }
-    let opener = opener(&dir, false);
+    let opener = opener(&dir);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
     let names = [".profile", ".bashrc", ".login", ".ssh/authorized_keys", ".zshrc", "tool"];
@@ -229,7 +214,7 @@ fn names_that_programs_look_for_are_like_any_other() {
         let length = if *name == ".bashrc" { 6 } else { 0 };
         Message::Entry(number, Description { mode: 0o7777, ..file(name, length) })
     });
-    let sums = (0..6).map(|number| Message::Sum { number, bytes: 0, sum });
+    let sums = (0..6).map(|number| Message::Sum { number, sum });
     let answers = run(&mut arrivals, &described.chain(sums).collect::<Vec<_>>()).unwrap();
     let refused = answers.iter().filter_map(|answer| match answer {
         Answer::Refused { number, .. } => Some(*number),
@@ -250,7 +235,6 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![
         (0..3 * super::super::format::PIECE_BYTES).prop_map(|bytes| EntryKind::File { bytes }),
         any::<u64>().prop_map(|bytes| EntryKind::File { bytes }),
-        Just(EntryKind::Stream),
         Just(EntryKind::Folder),
     ];
     let number = prop_oneof![0u32..4, any::<u32>()];
@@ -261,12 +245,7 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
         }),
         (number.clone(), index, proptest::collection::vec(any::<u8>(), 0..9))
             .prop_map(|(number, index, data)| Message::Piece { number, index, data: &data }.encode()),
-        (number.clone(), any::<u8>(), any::<[u8; 32]>()).prop_map(|(number, bytes, sum)| Message::Sum {
-            number,
-            bytes: bytes.into(),
-            sum
-        }
-        .encode()),
+        (number.clone(), any::<[u8; 32]>()).prop_map(|(number, sum)| Message::Sum { number, sum }.encode()),
         number.prop_map(|number| Message::End(number).encode()),
         proptest::collection::vec(any::<u8>(), 0..40),
     ]
@@ -279,7 +258,7 @@ proptest! {
         let (dir, outside) = (Folder::new(), Folder::new());
         fs::write(dir.path().join("a"), "mine").unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
-        let opener = opener(&dir, true);
+        let opener = opener(&dir);
         let (mut arrivals, mut answers) = (Arrivals::new(0, &opener), Vec::new());
         for (at, message) in messages.iter().enumerate() {
             let _ = arrivals.on_message(message.clone().into(), &mut answers);

@@ -138,8 +138,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
         Endpoint::new(network.attach(mac), EndpointConfig { mac, ..config(host.min(1)) }).unwrap()
     };
     let (mut server, mut first, mut second) = (attach(RECEIVER), attach(1), attach(2));
-    let mut receiving =
-        Receiving::new(Out::new(folder.path(), true).unwrap(), true, LIMITS, Progress::on_stderr()).unwrap();
+    let mut receiving = Receiving::new(Out::new(folder.path()).unwrap(), true, LIMITS, Progress::on_stderr()).unwrap();
     let content = content(PIECE_BYTES);
     let mut killed = idle(vec![Message::Entry(0, file("x.bin", PIECE_BYTES)).encode()]);
     let mut again = sender(&content);
