@@ -143,7 +143,7 @@ fn a_confined_transfer_that_is_stopped_leaves_nothing() {
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
 }
 
-/// A field of each BPF object of this kind that a process holds, as `/proc` says.
+/// Returns a field of each BPF object of this kind that a process holds, from `/proc`.
 fn bpf_objects(process: &Running, kind: &str, field: &str) -> Vec<String> {
     let folder = |name: &str| format!("/proc/{}/{name}", process.0.id());
     let descriptors = fs::read_dir(folder("fd")).unwrap().flatten();
@@ -156,8 +156,8 @@ fn bpf_objects(process: &Running, kind: &str, field: &str) -> Vec<String> {
     objects.collect()
 }
 
-/// The filter leaves attaching a program (BPF_LINK_CREATE), and none that loads or finds one: those that it can attach are those that
-/// it holds.
+/// The filter permits BPF_LINK_CREATE, and no command that loads or finds a program. A process can
+/// therefore attach only programs that it holds.
 #[test]
 //= docs/specs/endpoint.md#END-29 those for new sockets, processes and programs
 fn the_only_program_that_a_confined_receiver_holds_is_the_one_that_steers() {

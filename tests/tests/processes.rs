@@ -97,8 +97,8 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
     }
 }
 
-/// A receiver refuses a name that exists (END-22), so that a sender can find it out. Senders without a listed key do not reach the
-/// receiver's folder: it is the endpoint that refuses them, in the same way whether the name exists or not.
+/// A receiver refuses a name that exists (END-22), which reveals it to the sender. The endpoint
+/// refuses senders without a listed key before they send a name.
 //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
 fn only_holders_of_a_listed_key_find_out_which_names_exist() {

@@ -1,5 +1,5 @@
-//! The memory of `spray recv` under peers that make it hold as much as the protocol permits. The figures are in `docs/security.md`,
-//! Memory; `cargo test -p spray-tests --test namespaces receiver_memory -- --nocapture` prints them.
+//! The memory of `spray recv` under peers that make it hold as much as the protocol permits. The
+//! figures in `docs/security.md`, Memory, are printed with `--nocapture`.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -24,26 +24,29 @@ const PORT: u16 = 50_000;
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 10);
 const ADDRESSES: u32 = 40;
 const KIB_PER_MIB: u64 = 1 << 10;
-/// `docs/security.md`, beyond twice the data sent and not consumed: of a connection, and pages of messages.
+/// Bounds of `docs/security.md` beyond twice the data sent and not consumed: per connection, and
+/// for pages of dropped messages.
 const CONNECTION_MIB: u64 = 5;
 const PAGES_MIB: u64 = 32;
-/// The places of END-27: active transfers, and finished ones of an address, with nothing accepted, and others.
+/// The places of END-27: active transfers; finished ones of an address, without a stored entry, and
+/// others.
 const ACTIVE: u32 = 16;
 const ENDED_OF_ADDRESS: u32 = 3;
 const REFUSED: u32 = 8;
 const ENDED: u32 = 16;
-/// Files of a transfer without a verdict (END-21), with a thread each: stack, and pages of its allocator.
+/// Files of a transfer without a verdict (END-21), and the memory of each one's thread: its stack,
+/// and pages of its allocator.
 const FILES: u32 = 16;
 const THREAD_KIB: u64 = 256;
 const THREADS_MIB: u64 = ACTIVE as u64 * FILES as u64 * THREAD_KIB / KIB_PER_MIB;
-/// Packet numbers that a connection leaves open, of a window of 8,192.
+/// Packet numbers of an attack, within the window of 8,192. Every other one is not sent.
 const NUMBERS: u64 = 8_000;
-/// Bytes of incomplete messages that the allocator rounds up by a quarter, and as many as the limit of 2 MiB permits. The others are of
-/// two bytes, for their records.
+/// A message length that the allocator rounds up by a quarter, and the number of such messages that
+/// the limit of 2 MiB permits. Further ones have two bytes: they take records only.
 const MESSAGE_BYTES: u64 = 2_052;
 const LONG: u64 = (2 << 20) / MESSAGE_BYTES;
 
-/// A connection to the receiver, of a peer that sends what it likes.
+/// A connection of a malicious sender.
 struct Attacker {
     /// Sends from the port of an entropy value.
     sending: UdpSocket,
@@ -139,7 +142,8 @@ impl Attacker {
         }
     }
 
-    /// Begins as many messages as the receiver keeps records of, with a byte each, and leaves out every other number.
+    /// Sends a byte each of as many messages as the receiver has records for, with every other
+    /// packet number.
     fn hold(&mut self) {
         for index in 0..NUMBERS / 2 {
             let message_bytes = if index < LONG { MESSAGE_BYTES } else { 2 };
@@ -207,14 +211,15 @@ impl Victim {
         Self { pair, folder, receiving, sockets, before_kib }
     }
 
-    /// MiB that it has taken since it listened, and does not owe to twice the payload of these peers.
+    /// Returns its most memory so far, less what it had when it listened, and twice the payload that
+    /// these peers have sent.
     fn taken_mib(&self, attackers: &[Attacker]) -> u64 {
         std::thread::sleep(Duration::from_millis(500));
         let twice_kib: u64 = attackers.iter().map(|attacker| 2 * attacker.payload_bytes).sum::<u64>() / 1024;
-        (self.receiving.kib("VmRSS:") - self.before_kib).saturating_sub(twice_kib) / KIB_PER_MIB
+        (self.receiving.kib("VmHWM:") - self.before_kib).saturating_sub(twice_kib) / KIB_PER_MIB
     }
 
-    /// Has a connection hold what it can, in a transfer that is refused at its end, or is complete, or continues.
+    /// Opens a connection, fills its memory, and ends its transfer, or leaves it open.
     fn attack(&self, address: u32, number: u32, end: End) -> Attacker {
         let mut attacker = Attacker::connect(&self.pair, &self.sockets[address as usize], number);
         let kind = if end == End::Complete { b'd' } else { b'f' };
@@ -242,7 +247,8 @@ enum End {
     Open,
 }
 
-/// Describes further files in the active transfers, which start a thread each. Returns what the receiver has taken then.
+/// Describes further files in the active transfers, each of which starts a thread. Returns the
+/// growth of the receiver's memory.
 fn taken_with_files_mib(victim: &Victim, attackers: &mut [Attacker]) -> u64 {
     let active = attackers.len() - ACTIVE as usize;
     for (at, attacker) in attackers.iter_mut().enumerate().skip(active) {

@@ -1,5 +1,5 @@
-//! A receiver that acknowledges packets before they can have arrived (RFC 9000 §21.4). The sender skips no packet numbers; these
-//! are the bounds on what such a receiver gains.
+//! A receiver that acknowledges packets before they can have arrived (RFC 9000 §21.4). The sender
+//! skips no packet numbers; these are the bounds on what such a receiver gains.
 
 use std::io;
 
@@ -88,7 +88,8 @@ fn link_ps(bytes: u64) -> u64 {
     bytes * 8 * 1_000_000_000_000 / LINK_BPS
 }
 
-/// A sender that always has data, and a receiver that reads the sender's counters: no real one is as early.
+/// A sender with a backlog, and a receiver that reads the sender's counters, and so acknowledges
+/// earlier than any real one.
 struct Early {
     rig: Rig,
     sender: Endpoint<Uplink>,
@@ -152,7 +153,7 @@ impl Early {
     }
 
     fn ack(&self, cumulative: u64) -> Ack {
-        // In the tx ring still: the echo is that of a round trip of no time.
+        // The packet is still in the tx ring: the round-trip time is the minimum, 1 ps.
         let timestamp_echo = self.rig.now;
         Ack { cumulative, sack_base: cumulative, timestamp_echo, packets: 1, port: EvPort::new(7), ..Ack::default() }
     }
@@ -166,7 +167,7 @@ impl Early {
     }
 }
 
-/// The control's name, whether it has a window of at most the path's, and the rate that paces it.
+/// Each congestion control, whether the path's maximum window bounds it, and its maximum rate.
 fn controls() -> impl Iterator<Item = (CcKind, ControlConfig, bool, u64)> {
     CcKind::ALL.into_iter().map(|kind| match kind {
         CcKind::FixedRate => {
@@ -194,7 +195,7 @@ fn acks_before_arrival_gain_no_more_than_the_window_and_the_link_rate() {
         let (begun, sent_before, mut least_kept) = (early.rig.now, early.sender.device().sent_bytes, usize::MAX);
         for step in 0..5_000 {
             let now = begun.after(step * US / 5);
-            // Until nothing more goes at this time.
+            // Until no further packet is sent at this time.
             for _ in 0..100 {
                 early.poll(now);
                 let stats = early.stats();
@@ -218,7 +219,7 @@ fn acks_before_arrival_gain_no_more_than_the_window_and_the_link_rate() {
         let ahead = RING_FRAMES + u64::from(flow.path.catch_up_packets);
         println!("{kind:?}, learns {learns}: {sent_bytes} of {paced_bytes} bytes, window {}", stats.window_bytes);
         assert!(sent_bytes <= paced_bytes + ahead * FRAME_BYTES, "{kind:?}: {sent_bytes} of {paced_bytes}");
-        // The page names the link rate, not less.
+        // `docs/security.md` states that the link rate is reached.
         assert!(kind != CcKind::Dctcp || sent_bytes >= paced_bytes * 9 / 10, "{sent_bytes} of {paced_bytes}");
     }
 }
@@ -232,10 +233,10 @@ fn acks_of_packets_not_yet_sent_are_counted_and_have_no_effect() {
         early.poll(begun.after(step * US));
         let (before, sent) = (early.stats(), early.sent());
         let guesses = [1, 2, 64, u64::MAX - sent].map(|ahead| early.ack(sent + ahead));
+        // Bit 255 is that of the next packet, or of a later one.
         let bits = [(sent, [1, 0, 0, 0]), (sent.saturating_sub(255), [0, 0, 0, 1 << 63])]
             .map(|(sack_base, bitmap)| Ack { sack_base, bitmap, ..early.ack(sent.saturating_sub(255)) });
         for ack in guesses.into_iter().chain(bits) {
-            // Of the whole window behind, bit 255 is the next packet's.
             refused += 1;
             early.tell(&Body::Ack(ack));
         }

@@ -328,7 +328,7 @@ fn user_of_a_program() {
     let confine = |_: &mut _| Ok(calls::allow_only(true).unwrap());
     let refused = load_object::<ProgramError>(SteerProgram::NAME, SteerProgram::OBJECT, confine);
     assert!(matches!(refused, Err(ProgramError::NotPermitted(_))), "{refused:?}");
-    // What a compromised process can do: divert other addresses, also on further interfaces of its namespace.
+    // A compromised process can divert other addresses, also on further interfaces.
     program.set_own([2, 0, 0, 0, 0, 2], &[[10, 0, 0, 2].into()], Ports::DEFAULT).unwrap();
     program.attach(further).unwrap();
     assert!(program.is_attached());
