@@ -30,6 +30,7 @@ mod privileges;
 mod processes;
 mod queues;
 mod real_network;
+mod receiver_memory;
 mod receivers;
 mod switch;
 mod switch_as_run;

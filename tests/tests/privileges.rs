@@ -142,3 +142,39 @@ fn a_confined_transfer_that_is_stopped_leaves_nothing() {
     assert!(sending.end().success() && receiving.end().success(), "{}{}", sending.said(), receiving.said());
     assert!(fs::read(&file).unwrap() == fs::read(out.join("payload")).unwrap());
 }
+
+/// Returns a field of each BPF object of this kind that a process holds, from `/proc`.
+fn bpf_objects(process: &Running, kind: &str, field: &str) -> Vec<String> {
+    let folder = |name: &str| format!("/proc/{}/{name}", process.0.id());
+    let descriptors = fs::read_dir(folder("fd")).unwrap().flatten();
+    let is_of_kind = |path: &Path| fs::read_link(path).is_ok_and(|to| to.to_string_lossy() == kind);
+    let objects = descriptors.filter(|entry| is_of_kind(&entry.path())).map(|entry| {
+        let info = fs::read_to_string(Path::new(&folder("fdinfo")).join(entry.file_name())).unwrap();
+        let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":\t"));
+        line.unwrap_or_else(|| panic!("no {field}: {info}")).trim().to_string()
+    });
+    objects.collect()
+}
+
+/// The filter permits BPF_LINK_CREATE, and no command that loads or finds a program. A process can
+/// therefore attach only programs that it holds.
+#[test]
+//= docs/specs/endpoint.md#END-29 those for new sockets, processes and programs
+fn the_only_program_that_a_confined_receiver_holds_is_the_one_that_steers() {
+    let Some(_turn) = shared_turn() else { return };
+    let pair = Pair::new().unwrap();
+    let folder = Folder::new();
+    let out = inbox(&folder);
+    for (device, count) in [("xdp", 1), ("udp", 0)] {
+        let mut receiving = receive(&pair, &out, &["--device", device]);
+        let confined = || threads(&receiving).iter().all(|thread| thread["Seccomp_filters"] == "2");
+        wait_until("the filter", confined);
+        let [programs, attached] =
+            ["anon_inode:bpf-prog", "anon_inode:bpf_link"].map(|kind| bpf_objects(&receiving, kind, "prog_id"));
+        assert_eq!((programs.len(), &programs), (count, &attached), "{device}");
+        let types = bpf_objects(&receiving, "anon_inode:bpf-prog", "prog_type");
+        const XDP: &str = "6";
+        assert!(types.iter().all(|kind| kind == XDP), "{types:?}");
+        receiving.kill();
+    }
+}

@@ -96,6 +96,51 @@ fn files_go_to_who_has_the_key_and_to_nobody_else() {
     }
 }
 
+/// A receiver refuses a name that exists (END-22), which reveals it to the sender. The endpoint
+/// refuses senders without a listed key before they send a name.
+//= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
+#[test]
+fn only_holders_of_a_listed_key_find_out_which_names_exist() {
+    let Some(_turn) = shared_turn() else { return };
+    let (pair, folder) = (Pair::new().unwrap(), Folder::new());
+    let (file, inbox) = (payload(&folder, 1 << 20), inbox(&folder));
+    let keygen = |name: &str| {
+        let path = folder.join(name);
+        let made = spray().args(["keygen", &path]).output().unwrap();
+        (path, String::from_utf8(made.stdout).unwrap().trim().to_string())
+    };
+    let ((own, own_public), (listed, listed_public), (unlisted, _)) = (keygen("a"), keygen("b"), keygen("c"));
+    let address = Pair::address(1, false).to_string();
+    let mut command = spray();
+    command.args(["recv", "--keep", "--interface", Pair::INTERFACE, "--from", &address, "--out"]).arg(&inbox);
+    command.args(["--key", &own, "--peer", &listed_public]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut receiver = Running(pair.run_in(1, || command.spawn()).unwrap().unwrap()).listening();
+    let send = |keys: &[&str]| {
+        let mut command = spray();
+        command.arg("send").arg(&file).args(["--interface", Pair::INTERFACE, "--to", &address, "--timeout", "1"]);
+        let (begun, sent) = (Instant::now(), pair.run_in(0, || command.args(keys).output()).unwrap().unwrap());
+        (sent.status.code(), String::from_utf8_lossy(&sent.stderr).into_owned(), begun.elapsed())
+    };
+    let strangers = [&["--key", &unlisted, "--peer", &own_public][..], &["--key", &unlisted], &["--insecure"]];
+    let refused = || strangers.map(send);
+    let absent = refused();
+    let (code, said, _) = send(&["--key", &listed, "--peer", &own_public]);
+    assert_eq!(code, Some(0), "{said}");
+    let present = refused();
+    for ((before, after), keys) in absent.iter().zip(&present).zip(strangers) {
+        assert_eq!((before.0, &before.1), (Some(1), &after.1), "{keys:?}");
+        assert!(!after.1.contains("exists"), "{}", after.1);
+        // A refusal takes round trips, and silence the timeout.
+        let (least, most) = (before.2.min(after.2), before.2.max(after.2));
+        assert!(most < least * 3 + Duration::from_millis(500), "{keys:?}: {least:?} and {most:?}");
+    }
+    let (code, said, _) = send(&["--key", &listed, "--peer", &own_public]);
+    assert!(code == Some(1) && said.contains("payload exists already"), "{said}");
+    receiver.kill();
+    let said = receiver.said();
+    assert_eq!(said.matches("connected: ").count(), 2, "those with the listed key: {said}");
+}
+
 /// Another host of the segment connects under the sender's address, again and again.
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]

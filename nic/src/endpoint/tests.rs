@@ -2,6 +2,7 @@
 
 mod credit;
 mod delivery;
+mod early_acks;
 mod edges;
 mod flowcut;
 mod handshake;

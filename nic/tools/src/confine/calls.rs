@@ -95,7 +95,7 @@ const WRITING: &[c_long] = &[
     libc::SYS_unlinkat,
 ];
 
-fn allowed(writes: bool) -> Result<BpfProgram, BackendError> {
+pub(super) fn allowed(writes: bool) -> Result<BpfProgram, BackendError> {
     let calls = if writes { [ALWAYS, WRITING].concat() } else { ALWAYS.to_vec() };
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = calls.into_iter().map(|call| (call, Vec::new())).collect();
     for (call, place, is, value) in bounded(writes) {

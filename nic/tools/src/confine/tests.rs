@@ -15,6 +15,8 @@ use nix::fcntl::{AT_FDCWD, OFlag, RenameFlags, openat, renameat2};
 use nix::mount::MsFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType};
 use nix::sys::stat::Mode;
+use spray_nic::Ports;
+use spray_nic::xdp::{ProgramError, SteerProgram, load as load_object};
 use spray_test_support::{Folder, make_executable, text};
 
 use super::*;
@@ -75,6 +77,29 @@ fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothi
     }
 }
 
+/// Of `bpf`, the command is filtered and the attributes are not.
+#[test]
+//= docs/specs/endpoint.md#END-29 those for new sockets, processes and programs
+fn of_bpf_five_commands_are_left_and_none_loads_or_finds_a_program() {
+    const LOOKUP_UPDATE_INFO_LINK_DETACH: [u64; 5] = [1, 2, 15, 28, 34];
+    for writes in [false, true] {
+        let filter = calls::allowed(writes).unwrap();
+        let is_allowed = |command: &u64| verdict(&filter, libc::SYS_bpf, *command) == ALLOW;
+        let allowed: Vec<u64> = (0..1 << 12).chain([u64::from(u32::MAX)]).filter(is_allowed).collect();
+        assert_eq!(allowed, LOOKUP_UPDATE_INFO_LINK_DETACH);
+        assert_eq!(verdict(&filter, libc::SYS_bpf, 5), REFUSE | libc::EPERM as u32, "BPF_PROG_LOAD");
+    }
+}
+
+/// With all capabilities, so that only the filter of system calls refuses.
+#[test]
+//= docs/specs/endpoint.md#END-29 those for new sockets, processes and programs
+fn a_confined_process_loads_no_program_and_attaches_only_what_it_has_loaded() {
+    if spray_test_support::has_root() {
+        run("user_of_a_program", &Folder::new());
+    }
+}
+
 /// Only root has privileges to give up.
 #[test]
 //= docs/specs/endpoint.md#END-29 A process that cannot drop its capabilities does not start
@@ -97,6 +122,46 @@ fn lack<const N: usize>(calls: [libc::c_long; N]) {
     let rules = calls.map(|call| (call, Vec::new())).into();
     let filter = calls::compile(rules, seccompiler::SeccompAction::Allow, missing).unwrap();
     seccompiler::apply_filter_all_threads(&filter).unwrap();
+}
+
+/// Results of a filter of system calls.
+const ALLOW: u32 = 0x7fff_0000;
+const REFUSE: u32 = 0x0005_0000;
+
+/// Runs a filter as the kernel does, on a system call with this first argument.
+fn verdict(filter: &[seccompiler::sock_filter], call: libc::c_long, argument: u64) -> u32 {
+    let arch: u32 = match std::env::consts::ARCH {
+        "x86_64" => 0xc000_003e,
+        "aarch64" => 0xc000_00b7,
+        _ => 0xc000_00f3,
+    };
+    let mut data = [0; 64];
+    data[..4].copy_from_slice(&(call as u32).to_ne_bytes());
+    data[4..8].copy_from_slice(&arch.to_ne_bytes());
+    data[16..24].copy_from_slice(&argument.to_ne_bytes());
+    let (mut at, mut value) = (0, 0);
+    loop {
+        let step = &filter[at];
+        let jump = |is_so: bool| usize::from(if is_so { step.jt } else { step.jf });
+        at += 1 + match step.code {
+            // A word of the data, and a bitwise and.
+            0x20 => {
+                value = u32::from_ne_bytes(*data[step.k as usize..].first_chunk().unwrap());
+                0
+            }
+            0x54 => {
+                value &= step.k;
+                0
+            }
+            // Jumps: always, and if equal, greater, or not less.
+            0x05 => step.k as usize,
+            0x15 => jump(value == step.k),
+            0x25 => jump(value > step.k),
+            0x35 => jump(value >= step.k),
+            0x06 => return step.k,
+            other => panic!("instruction {other:#x}"),
+        };
+    }
 }
 
 /// No capability is left but one for files, and no way to gain others.
@@ -221,6 +286,33 @@ fn reader_for_another_user() {
     assert_powerless(&[Capability::CAP_DAC_READ_SEARCH], &mut status);
     assert_eq!(fs::read(&file).unwrap(), b"theirs");
     assert_eq!(open(Path::new("/etc/shadow"), OFlag::O_RDONLY), Err(Errno::EACCES));
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn user_of_a_program() {
+    if told_folder().is_none() {
+        return;
+    }
+    let load = || SteerProgram::load([2, 0, 0, 0, 0, 1], &[[10, 0, 0, 1].into()], Ports::DEFAULT);
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+    let add = "link add further0 type veth peer name further1";
+    assert!(Command::new("ip").args(add.split(' ')).status().unwrap().success());
+    let [loopback, further] = ["lo", "further0"].map(|name| nix::net::if_::if_nametoindex(name).unwrap());
+    let mut program = load().unwrap();
+    program.attach(loopback).unwrap();
+    drop(load().unwrap());
+    rights::no_new_privileges().unwrap();
+    // Between reading an object and loading its program.
+    let confine = |_: &mut _| Ok(calls::allow_only(true).unwrap());
+    let refused = load_object::<ProgramError>(SteerProgram::NAME, SteerProgram::OBJECT, confine);
+    assert!(matches!(refused, Err(ProgramError::NotPermitted(_))), "{refused:?}");
+    // A compromised process can divert other addresses, also on further interfaces.
+    program.set_own([2, 0, 0, 0, 0, 2], &[[10, 0, 0, 2].into()], Ports::DEFAULT).unwrap();
+    program.attach(further).unwrap();
+    assert!(program.is_attached());
+    program.detach();
+    assert_eq!(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET), Err(Errno::EPERM));
 }
 
 #[test]
