@@ -29,10 +29,10 @@ async fn ask(endpoint: Endpoint, to: Destination, from: &str) -> Outcome {
     let bytes = copy(&mut File::open(from).await?, &mut stream).await?;
     stream.shutdown().await?;
     let written = stream.read_u64().await?;
-    assert_eq!(written, bytes, "the server wrote as much");
+    assert_eq!(written, bytes, "the server wrote all bytes");
     println!("sent {bytes} bytes");
     drop(stream);
-    // The server hears that its answer has arrived.
+    // Waits until the client has acknowledged the server's reply.
     endpoint.close().await;
     Ok(())
 }

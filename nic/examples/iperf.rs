@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 const MESSAGE_BYTES: usize = 1 << 20;
-/// Messages under way at a time.
+/// Messages in flight at a time.
 const UNDER_WAY: usize = 16;
 
 async fn serve(endpoint: Endpoint) -> Outcome {
@@ -50,7 +50,7 @@ async fn ask(endpoint: Endpoint, to: Destination, time: Duration) -> Outcome {
     let bytes = messages * MESSAGE_BYTES;
     println!("sent {bytes} bytes: {}", rate(bytes, begun.elapsed()));
     if let Some(stats) = sending.stats().await? {
-        println!("{} packets, {} of them again", stats.sender.packets_sent, stats.sender.retransmits);
+        println!("{} packets, {} retransmissions", stats.sender.packets_sent, stats.sender.retransmits);
     }
     Ok(sending.close().await?)
 }

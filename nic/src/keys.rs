@@ -299,7 +299,7 @@ mod tests {
 
     use super::*;
 
-    /// A pair from OpenSSL.
+    /// A key pair from OpenSSL.
     #[test]
     fn the_public_half_is_what_others_make_of_it() {
         let key: PrivateKey = "1810d6a504251c89b858dc2dc859ace9169f5b60cd9e36c9aa8b4d76cb02f243".parse().unwrap();

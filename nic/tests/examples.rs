@@ -1,4 +1,4 @@
-//! The examples, each between two network namespaces, as their first lines say. Without root they skip.
+//! Runs each example between two network namespaces, as its header describes. Skipped without root.
 #![cfg(feature = "xdp")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
@@ -14,7 +14,7 @@ fn start(pair: &Pair, side: usize, example: &str, arguments: &[&str]) -> Child {
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 
-/// A process that does not outlive its test, and the namespaces that it needs until its end.
+/// A process that is killed when its test ends, and the namespaces in which it runs.
 struct Server(Child, Pair);
 
 impl Drop for Server {
@@ -24,7 +24,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs both sides of an example; what the client says.
+/// Runs both sides of an example; returns the client's output.
 fn run(example: &str, server: &[&str], client: &[&str]) -> Option<(String, Server)> {
     if !has_root() {
         return None;

@@ -1,5 +1,6 @@
-//! What a peer can have an endpoint keep in memory: no more than twice what it has sent, whatever messages it begins, but for what
-//! `docs/security.md` states. Memory is that of the process, so that this is the only test here.
+//! Bounds the memory that a peer can make an endpoint use: at most twice the bytes that it has
+//! sent, plus the constants in `docs/security.md`, regardless of which messages it starts. The
+//! memory of the whole process is measured, so this must be the only test in this file.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,20 +12,21 @@ use spray_wire::{Body, Common, Data, Ecn, Envelope, EvPort, Ports, Probe, Terms,
 
 const US: u64 = 1_000_000;
 const SECOND_PS: u64 = 1_000_000_000_000;
-/// As `spray recv` has them: pieces of a file with their headers, and the window of real networks.
+/// As in `spray recv`: pieces of a file with their headers, and the window for real networks.
 const MAX_MESSAGE: u64 = (1 << 20) + 16;
 const WINDOW: u64 = 8192;
-/// Slots of the endpoint's table: all connections that there may be at a time.
+/// The size of the endpoint's connection table.
 const SLOTS: u32 = 12;
-/// What is sent and not taken, at most: two messages.
+/// The maximum of data sent on a connection but not taken by the user: two messages.
 const MAX_DATA: u64 = 2 * MAX_MESSAGE;
-/// Beside twice what was sent: what a connection's incomplete messages share, its tables, and what waits for its user.
+/// Allowed per connection beyond twice the bytes sent: the shared pages of incomplete messages,
+/// tables, and events not yet taken by the user.
 const CONNECTION_BYTES: u64 = (2 << 20) + (2 << 20);
-/// Of the process: pages that the allocator keeps.
+/// Allowed per process: pages that the allocator keeps.
 const PROCESS_BYTES: u64 = 4 << 20;
-/// Of the endpoint: pages of messages that the user has dropped.
+/// Allowed per endpoint: the pool of pages of messages that the user has dropped.
 const POOL_BYTES: u64 = 32 << 20;
-/// The peers of an attack, and the connections that each begins.
+/// The number of peers of an attack, and of connections that each starts.
 const CROWDS: [(&str, u32, u32); 3] =
     [("four connections", 1, 4), ("a peer with all slots", 1, SLOTS + 4), ("all peers", SLOTS + 4, 1)];
 
@@ -36,21 +38,22 @@ fn mac(host: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, host]
 }
 
-/// Memory of this process.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Messages that a peer begins: their length, and the payload of the packets that it sends of each.
+/// An attack: the length of the messages that a peer starts, and the payload of each packet.
 #[derive(Clone, Copy, Debug)]
 struct Attack {
     name: &'static str,
     message_bytes: u64,
     payload: u16,
-    /// Each packet ends its message; otherwise it begins it.
+    /// Each packet is the last of its message, otherwise the first.
     last_first: bool,
-    /// All packets of each message go, and the user takes nothing. Otherwise one packet of each goes.
+    /// All packets of each message are sent, and the user takes nothing. Otherwise one packet of
+    /// each is sent.
     whole: bool,
 }
 
@@ -70,7 +73,7 @@ const fn attack(name: &'static str, message_bytes: u64, payload: u16, last_first
     Attack { name, message_bytes, payload, last_first, whole }
 }
 
-/// An endpoint, and a peer that sends it frames of its own.
+/// An endpoint, and a peer that sends it handcrafted frames.
 struct Rig {
     network: MemoryNetwork,
     endpoint: Endpoint<MemoryDevice>,
@@ -92,7 +95,7 @@ impl Rig {
         Self { network, endpoint, peer, arrivals: Vec::with_capacity(256), now: Time::ZERO, sent_bytes: 0 }
     }
 
-    /// Sends a frame from a host's address, and has the endpoint handle it. Returns its answers.
+    /// Sends a frame from a host's address and has the endpoint process it. Returns its answers.
     fn send(&mut self, host: u8, connection: u32, cookie: u64, body: &Body, payload: &[u8]) -> Vec<Body> {
         let envelope = Envelope {
             src_mac: mac(2),
@@ -114,7 +117,7 @@ impl Rig {
         self.pass(10 * US)
     }
 
-    /// Lets time pass. The user takes nothing. Returns what came back.
+    /// Advances the time, while the user takes nothing. Returns the bodies of the answers.
     fn pass(&mut self, by_ps: u64) -> Vec<Body> {
         self.now = self.now.after(by_ps);
         self.network.advance(self.now);
@@ -130,7 +133,7 @@ impl Rig {
         bodies
     }
 
-    /// The peers fall silent, and the user takes what there is.
+    /// Advances beyond the idle timeout while the peers send nothing; the user takes all events.
     fn silence(&mut self) {
         for _ in 0..40 {
             self.pass(SECOND_PS / 4);
@@ -139,7 +142,8 @@ impl Rig {
         assert_eq!(self.endpoint.connections(), 0);
     }
 
-    /// Begins a connection of a host. Returns the endpoint's number and cookie for it, unless no slot is free.
+    /// Opens a connection from a host. Returns the endpoint's number and cookie for it, unless no
+    /// slot is free.
     fn connect(&mut self, host: u8, number: u32) -> Option<(u32, u64)> {
         let asked = Terms {
             connection: number,
@@ -163,7 +167,8 @@ impl Rig {
         Some((connection, cookie))
     }
 
-    /// Sends the packets of an attack, a window full of them on each connection. Returns how many connections there were.
+    /// Sends the packets of an attack, a full window on each connection. Returns the number of
+    /// connections.
     fn run(&mut self, attack: &Attack, (peers, each): (u32, u32), first: u32) -> u64 {
         let payload = vec![1; attack.payload.into()];
         let mut opened = 0;
@@ -172,7 +177,8 @@ impl Rig {
             let Some((connection, cookie)) = self.connect(host, first + number) else { continue };
             opened += 1;
             let packets = if attack.whole { attack.message_bytes / u64::from(attack.payload) } else { 1 };
-            // Numbers of packets without those before them, but for whole messages.
+            // Every second packet number, so that each is out of order, unless messages are sent
+            // whole.
             let step = if attack.whole { 1 } else { 2 };
             for (index, psn) in (0..WINDOW).step_by(step).enumerate() {
                 let (message, packet) = (index as u64 / packets, index as u64 % packets);
@@ -192,15 +198,16 @@ impl Rig {
     }
 }
 
-/// One attack by one crowd: what an allocator keeps of one would be there for the next. Prints what it took.
+/// Runs one attack by one set of peers, in a process of its own: memory that the allocator keeps
+/// would hide that of the next attack. Prints the memory used.
 fn alone(crowd: usize, number: usize) {
     let ((who, peers, each), attack) = (CROWDS[crowd], &ATTACKS[number]);
     let mut rig = Rig::new();
-    // What the first connection and the first messages take.
+    // Opens a connection first, so that one-time allocations are not measured.
     rig.connect(2, u32::MAX);
     rig.silence();
     let (before, mut taken, mut sent, mut opened) = (resident_bytes(), 0, 0, 0);
-    // The second time the allocator has memory that is not zero.
+    // In the second round the allocator returns memory that is not zeroed.
     for round in 0..2 {
         let sent_before = rig.sent_bytes;
         opened = rig.run(attack, (peers, each), 1 + round * peers * each);
@@ -212,7 +219,7 @@ fn alone(crowd: usize, number: usize) {
     println!("{who}, {}: {opened} connections, {sent} bytes sent, {taken} taken, {kept} kept", attack.name);
     let most = 2 * sent.min(opened * MAX_DATA) + opened * CONNECTION_BYTES + POOL_BYTES + PROCESS_BYTES;
     assert!(taken <= most, "{taken} of {most}");
-    // Shorter messages leave no pages.
+    // Only messages of 64 KiB and more leave pages in the pool.
     let pages = if attack.whole && attack.message_bytes >= 64 << 10 { 16 * attack.message_bytes } else { 0 };
     assert!(kept <= pages + PROCESS_BYTES && pages <= POOL_BYTES, "{kept} kept");
     if !attack.whole || attack.message_bytes < 64 << 10 {

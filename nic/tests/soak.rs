@@ -1,5 +1,5 @@
-//! Long lives of endpoints, by virtual time: a million connections one after another, and 300 days, or 20 with keys. What is allocated is
-//! counted: at the end as much is in use as near the beginning.
+//! Endpoints in long use, in virtual time: a million successive connections, and 300 days, or 20
+//! with keys. Allocations are counted: at the end no more memory is in use than near the beginning.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod counting;
@@ -18,9 +18,9 @@ static COUNTING: Counting = Counting;
 const US: u64 = 1_000_000;
 const SECOND_PS: u64 = 1_000_000_000_000;
 const DAY_S: u64 = 86_400;
-/// Slots of each endpoint's table.
+/// The size of each endpoint's connection table.
 const SLOTS: u32 = 16;
-/// How often a silent connection is asked whether it lives.
+/// The interval of keep-alive probes on an idle connection.
 const KEEP_ALIVE_S: u64 = 20;
 
 fn peer(host: u8) -> Peer {
@@ -38,22 +38,22 @@ fn config(host: u8, keys: Option<&Keys>) -> EndpointConfig {
     }
 }
 
-/// Content of a message, which differs from message to message.
+/// Returns the content of a message, which differs between messages.
 fn content(number: u64, bytes: usize) -> Bytes {
     (0..bytes as u64).map(|at| (number * 7 + at * 31) as u8).collect()
 }
 
-/// What one endpoint has told since it was last asked.
+/// The events of one endpoint since they were last evaluated.
 #[derive(Debug, Default)]
 struct Told {
     accepted: Option<ConnectionId>,
     received: Vec<(ConnectionId, Bytes)>,
     delivered: u64,
-    /// Connections that were closed, or failed at either end because one end gave them up.
+    /// Connections that were closed, or that failed at either end because one end aborted them.
     ended: u64,
 }
 
-/// Two endpoints and the network between them.
+/// Two endpoints connected by an in-memory network.
 struct Pair {
     network: MemoryNetwork,
     hosts: [Endpoint<MemoryDevice>; 2],
@@ -70,7 +70,7 @@ impl Pair {
         Self { network, hosts, told: Default::default(), now: Time::ZERO, polls: 0 }
     }
 
-    /// Polls both endpoints whenever something is due, until `end` or until they have told enough.
+    /// Polls both endpoints whenever something is due, until `end` or until `enough` returns true.
     fn run(&mut self, end: Time, enough: impl Fn(&Self) -> bool) -> bool {
         loop {
             self.network.advance(self.now);
@@ -94,13 +94,13 @@ impl Pair {
         }
     }
 
-    /// Runs for a second at most, within which this must come about.
+    /// Runs until `enough` returns true; panics after a second.
     fn until(&mut self, what: &str, enough: impl Fn(&Self) -> bool) {
         let end = self.now.after(SECOND_PS);
         assert!(self.run(end, enough), "{what}: {:?}", self.told);
     }
 
-    /// Sends a message from one end, and takes it at the other.
+    /// Sends a message from one end and receives it at the other.
     fn exchange(&mut self, from: usize, connection: ConnectionId, data: &Bytes) -> ConnectionId {
         self.hosts[from].send_at(connection, data.clone(), self.now).unwrap();
         self.until("delivery", |pair| pair.told[1 - from].received.len() == 1 && pair.told[from].delivered == 1);
@@ -109,7 +109,7 @@ impl Pair {
         there
     }
 
-    /// Opens a connection with a message, and answers it.
+    /// Opens a connection with a message and answers it.
     fn open(&mut self, number: u64) -> [ConnectionId; 2] {
         let ours = self.hosts[0].connect(self.now, peer(1), None).unwrap();
         let theirs = self.exchange(0, ours, &content(number, 700 + (number % 3_000) as usize));
@@ -118,7 +118,7 @@ impl Pair {
         [ours, theirs]
     }
 
-    /// Ends a connection by one side or the other, or gives it up.
+    /// Closes a connection from one side or the other, or aborts it.
     fn end(&mut self, number: u64, [ours, theirs]: [ConnectionId; 2]) {
         match number % 3 {
             0 => self.hosts[0].close(ours),
@@ -129,7 +129,7 @@ impl Pair {
         self.told.iter_mut().for_each(|told| told.ended = 0);
     }
 
-    /// Every frame is where it should be, and none is held.
+    /// Checks that every frame is accounted for and that none is held.
     fn audit(self) {
         for host in self.hosts {
             assert_eq!((host.connections(), host.stats().control_dropped, host.stats().invalid), (0, 0, 0));
@@ -157,7 +157,7 @@ fn keys() -> Keys {
     Keys::new(PrivateKey::generate().unwrap(), vec![])
 }
 
-/// What a hundred connections cost.
+/// The cost of a hundred connections.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     live_bytes: i64,
@@ -165,7 +165,7 @@ struct Cost {
     polls: u64,
 }
 
-/// Opens and closes so many connections, with messages both ways.
+/// Opens and closes `count` connections, with messages in both directions.
 fn connections(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
     let mut numbers: [Vec<u32>; 2] = [(); 2].map(|()| Vec::with_capacity(count as usize));
@@ -187,17 +187,18 @@ fn connections(count: u64, keys: Option<&Keys>) {
     pair.audit();
 }
 
-/// The last rounds cost what early ones did. Queues have grown to their sizes in the first two.
+/// The last rounds must cost what early ones did. Queues have grown to their final sizes after two
+/// rounds.
 fn check_costs(costs: &[Cost]) {
     let (first, last) = (costs[2], costs[costs.len() - 1]);
     println!("{first:?}, {last:?}");
     let most = |of: fn(&Cost) -> u64| costs[2..].iter().map(of).max().unwrap();
-    assert!(costs[2..].iter().all(|cost| cost.live_bytes <= first.live_bytes + 4_096), "memory is flat");
+    assert!(costs[2..].iter().all(|cost| cost.live_bytes <= first.live_bytes + 4_096), "memory does not grow");
     assert!(most(|cost| cost.allocations) <= first.allocations + first.allocations / 50);
     assert!(most(|cost| cost.polls) <= first.polls + first.polls / 50);
 }
 
-/// Two connections never have the same number, as far as this goes.
+/// No two of these connections have the same number.
 fn check_numbers(mut numbers: Vec<u32>) {
     numbers.sort_unstable();
     assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]));
@@ -225,7 +226,8 @@ fn twenty_thousand_sealed_connections_leave_no_memory() {
     connections(20_000, Some(&keys()));
 }
 
-/// Sends so many bytes through one connection, in messages of 100,000, sixteen of which are under way at a time.
+/// Sends `count` bytes through one connection, in messages of 100,000 bytes, of which sixteen are
+/// in flight at a time.
 fn bytes(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
     let both = pair.open(0);
@@ -247,7 +249,7 @@ fn bytes(count: u64, keys: Option<&Keys>) {
             live.push(counts().live_bytes);
         }
     }
-    pair.until("the last", |pair| pair.told[0].delivered == messages);
+    pair.until("the last message", |pair| pair.told[0].delivered == messages);
     let (sender, receiver) = pair.hosts[0].totals();
     let (early, most) = (live[..100].iter().max().unwrap(), live.iter().max().unwrap());
     println!("{messages} messages, {} packets, {early} bytes in use early and {most} at most", sender.packets_sent);
@@ -265,7 +267,7 @@ fn as_many_bytes_as_there_is_time_for() {
     bytes(soak_bytes(), None);
 }
 
-/// From 22 GB on keys change on the way.
+/// Keys change during the transfer from 22 GB on.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
@@ -277,7 +279,8 @@ fn soak_bytes() -> u64 {
     std::env::var("SOAK_BYTES").map_or(1_000_000_000, |count| count.parse().unwrap())
 }
 
-/// So many days with a connection that says nothing, one with a message each way every 100 s, and one of its own every day, a minute long.
+/// Runs `count` days with one idle connection, one with a message in each direction every 100 s,
+/// and every day another one that lasts a minute.
 fn days(count: u64, keys: Option<&Keys>) {
     let mut pair = Pair::new(keys);
     let idle = pair.open(0);
@@ -309,11 +312,11 @@ fn days(count: u64, keys: Option<&Keys>) {
     pair.audit();
 }
 
-/// Each day is as the third one was: as many keep-alives, and no more memory.
+/// Each day must have as many keep-alives as the third, and use no more memory.
 fn check_days(ends: &[(u64, i64)]) {
     let (probes, live_bytes) = ends[2];
     println!("{} days, {probes} probes a day, {live_bytes} bytes; {:?} on the last", ends.len(), ends[ends.len() - 1]);
-    // The idle connection alone is asked every 20 s, give or take the time of an answer.
+    // Only the idle connection is probed, every 20 s, plus the time of an answer.
     assert!((DAY_S / KEEP_ALIVE_S..3 * DAY_S / KEEP_ALIVE_S).contains(&probes));
     for (day, end) in ends.iter().enumerate().skip(2) {
         assert!(end.0.abs_diff(probes) <= probes / 100, "day {day}: {end:?}");
@@ -334,7 +337,7 @@ fn three_hundred_days_pass_and_leave_nothing() {
     days(300, None);
 }
 
-/// Keys change 14,000 times in each of two connections, which takes most of the time.
+/// Keys change 14,000 times in each of the two connections, which takes most of the time.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]

@@ -15,7 +15,7 @@ use spray_wire::{
     Seal, Section, TAG_BYTES, Terms, Time, emit, emit_sealed, open, parse, switch_view,
 };
 
-/// One body of each kind; also an Ack with echoes, a key exchange message, a trailer.
+/// Returns one body of each kind; also an Ack with echoes, a key exchange message and a trailer.
 fn bodies() -> Vec<(Body, Vec<u8>)> {
     let payload: Vec<u8> = (0..133).map(|i| (i * 7) as u8).collect();
     let data = Data {
@@ -109,7 +109,7 @@ fn counted(eighths: u64) -> Time {
     Time::from_ns(eighths / 8).after(eighths % 8 * Time::STEP_PS)
 }
 
-/// Frames with every body, over IPv4 and IPv6, plain and sealed; Data also trimmed.
+/// Returns frames with every body, over IPv4 and IPv6, plain and sealed; Data also trimmed.
 fn frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (v6, sealed) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -124,7 +124,7 @@ fn frames() -> Vec<Vec<u8>> {
                 dst_mac: [2, 0, 0, 0, 0, 2],
                 src: if v6 { "fd00::1".parse().unwrap() } else { "10.0.0.1".parse().unwrap() },
                 dst: if v6 { "fd00::2".parse().unwrap() } else { "10.0.0.2".parse().unwrap() },
-                // An entropy value may be the port of another protocol in Wireshark.
+                // An entropy value may be the well-known port of another protocol in Wireshark.
                 src_port: EvPort::new([50_000, 53, 67, 123, 161, 514, 1_812, 2_152, 4_500, 1][number % 10]),
                 dst_port: spray_wire::Ports::DEFAULT.first(),
                 dscp: if is_data { DSCP_DATA } else { DSCP_CONTROL },
@@ -233,7 +233,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
             if !frame.payload.is_empty() && bytes.len() <= spray_capture::SNAP_BYTES {
                 say("payload", hex(frame.payload));
             } else if !frame.payload.is_empty() {
-                // The captured bytes.
+                // Only the captured bytes.
                 say("payload", hex(&bytes[at..spray_capture::SNAP_BYTES]));
             }
         }
@@ -314,7 +314,7 @@ fn expected(bytes: &[u8]) -> HashMap<&'static str, String> {
     said
 }
 
-/// Numbers as `3,5-7`.
+/// Formats numbers as ranges: `3,5-7`.
 fn runs(numbers: impl Iterator<Item = u64>) -> String {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers {
@@ -357,10 +357,10 @@ fn wireshark_reads_every_kind_of_frame_as_we_do() {
     }
     assert_eq!(tshark(&path, WRONG, &["frame.number"]), Some(vec![]));
     let trimmed = tshark(&path, "spraynic.expert.trimmed", &["frame.number"]).unwrap();
-    assert_eq!(trimmed.len(), 8, "two of each version of IP, plain and sealed");
+    assert_eq!(trimmed.len(), 8, "two of each IP version, plain and sealed");
 }
 
-/// Truncated, extended and modified frames are shown as such, and never break the dissector.
+/// Truncated, extended and modified frames are shown as malformed, and never crash the dissector.
 #[test]
 fn malformed_frames_are_shown_as_malformed() {
     let folder = Folder::new();
@@ -369,7 +369,7 @@ fn malformed_frames_are_shown_as_malformed() {
         for len in [43, 50, 69, 80, frame.len() - 1] {
             wrong.push(frame[..len.min(frame.len() - 1)].to_vec());
         }
-        // A shorter but complete IP datagram, and one of an unknown kind or version.
+        // A shorter but complete IP datagram, and a frame of an unknown kind or version.
         let mut short = frame[..frame.len() - 1].to_vec();
         let bytes = (short.len() - 14) as u16;
         short[16..18].copy_from_slice(&bytes.to_be_bytes());
@@ -390,7 +390,7 @@ fn malformed_frames_are_shown_as_malformed() {
     assert!(shown.len() > 20, "{}", shown.len());
 }
 
-/// Other programs may use the same ports: other payloads are left to other dissectors.
+/// Other programs may use the same ports: their payloads are left to other dissectors.
 #[test]
 fn what_other_programs_send_to_the_ports_is_theirs() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What the examples have in common: which side to play, over which network.
+//! Shared by the examples: reads the command line and sets up the endpoints.
 #![allow(dead_code, reason = "each example uses its part")]
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use spray_nic::{EndpointConfig, Peer};
 
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// What the command line asks for.
+/// The role that the command line selects.
 pub enum Role {
     /// `server INTERFACE`
     Server(Endpoint),
@@ -45,7 +45,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Runs the side or the sides that the command line asks for.
+/// Runs the selected role, or both in one process.
 pub async fn play(
     role: Role,
     serve: impl AsyncFn(Endpoint) -> Outcome,

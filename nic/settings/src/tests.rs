@@ -191,7 +191,7 @@ fn read(text: &str, assignments: &[&str]) -> Result<Top, Mistake> {
     document.read()
 }
 
-/// Assigns `text`, `path=value`.
+/// Applies the assignment `text`, `path=value`.
 fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
     let (path, value) = assignment(text)?;
     document.assign(path, value, &format!("--set {text}"))
@@ -298,7 +298,7 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
     }
 }
 
-/// Invalid TOML is reported with its place, an unreadable file without lines.
+/// Invalid TOML is reported with its position, an unreadable file without a line number.
 #[test]
 fn files_that_are_no_toml_or_not_there_are_told_apart() {
     let shown = read(&TEXT.replace("leaves = 2", "leaves = "), &[]).unwrap_err().to_string();
@@ -391,7 +391,7 @@ fn the_documentation_has_a_table_for_each_table() {
     assert_eq!(meanings.get("transport.reps.buffer").as_deref(), Some("Entropy values cached."));
     assert_eq!(meanings.get("event.0.factor").as_deref(), Some("What is left. Only with rate."));
     assert_eq!(meanings.get("transport.reps.bufer"), None);
-    assert_eq!(meanings.get("event.factor"), meanings.get("event.0.factor"), "a table that stands alone");
+    assert_eq!(meanings.get("event.factor"), meanings.get("event.0.factor"), "a path without an index");
     assert_eq!(meanings.get("event.nonsense"), None);
     assert_eq!(meanings.named("buffer"), ["transport.reps.buffer"]);
     let words = meanings.words();
@@ -411,7 +411,7 @@ fn bytes_take_suffixes_and_nothing_else() {
     }
 }
 
-/// The variants of a document with `lines` in `[transport]`.
+/// Expands a document with `lines` in `[transport]` into its variants.
 fn variants(lines: &str, most: usize) -> Result<Vec<Document>, Mistake> {
     let text = format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = [2, 4]\n[transport]\n{lines}");
     Document::parse(Path::new("dir/s.toml"), &text).unwrap().variants::<Top>(most)
@@ -446,7 +446,7 @@ fn a_wrong_value_of_an_axis_is_named_with_its_place() {
     assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
     let many = "s.toml:4:10: this list leads to 3 combinations of values; allowed: at most 2";
     assert_eq!(said(&with("[2, 3, 4]"), 2), many);
-    // The tag of a table's variants is not an axis.
+    // The tag that selects a table's variant cannot be an axis.
     assert!(said("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
 }
 
@@ -461,7 +461,7 @@ fn assigned_lists_are_axes_too_and_combine() {
     assert_eq!(all[0].axes()[1].value, AxisValue::Number(1.0), "all values of an axis are of one kind");
 }
 
-/// Like a single word: the shell removes quotes.
+/// A list of bare words is accepted as a single bare word is, because the shell removes quotes.
 #[test]
 fn assigned_lists_take_words_without_quotes() {
     let set = |value: &str| {

@@ -1,4 +1,4 @@
-//! Handles, over a network in memory in real time.
+//! Asynchronous handles on an in-memory network in real time.
 
 mod streams;
 
@@ -31,7 +31,7 @@ struct Running {
 }
 
 impl Running {
-    /// Give-up times are long enough for a machine that stalls for a second.
+    /// Creates a network whose give-up time tolerates a machine that stalls for a second.
     fn new(impairments: Impairments) -> Self {
         Self::giving_up(impairments, Duration::from_secs(20))
     }
@@ -138,7 +138,7 @@ fn a_removed_interface_ends_everything_that_waits() {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
         let (ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
-        // The server, on the second port, waits for a message and for another client.
+        // The server, on the second port, waits for a message and for a new connection.
         network.network.set_link(1, LinkState::Removed);
         let (message, client_error) = tokio::join!(theirs.recv(), server.accept());
         assert!(matches!(message, Err(Error::Connection(ConnectionError::InterfaceGone))));
@@ -150,7 +150,7 @@ fn a_removed_interface_ends_everything_that_waits() {
 
 #[test]
 fn errors_reach_the_handles() {
-    // Under load a thread may be delayed by several tenths of a second.
+    // On a busy machine a thread may be delayed by several tenths of a second.
     let network = Running::giving_up(Impairments::delay(US), Duration::from_secs(2));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
@@ -172,7 +172,7 @@ fn errors_reach_the_handles() {
     });
 }
 
-/// Handles are dropped while messages wait for room in the endpoint, and for delivery.
+/// Handles are dropped while messages wait for space in the endpoint and for delivery.
 #[test]
 fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
     let network = Running::new(Impairments::delay(100 * US));
@@ -196,7 +196,7 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
     });
 }
 
-/// Including those with handles: everything sent arrives, then the handles report the close.
+/// Also connections with live handles: everything sent arrives, then the handles report the close.
 #[test]
 fn closing_an_endpoint_closes_the_connections_that_are_in_use() {
     let network = Running::new(Impairments::delay(100 * US));

@@ -162,7 +162,7 @@ mod tests {
         let mut names: Vec<_> = stats.iter().map(|(name, _)| name).collect();
         assert!(stats.iter().any(|counter| counter == ("sent_data".into(), 3)));
         assert!(stats.iter().any(|counter| counter == ("invalid".into(), 7)));
-        // Two sets of kinds, and every other field.
+        // The counters of two sets of kinds, and every other field.
         assert_eq!(names.len(), size_of::<EndpointStats>() / size_of::<u64>());
         names.sort_unstable();
         names.dedup();

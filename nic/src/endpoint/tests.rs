@@ -1,4 +1,4 @@
-//! Endpoints joined by a network in memory.
+//! Endpoints on an in-memory network.
 
 mod credit;
 mod delivery;
@@ -58,7 +58,7 @@ pub(crate) fn flow(v6: bool) -> FlowConfig {
     FlowConfig::new(BalancerKind::Reps, path, header)
 }
 
-/// For tests in real time on a busy machine: round trips of milliseconds.
+/// Settings for tests in real time on a busy machine: round trips of milliseconds.
 pub(crate) fn slow(flow: FlowConfig) -> FlowConfig {
     let rto = RtoConfig { initial_ps: 5 * MS, min_ps: 5 * MS, max_ps: 50 * MS };
     FlowConfig { rto, give_up_ps: 500 * MS, ..flow }
@@ -74,12 +74,12 @@ pub(crate) fn config(host: usize, v6: bool) -> EndpointConfig {
     }
 }
 
-/// Bytes that differ from message to message and from place to place.
+/// Returns bytes that differ between messages and between offsets.
 pub(crate) fn content(seed: usize, bytes: usize) -> Bytes {
     (0..bytes).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8).wrapping_add(seed * 7)) as u8).collect()
 }
 
-/// Endpoints, their network, and everything that they reported.
+/// Endpoints, their network, and all events that they reported.
 pub(crate) struct Rig {
     pub(crate) network: MemoryNetwork,
     pub(crate) endpoints: Vec<Endpoint<MemoryDevice>>,
@@ -118,7 +118,7 @@ impl Rig {
         self.endpoints[from].connect(self.now, peer, None).unwrap()
     }
 
-    /// Moves on to `now`; returns when something is next due.
+    /// Advances to `now`; returns when something is next due.
     pub(crate) fn step(&mut self, now: Time) -> Time {
         self.now = now;
         self.network.advance(now);
@@ -130,7 +130,8 @@ impl Rig {
         next_at.min(self.network.next_due().unwrap_or(Time::NEVER)).max(now.next())
     }
 
-    /// Goes from one due time to the next, at most `tick_ps` apart and at least 100 ns, until `done` or `limit_ps`.
+    /// Steps from one due time to the next, by at least 100 ns and at most `tick_ps`, until `done`
+    /// returns true or `limit_ps` has passed.
     pub(crate) fn run(&mut self, tick_ps: u64, limit_ps: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now.after(limit_ps);
         while self.now < end {
@@ -143,7 +144,7 @@ impl Rig {
         false
     }
 
-    /// Messages received by a host: connection, number, bytes.
+    /// Returns the messages received by a host: connection, number, bytes.
     pub(crate) fn received(&self, host: usize) -> Vec<(ConnectionId, MessageId, Bytes)> {
         let pick = |event: &EndpointEvent| match event {
             EndpointEvent::Received { connection, message, data, .. } => Some((*connection, *message, data.clone())),
@@ -176,7 +177,7 @@ impl Rig {
         self.events[host].iter().filter_map(pick).collect()
     }
 
-    /// Every frame is where it should be, on every device, and none is held by its endpoint.
+    /// Checks that every frame is accounted for on every device, and that endpoints hold none.
     pub(crate) fn audit(self) {
         for endpoint in self.endpoints {
             let device = endpoint.into_device();

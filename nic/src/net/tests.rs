@@ -1,4 +1,4 @@
-//! Queries of interfaces, on a veth in a namespace of the test's thread.
+//! Queries of interfaces, on a veth pair in a namespace of the test's thread.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::drivers::mtu_limit;
 use super::ethtool::Ethtool;
 use crate::xdp::{AttachMode, SteerProgram};
 
-/// Runs `test` in a new namespace with a veth, `eth0` and `eth1`, both up.
+/// Runs `test` in a new namespace with a veth pair, `eth0` and `eth1`, both up.
 fn in_namespace(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
@@ -98,7 +98,7 @@ fn the_longest_mtu_of_a_veth_is_the_tables() {
         let eth0 = Interface::find("eth0").unwrap();
         assert_eq!(attach(&eth0).1, AttachMode::Native);
         ip(&format!("link set eth1 mtu {}", limit + 1));
-        assert_eq!(attach(&eth0).1, AttachMode::Generic, "the other side's frames are longer than a buffer");
+        assert_eq!(attach(&eth0).1, AttachMode::Generic, "the peer's frames are longer than a buffer");
     });
 }
 

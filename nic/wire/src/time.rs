@@ -145,7 +145,7 @@ mod tests {
         {
             assert_eq!(Time::from_ps(ps).intervals(shift), intervals, "{ps} {shift}");
         }
-        // Steps of 2^20 ps, 125 of which are 2^20 steps of time.
+        // Steps of 2^20 ps; 125 of them are 2^20 units of time.
         assert_eq!((Time::NEVER.intervals(20), Time(1 << 63).intervals(20)), ((125 << 44) - 1, 125 << 43));
     }
 }

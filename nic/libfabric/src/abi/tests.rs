@@ -17,7 +17,7 @@ macro_rules! structures {
             writeln!(here, "{c} {}", size_of::<$name>()).unwrap();
             writeln!(asked, "printf(\"{c} %zu\\n\", sizeof({c}));").unwrap();
             $(
-                // `type` is a word of Rust's.
+                // `type` is a Rust keyword.
                 let field = stringify!($field).trim_start_matches("r#");
                 let bytes = field_bytes(|it: &$name| &raw const it.$field);
                 writeln!(here, "{c}.{field} {} {bytes}", std::mem::offset_of!($name, $field)).unwrap();

@@ -16,13 +16,13 @@ use crate::side::Side;
 const MAX_MESSAGE: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An endpoint on a network in memory.
+/// An endpoint on an in-memory network.
 struct Host {
     engine: Engine<MemoryDevice>,
     sent: Arc<Queue>,
     received: Arc<Queue>,
     counts: [Arc<Count>; 3],
-    /// Of the other hosts, as this one numbers them.
+    /// The other hosts, as this one numbers them.
     peers: Arc<Peers>,
 }
 
@@ -90,10 +90,11 @@ impl Host {
     }
 }
 
-/// The tests keep the memory until its completion, and look at it only afterwards.
+/// Returns buffers for `bytes`, which a test keeps alive until completion and does not access
+/// before.
 fn buffers(bytes: &[u8]) -> Buffers {
     let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: as above; what is received into comes from a `&mut`.
+    // SAFETY: see above; memory to receive into comes from a `&mut`.
     unsafe { Buffers::new(&[piece]) }.unwrap()
 }
 
@@ -104,7 +105,7 @@ fn a_message_to_itself_takes_no_network() {
     let (mut to, mut second) = ([0; 8], [0; 8]);
     host.receive(Some(1), Some((5, 0)), &mut to, 1);
     host.send(1, Some(5), b"itself", 2).unwrap();
-    // One without a receive, and then too many.
+    // Unexpected messages, up to the limit.
     (0..sending::MOST).for_each(|_| host.send(1, None, b"kept", 3).unwrap());
     assert_eq!(host.send(1, None, b"more", 4), Err(Errno::AGAIN));
     host.receive(None, None, &mut second, 5);
@@ -116,7 +117,7 @@ fn a_message_to_itself_takes_no_network() {
     assert_eq!(host.counts[0].done.load(Relaxed), sending::MOST as u64 + 2);
 }
 
-/// A network that loses, repeats and reorders.
+/// A network that loses, duplicates, corrupts and reorders frames.
 fn bad() -> Impairments {
     Impairments {
         delay_ps: 20_000_000,
@@ -128,11 +129,11 @@ fn bad() -> Impairments {
     }
 }
 
-/// Polls until something is so.
+/// Polls until `is_so` returns true.
 fn until(network: &MemoryNetwork, hosts: &mut [&mut Host], mut is_so: impl FnMut(&mut [&mut Host]) -> bool) {
     let begun_ns = monotonic_ns();
     while !is_so(hosts) {
-        assert!(monotonic_ns() - begun_ns < PATIENCE.as_nanos() as u64, "it does not come to pass");
+        assert!(monotonic_ns() - begun_ns < PATIENCE.as_nanos() as u64, "timed out");
         network.advance(Time::from_ns(monotonic_ns()));
         for host in hosts.iter_mut() {
             host.engine.progress(true);
@@ -162,8 +163,8 @@ fn messages_arrive_whole_and_in_order_over_a_bad_network() {
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let sizes: Vec<usize> = (0..120).map(|number| [0, 1, 24, 4000, 70_000, 9][number % 6] + number).collect();
     let messages: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(number, &bytes)| pattern(number, bytes)).collect();
-    // Half of the receives wait for messages, and messages wait for the other half. Only tags
-    // distinguish both kinds.
+    // Half of the receives are posted before their messages arrive, the other half afterwards. Only
+    // tags distinguish both kinds.
     let mut places: Vec<Vec<u8>> = sizes.iter().map(|&bytes| vec![0; bytes + 1]).collect();
     let tag = |number: usize| number.is_multiple_of(2).then_some((5, 0));
     for (number, place) in places.iter_mut().enumerate().take(60) {
@@ -240,7 +241,7 @@ fn a_message_is_seen_before_it_is_received() {
     assert!(read(&b.received)[0].errno == 0 && place == message);
 }
 
-/// A host's memory of 1,000 bytes, for peers by key 3 from address 0 on.
+/// Registers 1,000 bytes of a host's memory for peers, with key 3, at address 0.
 fn lend(host: &Host, memory: &mut [u8], access: [bool; 2]) {
     assert!(host.engine.bindings().regions.insert(3, Region { buffers: buffers(memory), base: 0, access }));
 }
@@ -268,7 +269,7 @@ fn peers_read_and_write_memory_that_is_lent_to_them() {
     let mut told: Vec<_> = read(&a.sent).iter().map(|done| (done.entry.op_context, done.errno)).collect();
     told.sort_unstable();
     assert_eq!(told, [(1, 0), (2, 0), (3, 0)]);
-    let [heard] = read(&b.received)[..] else { panic!("one is heard of") };
+    let [heard] = read(&b.received)[..] else { panic!("one remote write with data") };
     assert_eq!((heard.entry.data, heard.entry.len), (9, 300));
 }
 
@@ -289,7 +290,7 @@ fn no_peer_reaches_what_is_not_lent_to_it() {
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 4);
     assert!(read(&a.sent).iter().all(|done| done.errno == libc::EACCES));
     assert!(memory == pattern(1, 1_000) && place == [7; 10]);
-    // What is not lent any more is as if it had never been.
+    // A removed region is treated like one that was never registered.
     b.engine.bindings().regions.remove(3);
     a.engine.begin_remote(&remote(2, Kind::Read, 0, &place, 5)).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[2].failed.load(Relaxed) == 5);
@@ -358,7 +359,7 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     let mut b = Host::new(&network, 2);
     a.send(2, None, b"somebody", 2).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[0].counts[0].done.load(Relaxed) == 1);
-    // A closing peer reports it; messages that it sent before still match receives.
+    // A closing peer notifies the other side; messages that it sent before still match receives.
     b.send(1, None, b"last words", 3).unwrap();
     until(&network, &mut [&mut a, &mut b], |hosts| hosts[1].counts[0].done.load(Relaxed) == 1);
     let gone = std::thread::spawn(move || b.engine.close());
@@ -371,7 +372,7 @@ fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
     until(&network, &mut [&mut a], |hosts| hosts[0].counts[0].failed.load(Relaxed) == 2);
 }
 
-/// A peer that sends forged messages.
+/// Opens a plain host, which can send messages without a valid header.
 fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevice>, ConnectionId) {
     let mut host = spray_nic::Host::new(network.attach(mac(number)), config(number)).unwrap();
     let to = Peer { address: [10, 0, 0, 2].into(), mac: mac(2) };
@@ -428,7 +429,7 @@ fn what_nobody_receives_is_bounded() {
     });
     let (waiting, bytes) = b.engine.receiving.matching.count(|_| true);
     assert!(delivered < sent && waiting <= 4096 && bytes <= 2 * MAX_MESSAGE + 2 * EACH, "{waiting} with {bytes} bytes");
-    // Who receives them is sent more.
+    // After a receive, the sender may send more.
     let mut place = [0; EACH];
     for number in 0..2 * waiting {
         b.receive(None, None, &mut place, number);

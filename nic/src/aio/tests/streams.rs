@@ -1,4 +1,4 @@
-//! Halves and streams.
+//! Connection halves and streams.
 
 use std::io;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
 
-/// Two ends of an open connection.
+/// Opens a connection; returns both endpoints and both ends.
 async fn both(network: &Running) -> (Endpoint, Endpoint, Connection, Connection) {
     let (client, server) = (network.spawn(0, false), network.spawn(1, true));
     let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -119,7 +119,7 @@ fn a_writer_waits_for_a_reader_that_does_not_read() {
         };
         assert!(tokio::time::timeout(Duration::from_millis(500), all).await.is_err());
         let most = usize::try_from(flow(false).max_data_bytes).unwrap() + (9 << 20);
-        assert!((1 << 20..most).contains(&written), "{written} bytes, and nobody reads");
+        assert!((1 << 20..most).contains(&written), "{written} bytes written without a reader");
         drop((theirs, server));
     });
 }
@@ -176,7 +176,7 @@ fn an_empty_write_is_not_the_end() {
         assert_eq!(ours.write(b"").await.unwrap(), 0);
         ours.write_all(b"x").await.unwrap();
         assert_eq!(theirs.read_u8().await.unwrap(), b'x');
-        // Nothing more comes, and the stream has not ended.
+        // Nothing is received, and the stream has not ended.
         let mut byte = [0];
         let mut read = pin!(theirs.read(&mut byte));
         let pending = std::future::poll_fn(|context| Poll::Ready(read.as_mut().poll(context).is_pending())).await;

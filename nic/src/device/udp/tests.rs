@@ -1,4 +1,5 @@
-//! Devices on loopback addresses, as any user: what arrives of frames, and of what is none.
+//! Devices on loopback addresses, without privileges: frames that arrive, and datagrams that are
+//! not frames.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::ControlFlow;
@@ -13,7 +14,8 @@ use crate::driver::Idle;
 use crate::endpoint::tests::content;
 use crate::{EndpointConfig, EndpointEvent, Host, Peer};
 
-/// An address of the loopback interface that no other test has, in this process or in one beside it.
+/// Returns an address of the loopback interface that no other test uses, in this process or
+/// another.
 fn own() -> IpAddr {
     static USED: AtomicU8 = AtomicU8::new(1);
     let [high, low] = (std::process::id() as u16).to_be_bytes();
@@ -24,7 +26,7 @@ fn open(config: UdpConfig) -> UdpDevice {
     UdpDevice::open(&config).unwrap()
 }
 
-/// Writes a data frame with this entropy value, and has it wait for the next flush.
+/// Writes a data frame with this entropy value and stages it for the next flush.
 fn queue(device: &mut UdpDevice, to: &UdpDevice, ev: u16, ecn: Ecn, payload: &[u8]) {
     queue_to(device, (to.address, to.port), ev, ecn, payload);
 }
@@ -48,7 +50,7 @@ fn queue_to(device: &mut UdpDevice, (dst, dst_port): (IpAddr, u16), ev: u16, ecn
     device.transmit(id, len as u32).unwrap();
 }
 
-/// What has arrived: entropy value, ECN bits and payload of each frame.
+/// Receives all frames; returns the entropy value, ECN bits and payload of each.
 fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
     let (mut out, mut all) = (Vec::with_capacity(7), Vec::new());
     while device.receive(&mut out, 64).unwrap() > 0 {
@@ -86,7 +88,7 @@ fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
         assert!(sent == received, "{} of {}", received.len(), sent.len());
         let stats = a.stats();
         assert_eq!((stats.tx_completed, stats.tx_dropped, b.stats().rx), (200, 0, 200));
-        // Five in a row, the last one of which is shorter, go in one call.
+        // Five consecutive frames, the last one shorter, are sent in one call.
         assert_eq!(stats.kicks, if segments == 1 { 200 } else { 40 });
         a.audit().unwrap();
     }
@@ -142,7 +144,7 @@ fn ports_that_others_have() {
     let _device = open(UdpConfig::at(address));
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 61440") && refused.contains("other ports"), "{refused}");
-    // With other ports of their own, two devices share the ports that stand for entropy values.
+    // With separate host ports, two devices share the ports that encode entropy values.
     assert_eq!(
         open(UdpConfig { ports: Ports::new(4992).unwrap(), evs: 1000, ..UdpConfig::at(address) }).info().evs,
         256
@@ -159,7 +161,7 @@ fn what_the_kernel_refuses_is_done_without() {
     assert!(a.lanes.give_way(&error(libc::EMSGSIZE), 1) && a.has_fragmented());
     assert!(!a.lanes.give_way(&error(libc::EMSGSIZE), 1));
     (0..64).for_each(|_| assert!(!a.lanes.give_way(&error(libc::EIO), 1)));
-    // It still sends, one at a time, and still marks.
+    // It still sends, one frame per call, and still marks.
     (0..3).for_each(|_| queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]));
     a.flush().unwrap();
     assert_eq!((a.stats().kicks, drain(&mut b, Ports::DEFAULT).len()), (3, 3));
@@ -168,7 +170,7 @@ fn what_the_kernel_refuses_is_done_without() {
 #[test]
 fn frames_that_cannot_leave_are_lost_and_others_are_not() {
     let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
-    // From a loopback address nothing leaves the machine.
+    // A packet from a loopback address cannot leave the machine.
     b.address = [203, 0, 113, 7].into();
     queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]);
     b.address = b.arrivals.address();
@@ -176,7 +178,7 @@ fn frames_that_cannot_leave_are_lost_and_others_are_not() {
     a.flush().unwrap();
     assert_eq!((a.stats().tx_dropped, a.stats().tx_completed), (1, 1));
     assert_eq!(drain(&mut b, Ports::DEFAULT).len(), 1);
-    // Nobody listens there any more: the kernel is told so, and so are our sockets.
+    // The port is closed: the kernel gets an ICMP error and reports it on our sockets.
     drop(b);
     let b = UdpDevice::open(&UdpConfig::at(own())).unwrap();
     let gone = b.address();
@@ -191,7 +193,7 @@ fn frames_that_cannot_leave_are_lost_and_others_are_not() {
     assert!(!a.is_gone() && a.receive(&mut Vec::with_capacity(4), 4).is_ok());
 }
 
-/// Runs two hosts until `done` says so about the second's events, at most for 20 s.
+/// Runs two hosts until `done` returns true for the second host's events, for at most 20 s.
 fn run_both(
     a: &mut Host<UdpDevice>,
     b: &mut Host<UdpDevice>,
@@ -201,7 +203,7 @@ fn run_both(
     let ran = a.run(Idle::Spin, &[], |_, _| {
         b.poll();
         rounds += 1;
-        assert!(rounds < 20_000_000, "nothing more happens");
+        assert!(rounds < 20_000_000, "timed out");
         while let Some(event) = b.endpoint.poll_event() {
             if done(b, event) {
                 return ControlFlow::Break(());
@@ -235,7 +237,7 @@ fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_soc
         _ => false,
     });
     let stats = a.endpoint.device().stats();
-    assert!(stats.kicks < stats.tx, "{stats:?}: frames go together");
+    assert!(stats.kicks < stats.tx, "{stats:?}: frames are batched");
     for host in [a, b] {
         let stats = host.endpoint.stats();
         assert_eq!((stats.malformed, stats.checksum, stats.device_errors), (0, 0, 0));
@@ -251,7 +253,7 @@ fn what_strangers_send_changes_nothing() {
     let spray = |payload: &[u8]| drop(stranger.send_to(payload, (to, Ports::DEFAULT.first())));
     (0..300).for_each(|bytes| spray(&content(bytes, bytes)));
     [9_000, 9_175, 30_000, 65_507].into_iter().for_each(|bytes| spray(&content(bytes, bytes)));
-    // A genuine frame of a stranger, for a connection that there is not.
+    // A valid frame of an unknown peer, for an unknown connection.
     let envelope = Envelope {
         src_mac: [0; 6],
         dst_mac: [0; 6],
@@ -283,7 +285,8 @@ fn what_strangers_send_changes_nothing() {
     run_both(&mut a, &mut b, |_, event| matches!(event, EndpointEvent::Received { .. }));
     let stats = b.endpoint.stats();
     assert!(stats.malformed >= 200 && stats.unknown_connection >= 1, "{stats:?}");
-    // Two do not fit a frame. The stranger's port is no entropy value here: it is answered by one that is.
+    // Two datagrams do not fit a frame. The sender's port is not an entropy value here, so the
+    // answer goes to one that is.
     //= docs/specs/endpoint.md#END-49 ports of answers
     let stats = b.endpoint.device().stats();
     assert!(stats.rx_dropped >= 2 && stats.tx_dropped == 0, "{stats:?}");

@@ -121,11 +121,12 @@ mod tests {
 
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
-    /// A NIC with room for so many rules. As drivers do, it refuses a second one for the same packets, and replaces the one at a place.
+    /// A NIC with room for `room` rules. Like drivers, it refuses a second rule for the same
+    /// packets and replaces a rule at an occupied location.
     struct Fake {
         rules: RefCell<BTreeMap<u32, Rule>>,
         room: u32,
-        /// What undoes its changes.
+        /// The requests that undo its changes.
         told: RefCell<Vec<Request>>,
     }
 
@@ -168,7 +169,7 @@ mod tests {
             self.rules.borrow().values().copied().collect()
         }
 
-        /// What the child does at the end.
+        /// Does what the undo process does at the end.
         fn undo(&self) {
             for request in self.told.borrow().iter().rev() {
                 let here: Vec<Rule> = self.all();
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn each_port_goes_to_a_queue_of_its_shard_and_each_queue_gets_as_many() {
         for (queues, shards) in [(1, 1), (4, 4), (8, 4), (4, 2), (64, 64), (6, 3)] {
-            // The interface's queues need not be the first.
+            // The interface's queues need not start at 0.
             let queues: Vec<u32> = (100..100 + queues).collect();
             let whole = Shard::all(shards).next().unwrap();
             let mut of_queue = BTreeMap::new();
@@ -216,7 +217,8 @@ mod tests {
         assert_eq!(nic.all(), others);
     }
 
-    /// Those of a run that was killed with all its processes, for other queues, fill the table.
+    /// The table is filled by rules for other queues, left behind by a run that was killed with all
+    /// its processes.
     #[test]
     fn rules_for_the_same_packets_are_replaced_and_put_back() {
         let first = Ports::DEFAULT.first();

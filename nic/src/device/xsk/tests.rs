@@ -1,4 +1,4 @@
-//! Real sockets on a veth between namespaces. Without root most of these tests skip.
+//! Real sockets on a veth pair between namespaces. Without root most of these tests are skipped.
 
 use std::{
     io::ErrorKind,
@@ -21,7 +21,7 @@ use spray_test_support::has_root;
 
 const MTU: u32 = 3498;
 
-/// An Ethernet header to a made-up type, then a sequence number.
+/// Writes an Ethernet header of an unassigned type and a sequence number.
 fn write(space: &mut [u8], sequence: u64) {
     space[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1]);
     space[12..14].copy_from_slice(&[0x88, 0xb5]);
@@ -44,7 +44,8 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// Fails when a count stands still for ten seconds. Does not limit the whole: on a busy machine SCHED_IDLE threads get little.
+/// Fails when a count has not changed for ten seconds. The total time is not limited, because
+/// SCHED_IDLE threads get little time on a busy machine.
 struct Patience {
     last: u64,
     since: Instant,
@@ -55,7 +56,7 @@ impl Patience {
         Self { last: 0, since: clock() }
     }
 
-    /// Called in a loop that spins: yields the core when nothing moved.
+    /// Called in a spinning loop; yields the core when the count has not changed.
     fn check(&mut self, count: u64, state: impl Fn() -> String) {
         if count != self.last {
             (self.last, self.since) = (count, clock());
@@ -66,7 +67,7 @@ impl Patience {
     }
 }
 
-/// Polls until `done` or two seconds have passed.
+/// Polls until `done` returns true; panics after two seconds.
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = clock();
     while !done() {
@@ -134,7 +135,8 @@ fn refusals_of_the_kernel_are_told_apart() {
             assert!(queue.contains("has no queue 77"), "{queue}");
         },
         |interface| {
-            // This thread alone becomes nobody: the C library's own call would change all threads.
+            // Drops the privileges of this thread alone; the C library's function would change all
+            // threads.
             let nobody: libc::c_long = 65534;
             // SAFETY: three plain numbers.
             let outcome = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
@@ -152,7 +154,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
     }
     const TOTAL: u64 = 200_000;
     const LEN: u32 = 3000;
-    // Below veth's ring of 256 frames, which drops what does not fit.
+    // Below the 256 frames of veth's ring, which drops the excess.
     const WINDOW: u64 = 192;
     let (arrived, start) = (AtomicU64::new(0), Meeting::default());
     let sender = |interface: &str| {
@@ -223,7 +225,8 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
     let done = Meeting::default();
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
-        // 32 frames a call, as every kernel before 6.17 takes; where this cannot be set, that is the kernel's number anyway.
+        // 32 frames per call, as in every kernel before 6.17. Where this cannot be set, that is the
+        // kernel's budget anyway.
         let _set = device.socket.raise_kick_budget(32);
         done.wait();
         let sent = (0..4096).filter(|&sequence| send(&mut device, sequence, 1000)).count();
@@ -295,7 +298,8 @@ fn a_caller_that_holds_everything_is_told_and_recovers() {
             device.flush().unwrap();
             device.audit().unwrap();
         }
-        // One fill ring's worth had arrived; nothing can until something is released or refilled, and the rest was dropped.
+        // One fill ring's worth of frames had arrived; the rest was dropped, and none can arrive
+        // before a release or refill.
         assert_eq!(held.len(), 64);
         let stats = device.stats();
         assert!(stats.fill_empty > 0, "{stats:?}");

@@ -165,7 +165,8 @@ mod tests {
         assert!(served.iter().copied().eq(0..200), "each once");
     }
 
-    /// Of 20 other networks one client each asks once, while 100,000 a second from one network ask.
+    /// One client from each of 20 networks asks once, while clients of one other network ask
+    /// 100,000 times per second.
     //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
     #[test]
     fn a_crowd_from_one_network_keeps_no_other_waiting() {
@@ -193,7 +194,8 @@ mod tests {
                 assert!(waiting.clients.len() <= PLACES);
             }
             for other in others {
-                // 21 networks take turns. Few of the 20 share a hash, and then wait for each other.
+                // 21 networks take turns. The few of the 20 whose hashes collide wait for each
+                // other.
                 let at = served.iter().find(|(_, address)| *address == other).map(|(tick, _)| tick / 100);
                 assert!(at.is_some_and(|ms| (100..200).contains(&ms)), "{other}: {at:?}");
             }

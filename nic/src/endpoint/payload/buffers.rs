@@ -264,12 +264,12 @@ mod tests {
     use super::*;
 
     impl SendBuffers {
-        /// Begins as if so many messages had been delivered.
+        /// Starts as if `first` messages had been delivered.
         pub(crate) fn start_at(&mut self, first: u32) {
             self.first = first;
         }
 
-        /// Places for messages.
+        /// Returns the number of places for messages.
         pub(crate) fn kept(&self) -> usize {
             self.messages.capacity() + self.older.len()
         }
@@ -337,7 +337,7 @@ mod tests {
         assert!(buffers.is_empty());
     }
 
-    /// Even if the receiver were wrong about what has arrived.
+    /// Even if the receiver state wrongly considers the message complete.
     //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
     fn a_message_that_lacks_bytes_is_not_handed_out() {

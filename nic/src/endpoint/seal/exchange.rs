@@ -353,7 +353,7 @@ mod tests {
         }
         assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
         let nobody = PublicKey::from_bytes(&[0; 32]).unwrap();
-        // A key that no exchange is possible with is refused without a panic.
+        // A public key with which no exchange is possible is refused without a panic.
         let _ = Initiator::new(&Keys::new(client, vec![nobody]), ends(), &terms(1));
     }
 }

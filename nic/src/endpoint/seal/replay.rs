@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Steps near the window's edges, and far jumps.
+    /// Generates steps near the window's edges, and far jumps.
     fn step() -> impl Strategy<Value = i64> {
         let edge = (WORDS * BITS) as i64;
         prop_oneof![4 => -80i64..80, 2 => -edge - 80..-edge + 160, 2 => edge - 160..edge + 80, 1 => -3 * edge..3 * edge]
@@ -80,11 +80,11 @@ mod tests {
                 let is_fresh = replays.is_fresh(number);
                 let back = highest.map_or(0, |highest| highest.saturating_sub(number));
                 if came.contains(&number) {
-                    prop_assert!(!is_fresh, "{number} came");
+                    prop_assert!(!is_fresh, "{number} was received before");
                 } else if back <= (WORDS - 1) * BITS {
                     prop_assert!(is_fresh, "{number} is new");
                 } else if back >= WORDS * BITS {
-                    prop_assert!(!is_fresh, "{number} is too old to know");
+                    prop_assert!(!is_fresh, "{number} is older than the window");
                 }
                 if is_fresh {
                     replays.mark(number);

@@ -50,16 +50,17 @@ mod tests {
     use crate::endpoint::seal::{Chain, Key, Secret};
     use crate::keys::{Keys, PrivateKey};
 
-    /// The bytes of a value before and after it was dropped.
+    /// Returns the bytes of a value before and after it was dropped.
     fn around_drop<T>(value: T) -> [Vec<u8>; 2] {
         let mut value = ManuallyDrop::new(value);
         let bytes = |value: &ManuallyDrop<T>| {
             let (start, length) = (std::ptr::from_ref(value).cast::<u8>(), size_of::<T>());
-            // SAFETY: the value's memory is there until this function ends. Padding is read as whatever it is.
+            // SAFETY: the value's memory stays allocated until this function ends. Padding may have
+            // any content.
             (0..length).map(|at| unsafe { start.add(at).read_volatile() }).collect()
         };
         let before = bytes(&value);
-        // SAFETY: it is not used afterwards; its bytes are.
+        // SAFETY: the value is not used afterwards, only its bytes are read.
         unsafe { ManuallyDrop::drop(&mut value) };
         [before, bytes(&value)]
     }

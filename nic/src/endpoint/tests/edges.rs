@@ -1,4 +1,4 @@
-//! The edges of numbers: clocks of many years, and messages beyond 4 GiB.
+//! Limits of numbers: clocks of many years, and messages beyond 4 GiB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ fn rig() -> Rig {
     Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.cc = CcKind::Eqds.into())
 }
 
-/// Picoseconds of a day.
+/// Picoseconds in a day.
 const DAY_PS: u64 = 86_400 * 1_000_000_000_000;
 
-/// The time so many years of 365 days after the origin.
+/// Returns the time `count` years of 365 days after the origin.
 fn years(count: u64) -> Time {
     Time::from_ns(count * 365 * (DAY_PS / 1_000))
 }
@@ -40,7 +40,7 @@ fn a_connection_lives_for_300_days_on_a_clock_of_60_years() {
         if month < 10 {
             let from = rig.now;
             assert!(!rig.run(DAY_PS, 30 * DAY_PS, |_| false));
-            assert!(rig.now >= from.after(30 * DAY_PS), "it is polled when it wants to be, and time goes on");
+            assert!(rig.now >= from.after(30 * DAY_PS), "it is polled when due, and time advances");
         }
     }
     assert!(rig.now >= years(60).after(150 * DAY_PS).after(150 * DAY_PS));
@@ -60,7 +60,7 @@ struct Times {
     completed_at: Time,
 }
 
-/// When the last message of these events began and ended.
+/// Returns when the last message of these events began and ended.
 fn last(events: &[EndpointEvent]) -> Times {
     let times = |event: &EndpointEvent| match *event {
         EndpointEvent::Received { started_at, completed_at, .. } => Some(Times { started_at, completed_at }),
@@ -90,7 +90,7 @@ fn an_endpoint_that_was_alone_for_ten_years_serves_and_refuses_as_ever() {
         assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(since).is_none()), "nothing is due");
     }
     rig.now = years(10);
-    // One burst, as at the beginning, and no token of before.
+    // The rate limit allows one burst, as at the start, and earlier tokens have expired.
     assert_eq!(flood(&mut rig, &mut stranger), 64);
     stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(early));
     rig.run(US, 10 * US, |_| false);
@@ -102,12 +102,13 @@ fn an_endpoint_that_was_alone_for_ten_years_serves_and_refuses_as_ever() {
     rig.audit();
 }
 
-/// What host 1 answers the stranger's Connect.
+/// Returns host 1's answer to the Connect of the unknown client.
 fn retry(rig: &Rig, connect: Terms) -> Body {
     Body::Retry(Retry { token: with_token(rig, connect).token })
 }
 
-/// Each connection carries a message both ways and is closed, by one side or the other, or is given up.
+/// Each connection carries a message in both directions, and is then closed by either side or
+/// aborted.
 #[test]
 fn thousands_of_connections_leave_nothing() {
     let mut rig = rig();
@@ -134,7 +135,7 @@ fn thousands_of_connections_leave_nothing() {
     rig.audit();
 }
 
-/// What was to be sent in ten years goes with its connection, and nothing remembers it for so long.
+/// Messages scheduled for ten years later are discarded with their connection.
 #[test]
 fn what_is_scheduled_is_forgotten_with_its_connection() {
     let mut rig = rig();
@@ -153,7 +154,7 @@ fn what_is_scheduled_is_forgotten_with_its_connection() {
     rig.audit();
 }
 
-/// A message waits for its time while others go and are delivered.
+/// A message waits for its scheduled time while others are sent and delivered.
 #[test]
 fn what_waits_for_its_time_holds_nothing_else() {
     let mut rig = rig();
@@ -175,7 +176,7 @@ fn what_waits_for_its_time_holds_nothing_else() {
     rig.audit();
 }
 
-/// The numbers of messages have 32 bits. Those of frames and their keys go past 32 bits too, where frames are sealed.
+/// Message numbers have 32 bits. Numbers of sealed frames and of their keys pass 32 bits here too.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 fn the_numbers_of_messages_begin_anew() {
@@ -228,7 +229,7 @@ fn the_numbers_of_messages_begin_anew() {
     }
 }
 
-/// The last times that there are: nothing is reached any more, and nothing hangs.
+/// At the last representable times nothing more is due, and every call still returns.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 fn every_poll_returns() {
@@ -249,7 +250,7 @@ fn every_poll_returns() {
     }
 }
 
-/// A message that is nowhere in memory.
+/// A message without memory, whose bytes are computed.
 #[derive(Debug)]
 struct Long(u64);
 
@@ -268,7 +269,7 @@ fn mark(offset: u64) -> u8 {
     (offset >> 32) as u8 ^ (offset >> 7) as u8
 }
 
-/// Counts bytes, and checks that each piece is what belongs to its place.
+/// Counts bytes, and checks the content of each piece.
 #[derive(Debug, Default)]
 struct Count(Arc<AtomicU64>);
 
@@ -281,8 +282,8 @@ impl Sink for Count {
     }
 }
 
-/// Its first frames go and arrive, and say how long it is. All of it would be a million frames: the sender's and the receiver's test in
-/// `spray-core` goes to the end.
+/// Only its first frames are sent; they state its length. All of it would be a million frames,
+/// which the tests of sender and receiver in `spray-core` cover.
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 //= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]

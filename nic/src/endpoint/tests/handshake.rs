@@ -1,4 +1,4 @@
-//! Beginnings and ends.
+//! Opening and closing of connections.
 
 use super::hostile::{STRANGER, Stranger, asked, with_token};
 use super::*;
@@ -73,7 +73,7 @@ fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connect
     assert!(rig.run(5 * US, 50 * US, |rig| rig.failed(0) == [ConnectionError::InterfaceGone]));
     rig.connect(0, 1);
     assert!(rig.run(5 * US, 50 * US, |rig| rig.failed(0) == [ConnectionError::InterfaceGone; 2]));
-    assert!(rig.failed(1).is_empty(), "the other side hears nothing, and waits for its idle timeout");
+    assert!(rig.failed(1).is_empty(), "the other side waits for its idle timeout");
     rig.audit();
 }
 
@@ -93,13 +93,13 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
 //= docs/specs/endpoint.md#END-9 another every thirtieth
 #[test]
 fn an_idle_connection_outlasts_dead_paths() {
-    // As with one of four paths dead in each direction.
+    // As if one of four paths were broken in each direction.
     let mut rig = Rig::new(2, false, lossy(250_000));
     rig.connect(0, 1);
     rig.run(1000 * US, 3000 * MS, |_| false);
     assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
     let sent = rig.endpoints[0].stats().sent[Kind::Probe] + rig.endpoints[1].stats().sent[Kind::Probe];
-    assert!(sent < 400, "few are sent where they are answered: {sent}");
+    assert!(sent < 400, "few probes are sent while they are answered: {sent}");
     rig.audit();
 }
 
@@ -152,7 +152,7 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
 fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
-    // The other side is the more patient one.
+    // The other side has the longer give-up time.
     let patience = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), patience);
     let connection = rig.connect(0, 1);
@@ -168,7 +168,7 @@ fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
     assert_eq!(rig.failed(0), [ConnectionError::LongLost { bytes }]);
 }
 
-/// The peer lives and answers, but its user takes nothing.
+/// The peer answers, but its user takes nothing.
 //= docs/specs/endpoint.md#END-10 60 idle timeouts
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
@@ -188,7 +188,7 @@ fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
         for endpoint in &mut rig.endpoints {
             endpoint.poll(now);
         }
-        // Taken, but never finished with.
+        // Taken, but never released.
         while rig.endpoints[1].next_event().is_some() {}
         let events = std::iter::from_fn(|| rig.endpoints[0].poll_event());
         failed = events.filter_map(|event| matches!(event, EndpointEvent::Failed { .. }).then_some(now)).next();
@@ -303,8 +303,8 @@ fn bad_configurations() {
 fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
-    // Two Connects with the token are under way, and the second arrives when all is over: the server half-opens, and the client says
-    // no.
+    // Two Connects with the token are in flight, and the second arrives after the close: the server
+    // half-opens a connection, and the client answers with a Reset.
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     rig.network.set_impairments(Impairments::delay(5 * MS));
     let now = rig.now;
@@ -318,7 +318,8 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
     rig.audit();
 }
 
-/// Otherwise a client whose first Accepts were lost has a connection that the server forgets at once.
+/// Otherwise a client whose first Accepts were lost would have a connection that the server soon
+/// drops.
 //= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
 fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
@@ -332,14 +333,14 @@ fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
     stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
     assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "12 attempts take 9.6 ms at most");
     stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
-    assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "nor has that time since the second Connect");
+    assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "the second Connect restarts that time");
     assert_eq!(half_open_after(&mut rig, MS), 0);
     assert_eq!(rig.endpoints[1].stats().half_open_expired, 1);
     stranger.received();
     rig.audit();
 }
 
-/// Otherwise a client with nothing to send has a connection that the server never opens.
+/// Otherwise a client with nothing to send would have a connection that the server never opens.
 //= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
 fn a_server_hears_of_its_connection_even_where_the_first_keep_alives_are_lost() {
@@ -354,7 +355,7 @@ fn a_server_hears_of_its_connection_even_where_the_first_keep_alives_are_lost() 
     let probes = |rig: &Rig| rig.endpoints[0].stats().sent[Kind::Probe];
     let sent = probes(&rig);
     rig.run(10 * US, 5 * MS, |_| false);
-    assert_eq!(probes(&rig), sent, "the client knows that it was heard");
+    assert_eq!(probes(&rig), sent, "the client has an answer to its keep-alive");
     rig.audit();
 }
 

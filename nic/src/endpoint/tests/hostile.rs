@@ -1,4 +1,4 @@
-//! Frames from strangers change nothing.
+//! Forged and unauthenticated frames change nothing.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,7 +13,7 @@ use crate::keys::{Keys, PrivateKey};
 
 pub(super) const STRANGER: usize = 9;
 
-/// Somebody on the network who sends whatever frames it likes.
+/// A host on the network that sends arbitrary frames.
 pub(super) struct Stranger {
     device: MemoryDevice,
     arrivals: Vec<Received>,
@@ -24,19 +24,20 @@ impl Stranger {
         Self::at(rig, STRANGER)
     }
 
-    /// At the Ethernet address of this host.
+    /// Uses the Ethernet address of this host.
     pub(super) fn at(rig: &Rig, host: usize) -> Self {
         Self { device: rig.network.attach(mac(host)), arrivals: Vec::with_capacity(4096) }
     }
 
-    /// Sends a frame that claims to come from host `from`.
+    /// Sends a frame with the source address of host `from`.
     pub(super) fn send(&mut self, rig: &Rig, from: usize, to: usize, connection: u32, cookie: u64, body: &Body) {
         let common = Common { connection, cookie, ..Common::default() };
         self.emit(rig, [from, to], &common, body, &[7; 1024][..body.payload_bytes()]);
     }
 
-    /// Asks host 1 for a connection, with this message of the key exchange, in the name of host `from` and as a holder of `keys`: with no
-    /// listed one, if that is `None`. It knows the key of host 1.
+    /// Sends host 1 a Connect with this message of the key exchange, from the address of host
+    /// `from`, authenticated with `keys`, or with no listed key if that is `None`. The public key
+    /// of host 1 is known.
     fn connect(&mut self, rig: &Rig, keys: Option<&Keys>, from: usize, terms: Terms, message: &[u8]) {
         let [own, to] = [from, 1].map(|host| address(host, rig.v6));
         let ends = Ends { client: own, server: to };
@@ -73,7 +74,7 @@ impl Stranger {
         self.device.flush().unwrap();
     }
 
-    /// Frames that came back.
+    /// Returns the bodies of the frames received.
     pub(super) fn received(&mut self) -> Vec<Body> {
         self.device.receive(&mut self.arrivals, 4096).unwrap();
         let mut bodies = Vec::new();
@@ -90,13 +91,13 @@ impl Stranger {
 }
 
 impl Rig {
-    /// What host 1 wants to see of Connects.
+    /// Returns the tag with which host 1 admits Connects.
     fn connect_tag(&self) -> ConnectTag {
         ConnectTag::new(&self.endpoints[1].machine.config.keys.as_ref().unwrap().own.public())
     }
 }
 
-/// Terms as a client may have them.
+/// Returns terms of a typical client.
 pub(super) fn asked(connection: u32) -> Terms {
     Terms {
         connection,
@@ -193,7 +194,7 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
             rig.run(US, for_ps + US, |rig| {
                 while number * 5 * US < rig.now.ps() {
                     number += 1;
-                    // From anywhere, with any number: no two are alike, and no token is right.
+                    // From many addresses, with different numbers, and none with a valid token.
                     let token = [number as u8; 16];
                     let connect = Terms { exchange_bytes: 0, token, ..asked(number as u32) };
                     stranger.send(rig, 20 + (number % 200) as usize, 1, 0, 0, &Body::Connect(connect));
@@ -214,8 +215,9 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
         let stats = rig.endpoints[1].stats();
         assert!(forged > 4_000 && stats.received[Kind::Connect] > 4_000);
-        assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "nothing is kept for the others");
-        // A Retry for each Connect, and shorter than it; where there are keys, only for who knows the server's.
+        assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "no state for the forged Connects");
+        // At most one Retry for each Connect, and shorter than it; with keys, only for clients that
+        // know the server's key.
         let most = if keys.is_some() { 1 } else { stats.received[Kind::Connect] };
         assert!(stats.sent[Kind::Retry] <= most, "{stats:?}");
         assert!(Kind::Retry.bytes() < Kind::Connect.bytes());
@@ -247,7 +249,7 @@ fn who_does_not_know_the_servers_key_hears_nothing() {
     rig.run(US, 10 * US, |_| false);
     assert!(stranger.received().is_empty());
     assert_eq!((rig.endpoints[1].stats().forged, rig.endpoints[1].stats().exchanges_limited), (12, 0));
-    // Who knows it is told whether its own is one of the peers'.
+    // A client that knows the server's key is told whether its own key is listed.
     let terms = asked(3);
     stranger.connect(&rig, None, STRANGER, terms, &[]);
     rig.run(US, 10 * US, |_| false);
@@ -259,7 +261,8 @@ fn who_does_not_know_the_servers_key_hears_nothing() {
     rig.audit();
 }
 
-/// The addresses of a network ask for key exchanges, 20,000 a second. They hold a listed key, and receive what the server sends them.
+/// The addresses of one network request 20,000 key exchanges per second. They hold a listed key,
+/// and receive what the server sends.
 //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
 #[test]
 fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
@@ -294,8 +297,8 @@ fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
     rig.audit();
 }
 
-/// Attackers in the network of ten clients know the server's key, but hold none, and receive what is sent to any of its addresses. They ask for
-/// 30,000 exchanges a second.
+/// Attackers in the network of ten clients know the server's key but hold no listed one, and
+/// receive what is sent to all addresses of that network. They request 30,000 exchanges per second.
 //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
 #[test]
 fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
@@ -335,7 +338,7 @@ fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
     rig.audit();
 }
 
-/// Who receives at its address gets no further than a slot that gives way.
+/// A client that receives at its address gets at most a slot that can be evicted.
 //= docs/specs/endpoint.md#END-3 half-open connections
 //= docs/specs/endpoint.md#END-5 a full table
 #[test]
@@ -357,19 +360,19 @@ fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
         }
     }
     assert!(rig.endpoints[1].stats().half_open_evicted >= 900);
-    assert!(rig.run(US, 2 * MS, |rig| rig.accepted(1).len() == 2), "the other connection came through");
+    assert!(rig.run(US, 2 * MS, |rig| rig.accepted(1).len() == 2), "the other connection was opened");
     rig.endpoints[0].send(open, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1), "the open connection still works");
-    // What stays half-open goes away by itself, and is told nothing more.
+    // Half-open connections expire silently.
     let accepts = rig.endpoints[1].stats().sent[Kind::Accept];
     assert!(rig.run(100 * US, 20 * MS, |rig| rig.endpoints[1].connections() == 2));
     let stats = rig.endpoints[1].stats();
-    assert_eq!(stats.sent[Kind::Accept], accepts, "an Accept for a Connect, and none besides");
+    assert_eq!(stats.sent[Kind::Accept], accepts, "one Accept per Connect");
     assert!(stats.half_open_expired > 0);
     rig.audit();
 }
 
-/// The Connect with the token that host 1 gives the stranger.
+/// Returns the Connect with the token that host 1 sends in its Retry.
 pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
     let now = rig.endpoints[1].machine.clock;
     let token = rig.endpoints[1].machine.tokens.make(now, peer(STRANGER, rig.v6), connect.connection, connect.cookie);
@@ -396,7 +399,7 @@ fn senseless_limits_make_no_connection() {
     rig.run(US, 10 * US, |_| false);
     assert_eq!((rig.endpoints[1].connections(), rig.endpoints[1].stats().malformed), (0, 4));
     assert!(stranger.received().is_empty());
-    // An Accept under our own cookie from a peer that wants one byte a packet.
+    // An Accept with the client's cookie, from a peer that wants one byte per packet.
     let connection =
         rig.endpoints[0].connect(rig.now, Peer { mac: mac(STRANGER), ..peer(STRANGER, false) }, None).unwrap();
     rig.run(US, 10 * US, |_| false);
@@ -436,7 +439,7 @@ fn a_repeated_connect_is_one_connection() {
     rig.run(US, 10 * US, |_| false);
     assert_eq!(rig.accepted(1).len(), 1);
     stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(connect));
-    // From elsewhere the token is worth nothing.
+    // The token is not valid for another address.
     stranger.send(&rig, 5, 1, 0, 0, &Body::Connect(connect));
     rig.run(US, 10 * US, |_| false);
     assert_eq!((rig.endpoints[1].connections(), rig.accepted(1).len()), (1, 1));

@@ -1,14 +1,14 @@
-//! Payload that stays in the frames.
+//! Payload that stays in the frames (zero-copy send and receive).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// Every byte of a message, and how often it came.
+/// Every byte of a message, and the number of times it was received.
 type Counted = Vec<(u8, u32)>;
 
-/// Puts messages together.
+/// Reassembles messages.
 #[derive(Debug, Clone, Default)]
 struct Collector(Arc<Mutex<HashMap<(ConnectionId, MessageId), Counted>>>);
 
@@ -23,7 +23,7 @@ impl Sink for Collector {
     }
 }
 
-/// A message that is nowhere in memory: byte `at` follows from `at` and `seed`.
+/// A message without memory: byte `at` is computed from `at` and `seed`.
 #[derive(Debug)]
 struct Made {
     seed: usize,
@@ -36,7 +36,7 @@ impl Source for Made {
     }
 
     fn fill(&self, offset: u64, to: &mut [u8]) {
-        // What lay in the frame before must not matter.
+        // Overwrites the previous contents of the frame.
         to.copy_from_slice(&content(self.seed, self.bytes)[offset as usize..][..to.len()]);
     }
 }
@@ -82,7 +82,8 @@ fn every_byte_comes_once_whatever_the_network_does() {
     }
 }
 
-/// What is lent counts as consumed, so more than the receiver's grant gets through without the user's taking an event.
+/// Lent bytes count as consumed, so that more than the receiver's grant arrives although the user
+/// takes no event.
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 #[test]
 fn lent_bytes_are_granted_again() {

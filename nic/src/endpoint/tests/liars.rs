@@ -1,4 +1,5 @@
-//! A peer that is let in and lies: every kind of frame with every kind of value, floods, repetitions, forged echoes.
+//! A peer with an open connection that sends arbitrary frames: every kind, with small, large and
+//! random values, floods, repetitions, forged echoes.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,7 +11,7 @@ use spray_wire::{
 use super::hostile::{STRANGER, Stranger, asked};
 use super::*;
 
-/// Draws what a liar says.
+/// A generator of arbitrary frames.
 struct Liar(Xoshiro256PlusPlus);
 
 impl Liar {
@@ -18,7 +19,7 @@ impl Liar {
         self.0.next_u32() % bound
     }
 
-    /// Small, near a limit, near what is real, or anything.
+    /// Small, near a limit, near a plausible value, or random.
     fn number(&mut self) -> u64 {
         match self.below(6) {
             0 | 1 => u64::from(self.below(300)),
@@ -37,7 +38,7 @@ impl Liar {
         self.below(2) == 0
     }
 
-    /// A frame, and as many bytes of payload as it says.
+    /// Returns a frame with a valid payload length.
     fn says(&mut self) -> Body {
         let (number, other, port) = (self.number(), self.number(), self.port());
         let timestamp = Time::from_ns(other / 8).after(other % 8 * Time::STEP_PS);
@@ -98,7 +99,7 @@ impl Liar {
     }
 }
 
-/// Begins a connection as anybody can. Returns the endpoint's number and cookie for it.
+/// Opens a connection without any key. Returns the endpoint's number and cookie for it.
 pub(super) fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Option<(u32, u64)> {
     stranger.send(rig, STRANGER, 1, 0, 0, &Body::Connect(asked(number)));
     rig.run(US, 10 * US, |_| false);
@@ -117,7 +118,7 @@ pub(super) fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Opt
     Some((accept.connection, accept.cookie))
 }
 
-/// `docs/security.md` promises these bounds.
+/// The bounds stated in `docs/security.md`.
 //= docs/specs/endpoint.md#END-11 bounded time
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
@@ -133,8 +134,8 @@ fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
         let (mut said, mut heard, mut lets, mut taken) = (0u64, 0u64, 0u64, 0u64);
         while said < 12_000 {
             lets += 1;
-            assert!(lets < 600, "no connection ends at each word");
-            // The endpoint sends something back, which the liar acknowledges as it likes.
+            assert!(lets < 600, "connections end after too few frames");
+            // The endpoint also sends data, which the peer acknowledges arbitrarily.
             let Some((connection, cookie)) = let_in(&mut rig, &mut stranger, lets as u32) else { continue };
             rig.run(US, 5 * US, |_| false);
             if let Some(&id) = rig.accepted(1).last() {
@@ -148,7 +149,7 @@ fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
                 }
                 let now = rig.now;
                 rig.run(US, 3 * US, |_| false);
-                assert!(rig.now >= now.after(3 * US), "time goes on");
+                assert!(rig.now >= now.after(3 * US), "time advances");
                 heard += stranger.received().len() as u64;
                 if rig.endpoints[1].machine.table.find(ConnectionId(connection)).is_none() {
                     break;
@@ -157,12 +158,13 @@ fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
             taken = taken.max(rig.received(1).iter().map(|(.., data)| data.len() as u64).sum());
             assert!(rig.endpoints[1].connections() <= 16);
         }
-        // A frame of a peer's brings at most an answer of each kind, and its own data besides.
+        // A frame of the peer causes at most one answer of each kind; the endpoint's data is
+        // counted separately.
         let own = lets * 20_000 / u64::from(PAYLOAD) * 12;
         assert!(heard <= 2 * said + own + 1_000, "{heard} frames for {said}");
         assert!(rig.run(10 * US, 1_000 * MS, |rig| rig.delivered(0) == 1), "the honest peer is served");
         assert!(rig.received(1).iter().any(|(.., data)| *data == content(1, 1_000_000)));
-        // Silence ends what is left.
+        // The remaining connections end by timeout.
         assert!(rig.run(100 * US, 2_000 * MS, |rig| {
             stranger.received();
             rig.endpoints[1].connections() <= 1

@@ -1,4 +1,4 @@
-//! Answers go to a client's next hop, not to where its frames come from.
+//! Answers go to the next hop of a client, not to the Ethernet source of its frames.
 
 use spray_wire::{Accept, Body, Probe, Retry, Terms};
 
@@ -6,14 +6,14 @@ use super::hostile::{STRANGER, Stranger, asked};
 use super::*;
 use crate::keys::{Keys, PrivateKey};
 
-/// A rig, host 1 of which resolves next hops.
+/// Creates a rig in which host 1 resolves next hops.
 fn resolving(keys: Option<&Keys>) -> Rig {
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.keys = keys.cloned());
     rig.endpoints[1].resolve_next_hops();
     rig
 }
 
-/// Runs for a while, during which the addresses of hosts are resolved as the kernel would.
+/// Runs for `for_ps`, and resolves the addresses of hosts as the kernel would.
 fn run(rig: &mut Rig, for_ps: u64) -> usize {
     let mut resolved = 0;
     rig.run(US, for_ps, |rig| {
@@ -28,7 +28,8 @@ fn run(rig: &mut Rig, for_ps: u64) -> usize {
     resolved
 }
 
-/// A host of the segment asks for a connection under the address of host 0, and answers what it receives.
+/// A host on the segment requests a connection from the address of host 0, and answers what it
+/// receives.
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]
 fn a_host_of_the_segment_opens_no_connection_under_the_address_of_another() {
@@ -79,7 +80,7 @@ fn a_client_connects_within_as_many_round_trips_as_before() {
     }
 }
 
-/// The Connects of a client come by one router, and the way back leads over another.
+/// The Connects of a client arrive through one router, and the way back leads through another.
 //= docs/specs/endpoint.md#END-47 the second half depends on
 #[test]
 fn where_the_way_back_leads_over_another_router_one_more_retry_goes_there() {
@@ -122,13 +123,13 @@ fn clients_that_wait_for_their_next_hop_are_bounded() {
         rig.run(US, US, |_| false);
     }
     rig.run(US, 10 * US, |_| false);
-    // 64 at once, and one each millisecond.
+    // A burst of 64, then one per millisecond.
     let unresolved: Vec<_> = rig.endpoints[1].unresolved().collect();
     assert!((64..=66).contains(&unresolved.len()), "{}", unresolved.len());
     (0..1000).for_each(|number| rig.endpoints[1].set_next_hop(address(0x900 + number, false), mac(STRANGER)));
     assert_eq!(rig.endpoints[1].connections(), 16, "the table's size");
     rig.run(US, 10 * US, |_| false);
     let accepts = stranger.received().len();
-    assert_eq!(accepts, 64, "as many as have waited");
+    assert_eq!(accepts, 64, "one for each that waited");
     rig.audit();
 }

@@ -1,4 +1,5 @@
-//! Connections that live for minutes, and what happens to the exchanges of fresh keys on their way.
+//! Connections that last for minutes, with exchanges of fresh keys that are lost, repeated and
+//! reordered.
 
 use spray_wire::{Body, Rekey, RekeyMessage};
 
@@ -6,12 +7,12 @@ use super::*;
 use crate::keys::{Keys, PrivateKey};
 
 const SECOND: u64 = 1000 * MS;
-/// Through whose hands frames pass.
+/// The host that forwards the frames of the two others.
 const MIDDLE: usize = 9;
-/// By then a first exchange is over.
+/// By then a first exchange is complete.
 const FIRST: u64 = 129 * SECOND;
 
-/// Both hosts have one key.
+/// Gives both hosts one key.
 fn with_keys() -> impl FnMut(usize, &mut EndpointConfig) {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     move |_, config| {
@@ -23,7 +24,7 @@ fn with_keys() -> impl FnMut(usize, &mut EndpointConfig) {
 }
 
 impl Rig {
-    /// The generations of the keys of this connection, at the client and at the server.
+    /// Returns the generations of this connection's keys, at the client and at the server.
     fn generations(&self, both: [ConnectionId; 2]) -> [u16; 2] {
         let of = |host: usize| {
             let connection = self.endpoints[host].machine.table.get(both[host]).unwrap();
@@ -37,7 +38,8 @@ impl Rig {
     }
 }
 
-/// Messages go both ways all the time, while frames are lost, repeated, reordered, corrupted and trimmed.
+/// Messages are sent in both directions throughout, while frames are lost, duplicated, reordered,
+/// corrupted and trimmed.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
 fn keys_change_every_two_minutes_while_data_flows() {
@@ -81,19 +83,20 @@ fn keys_change_every_two_minutes_while_data_flows() {
     rig.audit();
 }
 
-/// What becomes of a frame.
+/// What happens to a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Passes,
     IsLost,
     ComesTwice,
-    /// It comes when the next one of its direction has.
+    /// It is delivered after the next frame in its direction.
     ComesAfterTheNext,
-    /// It comes when the test says so.
+    /// It is delivered when the test releases it.
     Waits,
 }
 
-/// Somebody on the path of two hosts who sees which frames are Rekeys, as anybody can, and lets all others on.
+/// An on-path attacker between two hosts, which recognises Rekeys, as anyone can, and forwards all
+/// other frames.
 struct Middle {
     device: MemoryDevice,
     arrivals: Vec<Received>,
@@ -114,7 +117,7 @@ impl Middle {
         }
     }
 
-    /// Connects two hosts by way of this one.
+    /// Connects two hosts through this one.
     fn connect(&mut self, rig: &mut Rig) -> [ConnectionId; 2] {
         let peer = Peer { mac: mac(MIDDLE), ..peer(1, false) };
         let ours = rig.endpoints[0].connect(rig.now, peer, None).unwrap();
@@ -122,7 +125,8 @@ impl Middle {
         [ours, rig.accepted(1)[0]]
     }
 
-    /// Goes on until `done` or `limit_ps`. `fate` gets the Rekeys with their numbers from 0, those of each side and the client's later frames.
+    /// Runs until `done` returns true or `limit_ps` has passed. `fate` gets the Rekeys, numbered
+    /// from 0 per side, and the client's later frames.
     fn run(
         &mut self,
         rig: &mut Rig,
@@ -149,7 +153,7 @@ impl Middle {
             let frame = self.device.frame(&arrival.frame, arrival.len).to_vec();
             self.device.release(arrival.frame);
             let mut copy = frame.clone();
-            // Without keys, by what is readable.
+            // Decided without keys, from readable fields.
             let body = spray_wire::open(&mut copy, spray_wire::Ports::DEFAULT, |_| true)
                 .ok()
                 .flatten()
@@ -184,7 +188,7 @@ impl Middle {
     }
 
     fn pass(&mut self, frame: &[u8]) {
-        // The last byte of the destination's address is the host's number and one.
+        // The last byte of the destination address is the host's number plus one.
         let host = usize::from(frame[33]) - 1;
         self.device.flush().unwrap();
         let place = self.device.allocate().unwrap();
@@ -196,7 +200,7 @@ impl Middle {
         self.device.flush().unwrap();
     }
 
-    /// How many exchanges there were, and how many answers: a repeated message is the same.
+    /// Returns the number of exchanges and of answers; repeated messages count once.
     fn exchanges(&self) -> [usize; 2] {
         [false, true].map(|answer| {
             let messages = self.rekeys.iter().filter(|rekey| rekey.answer == answer).map(|rekey| rekey.message.0);
@@ -205,7 +209,7 @@ impl Middle {
     }
 }
 
-/// Two hosts and who is between them, with a connection that is open.
+/// Creates two hosts and the attacker between them, with an open connection.
 fn through_the_middle() -> (Rig, Middle, [ConnectionId; 2]) {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
     let mut middle = Middle::new(&rig);
@@ -213,7 +217,7 @@ fn through_the_middle() -> (Rig, Middle, [ConnectionId; 2]) {
     (rig, middle, both)
 }
 
-/// Sends a message each way, and has both arrive.
+/// Sends a message in each direction and waits until both arrive.
 fn talk(rig: &mut Rig, middle: &mut Middle, both: [ConnectionId; 2]) {
     let before = [rig.received(0).len(), rig.received(1).len()];
     for host in [0, 1] {
@@ -250,7 +254,7 @@ fn whatever_happens_to_its_messages_there_is_one_exchange() {
                 };
                 assert!(!middle.run(&mut rig, 10 * SECOND, fate, |_| false));
                 assert_eq!(rig.generations(both), [1, 1], "{asked:?} {answer:?}");
-                // What comes late is of an exchange that is over.
+                // A late message belongs to a completed exchange.
                 middle.pass_waiting();
                 middle.run(&mut rig, MS, |_, _| Passes, |_| false);
                 assert_eq!((rig.generations(both), middle.exchanges()), ([1, 1], [1, 1]), "{asked:?} {answer:?}");
@@ -276,7 +280,8 @@ fn whatever_happens_to_its_messages_there_is_one_exchange() {
     }
 }
 
-/// Somebody who may have the keys lets all frames on but those of exchanges, or those of one side.
+/// An attacker that may have the keys drops the messages of exchanges, or those of one side, and
+/// forwards all other frames.
 //= docs/specs/endpoint.md#END-46 older than 180 s
 #[test]
 fn a_connection_whose_exchanges_are_held_back_ends() {
@@ -284,7 +289,7 @@ fn a_connection_whose_exchanges_are_held_back_ends() {
         let (mut rig, mut middle, _) = through_the_middle();
         let fate = |rekey: &Rekey, _| if rekey.answer == answers { Fate::IsLost } else { Fate::Passes };
         assert!(!middle.run(&mut rig, 180 * SECOND, fate, |rig| rig.failed(0).len() + rig.failed(1).len() > 0));
-        // The idle timeout, and a third of it to the next look.
+        // The idle timeout, plus a third of it until the next check.
         assert!(middle.run(&mut rig, 1_400 * MS, fate, |rig| rig.failed(0).len() + rig.failed(1).len() == 2));
         let failed = [rig.failed(0)[0], rig.failed(1)[0]];
         assert!(failed.contains(&ConnectionError::StaleKeys), "{failed:?}");
@@ -310,7 +315,7 @@ fn either_side_may_close_during_an_exchange() {
     }
 }
 
-/// The peer has the keys, and sends messages that are none, with the right generation.
+/// The peer has the keys, and sends invalid messages for the right generation.
 //= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
 fn a_peer_that_asks_all_the_time_has_few_messages_read() {
@@ -330,13 +335,13 @@ fn a_peer_that_asks_all_the_time_has_few_messages_read() {
     let stats = rig.endpoints[1].stats();
     assert_eq!((stats.forged, stats.exchanges_limited, stats.unexpected), (1, 700 * 4 / 5 - 1, 700 / 5), "{stats:?}");
     assert_eq!((stats.sent[Kind::Rekey], rig.generations(both)), (0, [0, 0]));
-    // A right one still has its turn.
+    // A valid message is still processed.
     assert!(!rig.run(50 * MS, 60 * SECOND, |rig| rig.failed(1).len() == 1));
     assert_eq!(rig.generations(both), [1, 1]);
     rig.audit();
 }
 
-/// The connection is looked at for its silence once in 20 minutes, and for its keys when they want it.
+/// The connection is checked for silence once in 20 minutes, and for its keys when they are due.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
 fn keys_change_where_peers_may_be_silent_for_an_hour() {
@@ -355,7 +360,7 @@ fn keys_change_where_peers_may_be_silent_for_an_hour() {
     assert_eq!(rig.endpoints[0].stats().sent[Kind::Rekey], 4);
 }
 
-/// Plain connections have no keys to change, and a Rekey says nothing to them.
+/// A plain connection has no keys to change, and ignores a Rekey.
 //= docs/specs/endpoint.md#END-46 changes nothing but a counter
 #[test]
 fn a_plain_connection_takes_no_rekey() {

@@ -1,4 +1,4 @@
-//! Connections of endpoints with keys: what others on the way can read, forge and replay.
+//! Connections of endpoints with keys: what an on-path attacker can read, forge and replay.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ fn shared(impairments: Impairments) -> Rig {
     with_keys(false, impairments, [Some(keys.clone()), Some(keys)])
 }
 
-/// Loses, doubles, reorders, corrupts, marks and trims.
+/// Loses, duplicates, reorders, corrupts, marks and trims frames.
 fn everything() -> Impairments {
     Impairments {
         delay_ps: 5 * US,
@@ -75,7 +75,7 @@ fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
         (keys(&a, &[]), keys(&a, &[]), None),
         (keys(&a, &[&b]), keys(&b, &[&c, &a]), None),
         (None, None, None),
-        // The server is another than the client thinks, or the client knows of no keys.
+        // The server's key is not the one the client expects, or the client has no keys.
         (keys(&a, &[]), keys(&b, &[]), Some(ConnectionError::ConnectTimeout)),
         (keys(&c, &[&a]), keys(&b, &[&c]), Some(ConnectionError::ConnectTimeout)),
         (None, keys(&a, &[]), Some(ConnectionError::ConnectTimeout)),
@@ -97,7 +97,7 @@ fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
 #[test]
 fn plain_frames_with_the_right_cookies_change_nothing() {
     let run = |forge: bool| {
-        // One key for both cases: what follows does not depend on it.
+        // One key for both cases; the result does not depend on it.
         let mut rig = shared(Impairments::delay(5 * US));
         let mut stranger = Stranger::new(&rig);
         let ours = rig.connect(0, 1);
@@ -121,7 +121,8 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
     run(false);
 }
 
-/// Two hosts that share a key, somebody who can send in their names, and what they send and receive.
+/// Creates two hosts that share a key, an attacker that can send from their addresses, and a tap on
+/// the first host.
 fn observed() -> (Rig, Stranger, Tap) {
     let mut rig = shared(Impairments::delay(5 * US));
     let (stranger, tap) = (Stranger::new(&rig), Tap::default());
@@ -130,7 +131,7 @@ fn observed() -> (Rig, Stranger, Tap) {
     (rig, stranger, tap)
 }
 
-/// Somebody on the way changes what the Accept says outside of what is sealed.
+/// An on-path attacker changes those terms of the Accept that are not sealed.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
 fn the_terms_of_an_accept_are_those_that_are_sealed() {
@@ -149,7 +150,7 @@ fn the_terms_of_an_accept_are_those_that_are_sealed() {
     let (common, terms, message) = accepts.next().unwrap();
     let changed = Body::Accept(Accept { cookie: 1, window_packets: 1, max_data: 256, ..terms });
     stranger.emit(&rig, [1, 0], &common, &changed, message);
-    assert!(rig.run(US, 20 * US, |rig| rig.accepted(1).len() == 1), "the server hears from it");
+    assert!(rig.run(US, 20 * US, |rig| rig.accepted(1).len() == 1), "the server receives its frames");
     assert_eq!(rig.endpoints[0].machine.table.get(ours).unwrap().remote, Accept { exchange_bytes: 0, ..terms });
     rig.network.set_sender_impairments(rig.endpoints[1].device(), Impairments::delay(5 * US));
     rig.endpoints[0].send(ours, content(1, 100_000)).unwrap();
@@ -158,7 +159,7 @@ fn the_terms_of_an_accept_are_those_that_are_sealed() {
     rig.audit();
 }
 
-/// The server is gone, and somebody repeats its Accept.
+/// The server has stopped, and an attacker repeats its Accept.
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
 fn a_repeated_accept_keeps_no_connection_alive() {
@@ -181,7 +182,7 @@ fn a_repeated_accept_keeps_no_connection_alive() {
     rig.audit();
 }
 
-/// Somebody on the way answers before the server does.
+/// An on-path attacker answers before the server does.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
 fn a_forged_accept_does_not_end_the_exchange() {
@@ -201,12 +202,12 @@ fn a_forged_accept_does_not_end_the_exchange() {
     };
     stranger.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));
     assert!(rig.run(US, 70 * US, |rig| rig.endpoints[0].stats().forged == 1));
-    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1), "the server's own came after it");
+    assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1), "the server's Accept arrived later");
     assert!(rig.failed(0).is_empty());
     rig.audit();
 }
 
-/// What a device sends, for all to see.
+/// Records the frames that a device sends.
 #[derive(Clone, Debug, Default)]
 struct Tap(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -229,7 +230,7 @@ impl Tap {
 //= docs/specs/wire.md#WIRE-5 the value in the connection's settings
 #[test]
 fn data_frames_have_the_dscp_of_their_connection() {
-    // One of its own for each direction; 46 is that of control frames, and not for data.
+    // Each direction has a DSCP; 46 is that of control frames, and not allowed for data.
     for (own, expected) in [([18, 34], [18, 34]), ([0, 46], [0, spray_wire::DSCP_DATA])] {
         let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
         let taps = [Tap::default(), Tap::default()];
@@ -306,11 +307,12 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
                 }
             }
         }
-        // In the middle of the transfer everything that was seen comes again, from the right addresses.
+        // In the middle of the transfer every recorded frame is sent again, from the right
+        // addresses.
         if received.is_empty() && endpoints[1].stats().received[Kind::Data] > 100 && !replayed {
             replayed = true;
             for (host, tap) in taps.iter().enumerate() {
-                // A capture has what comes, too.
+                // A capture contains received frames, too.
                 for seen in tap.frames().into_iter().filter(|frame| frame[..6] == mac(1 - host)) {
                     let Some(frame) = stranger.allocate() else { break };
                     stranger.frame_mut(&frame)[..seen.len()].copy_from_slice(&seen);
@@ -323,7 +325,7 @@ fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
     assert!(replayed && received == [secret.clone()]);
     let stats: Vec<_> = endpoints.iter().map(Endpoint::stats).collect();
     assert!(stats[1].replayed > 50 && stats[0].replayed > 10, "{stats:?}");
-    assert_eq!((stats[1].duplicates, endpoints[1].connections()), (0, 1), "nothing of it came to the receiver");
+    assert_eq!((stats[1].duplicates, endpoints[1].connections()), (0, 1), "no replayed frame reached the receiver");
     let frames: Vec<_> = taps.iter().flat_map(Tap::frames).collect();
     let is_plain = |frame: &&Vec<u8>| frame[42] != VERSION_SEALED;
     let plain: Vec<_> = frames

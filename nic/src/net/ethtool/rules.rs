@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// `struct ethtool_rxnfc` of `linux/ethtool.h`, written out.
+    /// `struct ethtool_rxnfc` of `linux/ethtool.h`.
     #[repr(C)]
     struct RxNfc {
         cmd: u32,
@@ -222,8 +222,8 @@ mod tests {
         request.0.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 the same
-    /// with longer addresses.
+    /// `struct ethtool_tcpip4_spec` is two addresses, two ports, and a byte; that of IPv6 is the
+    /// same with longer addresses.
     #[test]
     fn a_rule_compares_the_destination_alone() {
         let v4 = bytes(&Rule { address: [10, 1, 2, 3].into(), port: 0xf001, queue: 5, place: 7 }.insertion());
@@ -252,7 +252,7 @@ mod tests {
                 assert_eq!(other.rule(), None, "{what}");
             }
             let mut elsewhere = Rule { queue: 6, ..rule }.insertion();
-            assert!(!rule.removal().is_of_another(&elsewhere), "the queue may be told in another form");
+            assert!(!rule.removal().is_of_another(&elsewhere), "the queue may be encoded in another form");
             elsewhere = Rule { port: 0xf002, ..rule }.insertion();
             assert!(rule.removal().is_of_another(&elsewhere) && rule.insertion().asks_before().is_none());
             assert_eq!(rule.removal().asks_before().map(|asked| (asked.0[0], asked.0[PLACE])), Some((0x2f, 300)));

@@ -1,4 +1,5 @@
-//! Foreign IP packets, as a switch reads and writes them; etherparse writes and checks them.
+//! IP packets of other protocols, as a switch parses and modifies them. etherparse builds and
+//! checks them.
 
 use std::vec::Vec;
 
@@ -33,13 +34,14 @@ fn packets_of_tcp_have_addresses_and_ports() {
     assert_eq!(headers.destination, address_words(MAPPED));
     assert_eq!((headers.addresses, headers.ports), (addresses_v4([10, 0, 0, 1], [10, 0, 0, 2]), 40_000 << 16 | 443));
     assert_eq!((headers.v6, headers.ttl, headers.bytes), (false, 64, 154));
-    // Foreign packets are not trimmed.
+    // Only packets of this protocol are trimmed.
     assert_eq!(headers.trimmed_len, 0);
     let headers = read(&tcp(true));
     assert_eq!((headers.v6, headers.destination, headers.ports), (true, address_words(V6[1]), 40_000 << 16 | 443));
 }
 
-/// Fragments of a packet take one path, and other payload is not read as ports.
+/// All fragments of a packet must take one path; without a transport header no bytes are read as
+/// ports.
 #[test]
 fn fragments_options_and_other_protocols_have_no_ports() {
     for (at, value) in [(v4::FRAGMENT, 0x20), (v4::FRAGMENT + 1, 1), (v4::VERSION_IHL, 0x46), (v4::PROTOCOL, 1)] {

@@ -20,7 +20,7 @@ fn octets(address: core::net::IpAddr) -> Vec<u8> {
     }
 }
 
-/// Parses a frame with etherparse and checks every field outside the spray header.
+/// Parses a frame with etherparse and checks every field before the spray header.
 fn check_read(frame: &[u8], e: &Envelope) {
     let headers = PacketHeaders::from_ethernet_slice(frame).unwrap();
     let ethernet = headers.link.unwrap().ethernet2().unwrap();
@@ -54,7 +54,7 @@ fn check_v6(ip: &Ipv6Header, udp: &UdpHeader, e: &Envelope, payload: &[u8]) {
     assert_eq!(udp.checksum, udp.calc_checksum_ipv6(ip, payload).unwrap());
 }
 
-/// Writes the headers around `ours` with etherparse, over IPv4 with a UDP checksum.
+/// Writes the headers before `ours` with etherparse, over IPv4 with a UDP checksum.
 fn write(e: &Envelope, ours: &[u8]) -> Vec<u8> {
     let ip = match (e.src, e.dst) {
         (core::net::IpAddr::V4(src), core::net::IpAddr::V4(dst)) => {

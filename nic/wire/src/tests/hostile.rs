@@ -1,4 +1,4 @@
-//! Hostile bytes: no panic, no false acceptance (WIRE-9 to WIRE-12).
+//! Malformed and forged bytes: the parser neither panics nor accepts them (WIRE-9 to WIRE-12).
 
 use std::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view;
 use crate::*;
 
-/// Calls everything that parses bytes from the wire.
+/// Calls every function that parses bytes from the wire.
 fn touch(frame: &[u8]) {
     let _ = parse(frame, Ports::DEFAULT);
     let mut copy = frame.to_vec();
@@ -20,7 +20,7 @@ fn touch(frame: &[u8]) {
     let _ = parse(&copy, Ports::DEFAULT);
 }
 
-/// The fields that checksums and addresses protect.
+/// Returns the fields that checksums and addresses protect.
 fn vouched<'a>(frame: &Frame<'a>) -> (u32, u64, Body, &'a [u8], core::net::IpAddr, core::net::IpAddr, u16) {
     let Frame { envelope: e, common: c, body, payload, .. } = *frame;
     (c.connection, c.cookie, body, payload, e.src, e.dst, e.src_port.number())
@@ -36,7 +36,8 @@ fn truncated_at_each_length() {
     }
 }
 
-/// Also with valid lengths and IP checksum, so that only the header's own checks are left.
+/// The lengths and the IP checksum are kept valid, so that only the spray header's own checks are
+/// left.
 #[test]
 fn truncated_at_each_length_with_lengths_made_right() {
     for (body, payload) in bodies() {
@@ -75,7 +76,7 @@ fn no_flipped_bit_changes_what_the_checksum_covers() {
     }
 }
 
-/// Without a UDP checksum, over IPv4, the spray checksums detect every single-bit error.
+/// Over IPv4 without a UDP checksum, the spray checksums detect every single-bit error.
 //= docs/specs/wire.md#WIRE-10 header checksum
 //= docs/specs/wire.md#WIRE-11 payload checksum
 #[test]
@@ -97,7 +98,7 @@ fn a_frame_sent_to_another_address_or_port_is_refused() {
         let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
         let new = old ^ 0x0107;
         frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
-        // An attacker keeps the plain checksums right.
+        // The attacker recomputes the UDP checksum.
         let checksum = if v6 { 60 } else { 24 };
         if at != 34 {
             let value = update_u16(u16::from_be_bytes([frame[checksum], frame[checksum + 1]]), old, new);
@@ -128,7 +129,7 @@ fn each_error_has_its_name() {
     assert_eq!(broken(true, 19, 0), Err(Error::Length));
     assert_eq!(broken(true, 200, 0xaa), Err(Error::UdpChecksum));
     assert_eq!(broken(true, 18, 9), Err(Error::Truncated));
-    // A UDP checksum added on the path must be right, or be removed again.
+    // A UDP checksum that the network added must be valid.
     assert_eq!(broken(false, 40, 1), Err(Error::UdpChecksum));
 }
 
@@ -241,7 +242,7 @@ proptest! {
     }
 }
 
-/// Counts beyond the maximum or beyond the frame are refused.
+/// Echo counts beyond the maximum or beyond the frame.
 #[test]
 fn an_ack_whose_echoes_cannot_be_is_refused() {
     let (body, _) = bodies().pop().unwrap();
@@ -260,11 +261,11 @@ fn an_ack_whose_echoes_cannot_be_is_refused() {
     }
 }
 
-/// As from another implementation: bits beyond the packets are ignored.
+/// Bits beyond the last packet, which another implementation may set, are ignored.
 #[test]
 fn spare_marks_are_ignored() {
     let Some((Body::Ack(ack), _)) = bodies().pop() else { panic!("the last sample is an Ack") };
-    // Flags are the common header's.
+    // These flags belong to the common header.
     let ack = Ack { trimmed: false, astray: false, ..ack };
     let mut header = [0; 100];
     ack.emit(&mut header).unwrap();

@@ -1,4 +1,5 @@
-//! Emitted frames parse to themselves (WIRE-3 to WIRE-8); invalid ones are not emitted.
+//! Emitted frames parse to the values they were emitted from (WIRE-3 to WIRE-8); invalid values are
+//! not emitted.
 
 use std::vec;
 
@@ -85,7 +86,7 @@ fn envelope_tells_hops_and_marks() {
     assert_eq!(Envelope { ttl: 255, ..e }.hops(), 0);
 }
 
-/// A frame is on the stack per packet: keep it within four cache lines.
+/// A parsed frame is on the stack for every packet: it must fit in four cache lines.
 #[test]
 fn parsed_frames_stay_small() {
     assert!(size_of::<Body>() <= 112, "{}", size_of::<Body>());

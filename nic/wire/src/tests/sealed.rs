@@ -1,5 +1,5 @@
-//! Sealed frames: place and coverage of tags (WIRE-18), with a fake cipher in place of the one in
-//! `nic/src/endpoint/seal`.
+//! Sealed frames: placement and coverage of the tags (WIRE-18), with a fake cipher instead of that
+//! of `nic/src/endpoint/seal`.
 
 use std::vec;
 use std::vec::Vec;
@@ -11,7 +11,7 @@ use crate::offsets::{trimmed_len, udp_payload_offset};
 use crate::switch_view::trim;
 use crate::*;
 
-/// Checksums as tags, and payload with every bit flipped.
+/// A fake cipher: tags are checksums, and encryption flips every bit of the payload.
 struct Toy;
 
 impl Toy {
@@ -91,11 +91,11 @@ fn no_flipped_bit_is_taken() {
                 let mut frame = frame.clone();
                 frame[bit / 8] ^= 1 << (bit % 8);
                 let at = bit / 8 - ours;
-                // A whole data frame's payload has a tag that covers the header too.
+                // The payload tag of a whole data frame covers the header too.
                 let own_tag = (16..20).contains(&at) || (64..64 + SEAL_BYTES).contains(&at);
                 let free = body.kind() == Kind::Data && own_tag;
                 let result = open(&mut frame, Ports::DEFAULT, opened);
-                // Over IPv6 the UDP checksum finds every one.
+                // Over IPv6 the UDP checksum detects every flipped bit.
                 assert_eq!(result.is_ok(), free && !v6, "{:?} byte {at}", body.kind());
             }
         }

@@ -23,7 +23,8 @@ fn received<C: Copy + PartialEq>(matching: &mut Matching<C>, receive: Receive) -
     met
 }
 
-/// The literal rule: of all pairs that fit, in the order of what came first.
+/// A literal implementation of the rule: of all matching pairs, the oldest receive and the oldest
+/// arrival.
 #[derive(Default)]
 struct Oracle {
     receives: Vec<Receive>,
@@ -108,7 +109,7 @@ fn a_receive_takes_messages_until_it_has_too_little_room() {
         let at = receive.buffers.address() - start;
         got.push((receive.context, at, arrival.bytes(), receive.is_last, receive.is_reported));
     };
-    // What waits goes into it at once, and what comes later behind that.
+    // Messages that wait are placed in it at once, later ones after them.
     for bytes in [40, 20] {
         assert!(matching.arrive(message(bytes)).is_none());
     }

@@ -1,4 +1,4 @@
-//! Interfaces that go down, or away.
+//! Interfaces that are set down or removed.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
         });
         assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::NetworkDown));
         let again = (0..RECEIVES_PER_CHECK).find_map(|_| device.receive(&mut out, 64).err());
-        assert!(device.is_gone() && again.is_some(), "the kernel tells it once, the device for ever");
+        assert!(device.is_gone() && again.is_some(), "the kernel reports it once, the device always");
         over.wait();
     };
     joined(MTU, remover, receiver);

@@ -1,4 +1,4 @@
-//! Several queues of an interface.
+//! Several queues of one interface.
 
 use super::*;
 use spray_wire::{Body, Common, Ecn, Envelope, EvPort, Ports, Probe};
@@ -63,7 +63,7 @@ fn queues_together_are_one_device() {
         let mut devices = [XskDevice::open(&XskConfig::new(interface, 0)).unwrap(), second];
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
         met.wait();
-        // More than a batch on either queue; the second one is alone at first.
+        // More than a batch on either queue; the second queue receives first.
         for (device, base) in devices.iter_mut().zip([1000, 2000]).rev() {
             (base..base + 100).for_each(|sequence| assert!(send(device, sequence, 100)));
             device.flush().unwrap();
@@ -107,7 +107,7 @@ fn queues_together_are_one_device() {
         assert!(sequences.into_iter().eq((1000..1100).chain(2000..2100)));
         assert_eq!((device.census().held, device.stats().rx), (200, 200));
         device.audit().unwrap();
-        // A received frame goes back by the queue it came by, a new one by the first.
+        // A received frame is sent back on its receive queue, a new one on the first queue.
         for received in out {
             write(device.frame_mut(&received.frame), 7);
             device.transmit(received.frame, received.len).unwrap();
@@ -128,7 +128,7 @@ fn queues_together_are_one_device() {
     joined(MTU, left, right);
 }
 
-/// A frame of the transport to one of the ports, with a number in it.
+/// Writes a frame of the transport to the given port of the host, with a number in it.
 fn write_to(port: u8, number: u64, space: &mut [u8]) -> u32 {
     let envelope = Envelope {
         src_mac: [2, 0, 0, 0, 0, 1],
@@ -154,9 +154,9 @@ fn number_in(frame: &[u8]) -> u64 {
 
 #[test]
 fn shards_hand_each_other_what_came_by_the_wrong_queue() {
-    /// Frames that one queue brings to one port in a round: those of three fit the ring of veth.
+    /// Frames to each port on each queue per round; those to three ports fit veth's ring.
     const EACH: u64 = 60;
-    /// More than the frames of a queue: those that were handed over have to come back.
+    /// With these rounds there are more frames than a queue has: forwarded frames must return.
     const ROUNDS: u64 = 80;
     if !has_root() {
         return;
@@ -189,7 +189,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         shards.iter().flat_map(XskInterface::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
         met.wait();
         for round in 0..ROUNDS {
-            // Ports 0 and 2 are the first shard's, by either queue, and port 1 the other's.
+            // Ports 0 and 2 belong to the first shard, on either queue, and port 1 to the other.
             let mut out = [(); 2].map(|()| Vec::with_capacity(6 * EACH as usize));
             eventually("each shard's frames", || {
                 for (shard, out) in shards.iter_mut().zip(&mut out) {
@@ -204,7 +204,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
                     assert!((round * EACH..(round + 1) * EACH).contains(&number), "{number}");
                     shard.frame_mut(&frame)[0] = 0;
                     if number == 0 {
-                        // Whichever queue it came by.
+                        // Regardless of the queue on which it arrived.
                         shard.transmit(frame, len).unwrap();
                     } else {
                         shard.release(frame);
@@ -222,7 +222,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
         let handed_over: Vec<u64> = shards.iter().map(|shard| shard.stats().handed_over).collect();
         assert_eq!(handed_over, [ROUNDS * EACH, 2 * ROUNDS * EACH]);
         assert!(shards.iter().all(|shard| shard.interface_rx_frames() == 6 * ROUNDS * EACH));
-        // What is handed to a shard that has ended is dropped, and its frame kept.
+        // A frame that is forwarded to a closed shard is dropped, and its buffer is not lost.
         drop(shards.pop());
         let mut out = Vec::with_capacity(64);
         assert_eq!(shards[0].receive(&mut out, 64).unwrap(), 0);
@@ -230,7 +230,7 @@ fn shards_hand_each_other_what_came_by_the_wrong_queue() {
     joined(MTU, left, right);
 }
 
-/// How many queues each has.
+/// Returns the number of queues of each shard.
 fn queues_of_each(shards: &[XskInterface]) -> Vec<usize> {
     shards.iter().map(|shard| shard.queues().len()).collect()
 }
@@ -300,5 +300,5 @@ fn the_fill_ring_fills_the_nics_ring() {
     };
     assert_eq!([of(0), of(512), of(2048)], [(4096, 2048, 2048); 3]);
     assert_eq!([of(3000), of(4096)], [(6144, 4096, 4096); 2]);
-    assert_eq!(of(u32::MAX), (18_432, 16_384, 16_384), "a driver may say anything");
+    assert_eq!(of(u32::MAX), (18_432, 16_384, 16_384), "a driver may report any size");
 }

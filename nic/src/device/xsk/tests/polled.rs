@@ -1,4 +1,4 @@
-//! Sockets that poll the driver.
+//! Sockets that busy-poll the driver.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::super::busy::{self, Deferral};
 use super::*;
 use crate::net::{Interface, drivers};
 
-/// Shows this thread the /sys of its network namespace.
+/// Mounts the /sys of this thread's network namespace.
 fn own_sys() {
     // SAFETY: takes a flag only, and changes this thread alone; all strings end in a NUL.
     let outcome = unsafe {
@@ -28,7 +28,7 @@ fn values(interface: &str) -> [String; 2] {
     ["napi_defer_hard_irqs", "gro_flush_timeout"].map(|file| std::fs::read_to_string(folder.join(file)).unwrap())
 }
 
-/// Puts interrupts off for an interface, as if its sockets polled.
+/// Defers the interrupts of an interface, as if its sockets busy-polled.
 fn begin(interface: &str) -> Option<Deferral> {
     let (found, asked) = (Interface::find(interface).unwrap(), polling(interface));
     Deferral::around(&found, &asked, || Ok::<_, OpenError>(()), |()| true).unwrap().1
@@ -54,11 +54,11 @@ fn interrupts_come_back_however_the_process_ends() {
         assert_eq!(values(interface), ["2\n", "200000\n"]);
         drop(deferral);
         assert_eq!(values(interface), ["0\n", "0\n"]);
-        // Sockets that turn out not to poll leave them as they are.
+        // Sockets for which busy polling is unavailable leave the values unchanged.
         let found = Interface::find(interface).unwrap();
         let none = Deferral::around(&found, &polling(interface), || Ok::<_, OpenError>(()), |()| false);
         assert!(none.unwrap().1.is_none() && values(interface) == ["0\n", "0\n"]);
-        // SAFETY: the child only does what this thread has just done, and then ends.
+        // SAFETY: the child only repeats what this thread has just done, and then ends.
         match unsafe { libc::fork() } {
             0 => {
                 let _deferral = begin(interface);
@@ -74,7 +74,7 @@ fn interrupts_come_back_however_the_process_ends() {
                 eventually_off(interface);
             }
         }
-        // What somebody else has set stays.
+        // Values that another program has changed are not restored.
         std::fs::write(found.folder().unwrap().join("gro_flush_timeout"), "7").unwrap();
         assert!(begin(interface).is_none());
         assert_eq!(values(interface), ["0\n", "7\n"]);
@@ -82,7 +82,7 @@ fn interrupts_come_back_however_the_process_ends() {
     joined(MTU, |interface| up(interface, MTU), test);
 }
 
-/// From Linux 6.13, and before that nobody knows.
+/// Known from Linux 6.13 on; earlier kernels do not report it.
 #[test]
 fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
     if !has_root() || drivers::running() < Some((6, 13)) {
@@ -96,7 +96,7 @@ fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
     joined(MTU, |interface| up(interface, MTU), test);
 }
 
-/// Frames come and go, and a receiver that only looks at its ring gets all of them.
+/// A receiver that only looks at its ring receives all frames.
 #[test]
 fn a_thread_that_polls_receives_everything() {
     if !has_root() {
@@ -109,7 +109,7 @@ fn a_thread_that_polls_receives_everything() {
         yield_to_softirq();
         let steer = Steer::attach(interface);
         let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
-        // A veth cannot be polled, but takes the calls.
+        // A veth cannot be polled, but accepts the calls.
         let _nothing = busy::prefer(&device.fd());
         device.polls = true;
         steer.register(0, device.fd());
@@ -120,7 +120,7 @@ fn a_thread_that_polls_receives_everything() {
         let (mut device, _steer) = open(interface);
         let (mut sent, mut patience) = (0, Patience::new());
         while sent < FRAMES {
-            // A veth's ring holds 256 frames, however long the receiver is kept from its CPU.
+            // Stays below the 256 frames of veth's ring while the receiver is not scheduled.
             if sent - received.load(Relaxed) <= 192 {
                 (0..32).for_each(|_| sent += u64::from(send(&mut device, sent, 1000)));
             }
