@@ -394,7 +394,7 @@ mod tests {
         }
         let message = read("-1", "0", "0", "0").unwrap_err().to_string();
         assert!(message.contains("expected a number of microseconds from 0"), "{message}");
-        // What would be rounded.
+        // Values that would be rounded.
         for bad in ["0.0000001", "8.3370004", "0.33333333", "1e-7"] {
             assert!(read(bad, "0", "0", "0").is_err() && read("0", "0", bad, "0").is_err(), "{bad}");
         }

@@ -198,7 +198,11 @@ mod tests {
                 drain(&mut taker)
             });
             let inbox = &taker.mailboxes.inboxes[0];
-            assert!(inbox.parcels.is_empty() || inbox.waker.is_woken(), "asleep with {} frames unread", inbox.parcels.len());
+            assert!(
+                inbox.parcels.is_empty() || inbox.waker.is_woken(),
+                "asleep with {} frames unread",
+                inbox.parcels.len()
+            );
             taken.extend(drain(&mut taker));
             assert!([0, EACH].iter().all(|first| {
                 let from = first..&(first + EACH);

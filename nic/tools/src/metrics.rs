@@ -129,7 +129,7 @@ mod tests {
         let idle: Vec<TcpStream> = (0..8 * server::CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
         let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        // Who came first has given way.
+        // The oldest client was disconnected.
         assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0);
     }
 }

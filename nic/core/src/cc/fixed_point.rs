@@ -92,8 +92,8 @@ mod tests {
                 let gap_ps = gaps.gap_ps(packet % 97);
                 assert!(gap_ps.is_multiple_of(Time::STEP_PS));
                 sum_ps += gap_ps;
-                // Of each byte less than 2^-16 ps is lost, and of all less than a step is still to
-                // come.
+                // Less than 2^-16 ps is lost per byte, and in total less than one step is still
+                // pending.
                 let exact_ps = (u128::from(bytes) * 8 * u128::from(PS_PER_S) / u128::from(rate_bps)) as u64;
                 let late_ps = exact_ps - sum_ps;
                 assert!(late_ps <= Time::STEP_PS + (bytes >> FRACTION_BITS), "{rate_bps}: {late_ps}");

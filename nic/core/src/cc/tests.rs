@@ -1,5 +1,5 @@
-//! Tests of congestion control; clauses are those of `docs/specs/dctcp.md`, and of each module's
-//! own in `tests/`.
+//! Tests of congestion control. Clauses are those of `docs/specs/dctcp.md`; modules in `tests/`
+//! name their own specifications.
 
 mod dcqcn;
 mod loops;
@@ -79,7 +79,7 @@ fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
     cc.on_ack(reference().at_ps(0), &acks(8 * 4150, 8, 1));
     assert_eq!(cc.window_bytes(&reference()), 98 * 4150, "a quarter of all eight");
     cc.on_ack(reference().at_ps(0), &AckInfo { marked: false, ..acks(8 * 4150, 8, 1) });
-    assert!(cc.window_bytes(&reference()) > 98 * 4150, "growth, although one was marked");
+    assert!(cc.window_bytes(&reference()) > 98 * 4150, "growth, although one packet was marked");
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn a_coalesced_ack_splits_by_the_marked_share() {
 
 #[test]
 fn a_rate_is_kept_by_a_sender_that_comes_late() {
-    // 8 Gb/s, a byte a nanosecond: 4,150 bytes every 4.15 us. The thread comes every 10 us, and
-    // once 1 ms late.
+    // 8 Gb/s is one byte per nanosecond: 4,150 bytes every 4.15 us. The thread polls every 10 us,
+    // and once 1 ms late.
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(8)) };
     for (catch_up_packets, sent) in [(0, 100), (32, 240)] {
         let path = Path { catch_up_packets, ..reference() };
@@ -160,7 +160,7 @@ fn fixed_rate_paces_without_drift() {
         cc.on_send(reference().at(now), 1000);
         now = cc.poll_send(reference().at(now));
     }
-    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps over all, and the sum to
+    // 30 MB at 30 Gb/s; the time of a byte is rounded to 2^-16 ps, 450 ps in total, and the sum to
     // a step of time.
     assert!(now.ps().abs_diff(8_000_000_000 + 1_000_000) <= 458 + Time::STEP_PS, "{now:?}");
 }
@@ -228,8 +228,8 @@ impl Literal {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// DCTCP-1 to DCTCP-5: within a byte of the rule in floating point. A small window amplifies
-    /// what was rounded before it.
+    /// DCTCP-1 to DCTCP-5: within one byte of the rule in floating point. A small window amplifies
+    /// earlier rounding errors.
     #[test]
     fn dctcp_is_the_rule_in_integers(
         packet in 64..=9000u32,
@@ -251,11 +251,11 @@ proptest! {
                 literal.on_ack(bytes as f64 - marked_bytes, marked_bytes);
             }
             let ours = cc.window as f64 / 65_536.0;
-            prop_assert!((ours - literal.window).abs() < 1.0, "{ours} against {}", literal.window);
+            prop_assert!((ours - literal.window).abs() < 1.0, "{ours}, literally {}", literal.window);
         }
     }
 
-    /// Any history and any settings: no panic, and a window of at least a packet.
+    /// Any history under any settings: no panic, and a window of at least one packet.
     #[test]
     fn no_history_breaks_a_window(
         (packet_bytes, initial_window_bytes, max_window_bytes) in any::<(u32, u64, u64)>(),
@@ -284,7 +284,7 @@ proptest! {
     }
 }
 
-/// Every congestion control with default settings follows its paper.
+/// With default settings every congestion control follows its paper.
 #[test]
 fn defaults_are_the_published_settings() {
     let published = "

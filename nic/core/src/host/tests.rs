@@ -1,4 +1,5 @@
-//! Hosts joined by a wire in memory, with messages that have bytes and messages that are only counted.
+//! Hosts connected by an in-memory wire, with messages that have bytes and messages that are only
+//! counted.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -19,9 +20,9 @@ const US: u64 = 1_000_000;
 const PAYLOAD: usize = 1000;
 const BPS: u64 = 100_000_000_000;
 
-/// What a payload is.
+/// The payload of a message.
 trait Payload: Clone + Default {
-    /// A piece of a message on its way.
+    /// A piece of a message in flight.
     type Piece: Clone;
     fn of(bytes: usize) -> Self;
     fn len(&self) -> usize;
@@ -29,7 +30,7 @@ trait Payload: Clone + Default {
     fn put(&mut self, data: &Data, piece: Self::Piece) -> bool;
 }
 
-/// Bytes, each of which says where it belongs.
+/// Bytes, each of which encodes its position.
 impl Payload for Vec<u8> {
     type Piece = Vec<u8>;
 
@@ -124,7 +125,7 @@ impl<P: Payload> Station<P> {
         }
     }
 
-    /// Handles the sender's deadline, and what follows from it.
+    /// Handles the sender's deadline and the resulting events.
     fn serve(&mut self, now: Time, number: u32) {
         if let Some((half, _)) = &mut self.table[number as usize].halves {
             half.on_deadline(now, &mut self.log.of(number));
@@ -238,7 +239,8 @@ fn config(control: CcKind) -> FlowConfig {
     FlowConfig { ack_every: 4, cc: control.into(), ..FlowConfig::new(BalancerKind::Reps, path, 64) }
 }
 
-/// `connections` messages go from one host to another over a wire that loses or trims every 13th packet.
+/// Sends `connections` messages from one host to another over a wire that loses or trims every 13th
+/// packet.
 fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (Station<P>, Station<P>) {
     let config = config(control);
     let mut sender = Station::<P>::new(1, connections, Some(bytes), &config);
@@ -296,7 +298,7 @@ fn connections_take_turns_packet_by_packet() {
     (0..6).for_each(|_| station.transmit(Time::ZERO));
     let order: Vec<u32> = station.out.iter().map(|(number, ..)| *number).collect();
     assert_eq!(order, [0, 1, 2, 0, 1, 2]);
-    // One that has ended loses its turn, and the others go on.
+    // An ended connection loses its turn, and the others continue.
     station.table[0].halves = None;
     station.out.clear();
     (0..3).for_each(|_| station.transmit(Time::ZERO));
@@ -365,7 +367,8 @@ fn the_first_pull_after_a_request_goes_back_over_its_path() {
     }
 }
 
-/// Pulls in 100 ms for a connection that asks for all there is, again every `again_ps`, and sends what `send` says.
+/// Returns the number of pulls in 100 ms for a connection that requests the maximum every
+/// `again_ps` and sends `send`.
 fn pulls(again_ps: u64, send: Option<Data>) -> usize {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let (mut pulls, mut pulled_bytes, mut asks_ps) = (0, 0, 0);
@@ -397,10 +400,10 @@ fn a_peer_that_asks_and_sends_nothing_costs_bounded_frames() {
     let most = config.credit_bound().bytes.div_ceil(u64::from(config.packet_bytes())) as usize;
     assert_eq!(most, 512, "the packet window");
     assert_eq!(pulls(u64::MAX / 2, None), most);
-    // Asked every microsecond: one pull more for each least timeout.
+    // With a request every microsecond: one further pull per minimum timeout.
     let timeouts = (100_000 * US / config.rto.min_ps) as usize;
     assert!((most..=most + timeouts + 1).contains(&pulls(US, None)), "{}", pulls(US, None));
-    // Trimmed frames that claim as much as they can: one pull each.
+    // Trimmed frames with maximum claims: one pull each.
     let claims = Data { message_bytes: 60_000, payload_bytes: 60_000, ..Data::default() };
     assert!(pulls(100 * US, Some(claims)) <= most + timeouts + 1_001);
 }

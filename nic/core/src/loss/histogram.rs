@@ -115,7 +115,7 @@ mod tests {
         assert!(histogram.permille_ps(1000) >= MAX_SAMPLE_PS);
     }
 
-    /// An hour and a quarter at a million acknowledgements a second.
+    /// An hour and a quarter at a million acknowledgements per second.
     #[test]
     fn shares_stay_when_a_bucket_is_full() {
         let mut histogram = RttHistogram::default();

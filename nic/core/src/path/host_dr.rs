@@ -207,7 +207,7 @@ mod tests {
         //= docs/specs/host-dr.md#HDR-2 classes of packets
         let path = Path { evs: 1_000, seed: Some(1), ..path_of(8_000_000, 10) };
         let mut turns = AckTurns::new(&path);
-        assert_eq!(turns.next_port(), None, "they echo until paths are told");
+        assert_eq!(turns.next_port(), None, "ports are echoed until paths are known");
         let paths: Vec<_> = (0..16).map(|ev| [Ev::new(ev); 8]).collect();
         turns.on_reachable(&paths);
         let mut round = || (0..16).filter_map(|_| turns.next_port()).collect::<Vec<_>>();
@@ -228,7 +228,7 @@ mod tests {
         sends(&mut balancer, &FULL, 3);
         tell(&mut balancer, &[2, 1_000, 60_000, 5]);
         let evs = sends(&mut balancer, &FULL, 4);
-        assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are none");
+        assert!(evs == [2, 5, 2, 5] || evs == [5, 2, 5, 2], "{evs:?}: values outside the set are ignored");
         tell(&mut balancer, &(0..2_000).collect::<Vec<_>>());
         assert_eq!(balancer.paths.count(), 1_000);
         tell(&mut balancer, &[]);
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             sends(&mut super::tests::balancer(3, HostDrOrder::Drawn), &FULL, 64),
             first,
-            "the seed decides alone"
+            "only the seed decides"
         );
     }
 }

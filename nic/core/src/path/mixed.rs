@@ -107,7 +107,8 @@ mod tests {
         ack(&mut mixed, turn[0], true);
         let lost = LossInfo { ev: Ev::new(turn[1]), cause: LossCause::Timeout, ..LossInfo::default() };
         mixed.scheme.on_loss(mixed.path.at_ps(0), &lost, &mut ());
-        // The marked value is pardoned when it is passed over once, the lost one fifteen times.
+        // The marked value is used again after being skipped once, the lost one after fifteen
+        // times.
         let mut next = sends(&mut mixed, 8, &mut rng);
         assert!(!next.contains(&turn[1]), "{turn:?} {next:?}");
         next.sort_unstable();

@@ -56,11 +56,7 @@ mod tests {
             sorted.dedup();
             assert_eq!(sorted.len(), evs as usize);
             let mut again = RoundRobin::make(&NoSettings {}, &path, &mut stream(2, 2));
-            assert_eq!(
-                again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng),
-                first[0],
-                "the seed decides alone"
-            );
+            assert_eq!(again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng), first[0], "only the seed decides");
         }
     }
 

@@ -66,11 +66,7 @@ mod tests {
             assert_eq!(sorted.len(), distinct);
             assert!((0..5).all(|_| (0..distinct).all(|label| send() == first[label])));
             let mut again = Subflow::make(&own, &path, &mut stream(2, 2));
-            assert_eq!(
-                again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng),
-                first[0],
-                "the seed decides alone"
-            );
+            assert_eq!(again.next_ev(path.at_ps(0), &SendInfo::default(), &mut rng), first[0], "only the seed decides");
         }
     }
 }

@@ -199,8 +199,8 @@ mod tests {
 
     const WAIT_PS: u64 = 30 << TICK_SHIFT;
 
-    /// Whether a path fails the test that loses this share of probes both ways, and how many waits
-    /// and probes that takes.
+    /// Runs a test of a path that loses this share of probes in both directions. Returns whether
+    /// the path fails it, the number of waits, and the number of probes.
     fn judged(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
         let mut suspicion = Suspicion::of(Time::ZERO, Ev::new(7), 30, false);
         let (mut sent, mut answers) = (0, std::collections::VecDeque::new());
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn a_path_that_loses_half_fails_and_one_that_loses_a_few_does_not() {
         let mut rng = rng::stream(3, 7);
-        // Loss; most and least tests of 20,000 that fail; most waits of those; most probes of a
-        // test.
+        // Loss; maximum and minimum number of tests of 20,000 that fail; maximum number of waits of
+        // those; maximum number of probes per test.
         let table = [
             (0.04, 2, 0, 9.0, 7.5),
             (0.08, 20, 0, 9.0, 9.6),

@@ -34,7 +34,7 @@ fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Given {
     Given { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
 }
 
-/// The settings of REPS under another of its names.
+/// Returns settings of REPS under another of its names.
 fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> Given {
     let config = reps_config(change);
     let schemes = Schemes { reps: *own(&config), ..Schemes::default() };
@@ -71,7 +71,7 @@ fn loss(ev: u16, cause: LossCause) -> LossInfo {
 const PACKET: SendInfo =
     SendInfo { psn: 0, bytes: 4150, retransmit: false, in_flight_bytes: 0, open_packets: 0, unsent_bytes: 1 << 20 };
 
-/// A balancer with a generator and a log, driven by short calls.
+/// A balancer with a random number generator and a log, driven by short calls.
 struct Rig {
     path: Path,
     reps: Reps,
@@ -107,7 +107,7 @@ impl Rig {
         self.loss(now_ps, loss(99, LossCause::Timeout));
     }
 
-    /// The next EVs, and whether each was drawn at random.
+    /// Returns the next EVs, or `None` for those drawn at random.
     fn sends(&mut self, count: usize) -> Vec<Option<u16>> {
         (0..count).map(|_| self.send()).collect()
     }
@@ -141,7 +141,7 @@ fn ecmp_keeps_the_ev_it_drew() {
         let mut ecmp = Ecmp::make(&NoSettings {}, &path, &mut rng::stream(3, stream));
         ecmp.next_ev(path.at_ps(0), &PACKET, &mut rng::stream(0, 0))
     };
-    assert_eq!(seeded(9, 0), seeded(9, 1), "a connection's own seed decides alone");
+    assert_eq!(seeded(9, 0), seeded(9, 1), "only the connection's seed decides");
     assert!((10..18).any(|seed| seeded(seed, 0) != seeded(9, 0)));
 }
 

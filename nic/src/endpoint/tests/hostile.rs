@@ -215,7 +215,11 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
         assert_eq!(rig.accepted(1).len(), 1, "within three round trips");
         let stats = rig.endpoints[1].stats();
         assert!(forged > 4_000 && stats.received[Kind::Connect] > 4_000);
-        assert_eq!((rig.endpoints[1].connections(), stats.half_open_evicted), (1, 0), "no state for the forged Connects");
+        assert_eq!(
+            (rig.endpoints[1].connections(), stats.half_open_evicted),
+            (1, 0),
+            "no state for the forged Connects"
+        );
         // At most one Retry for each Connect, and shorter than it; with keys, only for clients that
         // know the server's key.
         let most = if keys.is_some() { 1 } else { stats.received[Kind::Connect] };

@@ -1,5 +1,5 @@
-//! Restrictions of a confined process. Each test runs in a process of its own: this test program,
-//! with the name of one test.
+//! Restrictions of a confined process. Each test runs this test program with the name of one test
+//! in a separate process.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -19,10 +19,11 @@ use spray_test_support::{Folder, make_executable, text};
 
 use super::*;
 
-/// The folder of a confined process. Without it, its tests do nothing.
+/// The environment variable that names the folder of a confined process. Without it, the ignored
+/// tests do nothing.
 const FOLDER: &str = "SPRAY_TEST_CONFINED_TO";
 
-/// Runs the test `name` in its own process, with this folder and another one, `outside`.
+/// Runs the test `name` in a separate process, with this folder and another one, `outside`.
 fn run(name: &str, folder: &Folder) {
     for made in ["in/deep", "outside"] {
         fs::create_dir_all(folder.path().join(made)).unwrap();
@@ -81,7 +82,7 @@ fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothi
     }
 }
 
-/// Only root has privileges to give up.
+/// Only root has privileges to drop.
 #[test]
 //= docs/specs/endpoint.md#END-29 A process that cannot drop its capabilities does not start
 fn what_an_old_kernel_lacks_leaves_no_capabilities() {
@@ -105,7 +106,7 @@ fn lack<const N: usize>(calls: [libc::c_long; N]) {
     seccompiler::apply_filter_all_threads(&filter).unwrap();
 }
 
-/// No capability is left but one for files, and no way to gain others.
+/// Asserts that no capability is left except file capabilities, and that none can be gained.
 fn assert_powerless(kept: &[Capability], status: &mut File) {
     let mut said = String::new();
     status.read_to_string(&mut said).unwrap();
@@ -135,7 +136,7 @@ fn assert_powerless(kept: &[Capability], status: &mut File) {
     }
 }
 
-/// Threads, time and open descriptors still work.
+/// Asserts that threads, time and open descriptors still work.
 fn assert_works() {
     let thread =
         std::thread::Builder::new().name("named".into()).spawn(|| std::thread::sleep(Duration::from_millis(1)));
@@ -163,7 +164,7 @@ fn writer() {
     assert_works();
     open(&into.join("x"), CREATE).unwrap();
     fs::File::options().write(true).open(into.join("x")).unwrap().write_all(b"x").unwrap();
-    // As in completing a file.
+    // A received file is completed this way.
     renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &into.join("deep/y"), RenameFlags::RENAME_NOREPLACE).unwrap();
     assert_eq!(fs::read(into.join("deep/y")).unwrap(), b"x");
     nix::unistd::unlinkat(AT_FDCWD, &into.join("deep/y"), nix::unistd::UnlinkatFlags::NoRemoveDir).unwrap();
@@ -175,7 +176,7 @@ fn writer() {
     open(&into.join("x"), CREATE).unwrap();
     let moved = renameat2(AT_FDCWD, &into.join("x"), AT_FDCWD, &outside.join("x"), RenameFlags::RENAME_NOREPLACE);
     assert!(matches!(moved, Err(Errno::EACCES | Errno::EXDEV)), "{moved:?}");
-    // Files cannot be executed, have another user's rights, or lead elsewhere.
+    // No file may be executed, run with another user's rights, or point elsewhere.
     let special = Mode::from_bits_truncate(0o4755);
     assert_eq!(openat(AT_FDCWD, &into.join("special"), CREATE, special).map(drop), Err(Errno::EPERM));
     let file = File::open(into.join("x")).unwrap();

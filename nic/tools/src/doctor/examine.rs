@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::doctor::Status;
 
-    /// Without an interface, nothing can be set.
+    /// Settings of a missing interface cannot be changed.
     #[test]
     fn what_cannot_be_set_is_told() {
         let nowhere = Ethtool::open("spray-nope").unwrap();

@@ -82,7 +82,7 @@ mod tests {
     use super::super::check::Status;
     use super::*;
 
-    /// Loopback, as if it had these features.
+    /// Returns the loopback interface with these features.
     fn with(names: &[&str]) -> Subject {
         let on = |name: &&str| Feature { name: (*name).into(), on: true, fixed: false };
         Subject { features: names.iter().map(on).collect(), ..Subject::find("lo").unwrap() }

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(danger("ice", (6, 1), BindMode::Copy), None);
     }
 
-    /// No driver at hand shares memory with sockets.
+    /// Tests use no driver with zero-copy.
     #[test]
     fn queues_that_differ_are_told_one_by_one() {
         let subject = Subject::find("lo").unwrap();

@@ -1,5 +1,5 @@
-//! The doctor on a veth with injected faults. Each test has its own network namespaces, which end
-//! with its threads.
+//! The doctor on a veth pair with injected faults. Each test has its own network namespaces, which
+//! end with its threads.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -32,7 +32,7 @@ fn on_veth(test: impl FnOnce() + Send) {
             wait.recv().unwrap();
             ip(&format!("address add {PEER}/24 dev eth0"));
             ip("link set eth0 up");
-            // Ends when the test drops its side.
+            // Returns when the test drops its side of the channel.
             let _ = ended.recv();
         });
         let run = move || {
@@ -92,7 +92,7 @@ fn find<'a>(checks: &'a [Check], name: &str) -> &'a Check {
     checks.iter().find(|check| check.check == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
 }
 
-/// Expects a check with this status, and these parts of its finding and remedy.
+/// Asserts that a check has this status, and these parts of its finding and remedy.
 fn expect(checks: &[Check], name: &str, status: Status, (found, remedy): (&str, &str)) {
     let check = find(checks, name);
     assert!(check.status == status && check.found.contains(found) && check.remedy.contains(remedy), "{check:#?}");
@@ -107,7 +107,7 @@ fn a_sound_veth_has_nothing_to_mend_and_echoes_by_every_queue() {
         expect(&checks, "driver", Status::Ok, ("veth", ""));
         expect(&checks, "attach", Status::Ok, ("native", ""));
         expect(&checks, "copy", Status::Ok, ("2 of 2 queues bind and send, 16 echoes of each came back", ""));
-        assert!(Interface::find("eth0").unwrap().xdp_program.is_none(), "nothing is left");
+        assert!(Interface::find("eth0").unwrap().xdp_program.is_none(), "the program is detached");
         expect(&fix(), "fix", Status::Ok, ("nothing", ""));
         expect(&undo(), "undo", Status::Ok, ("no --fix has changed", ""));
     });
@@ -183,7 +183,7 @@ fn another_program_is_named_with_its_owner_and_left_alone() {
 #[test]
 fn a_driver_that_refuses_the_program_is_told() {
     on_veth(|| {
-        // A veth accepts the program if its frames fit the buffers of the other end.
+        // A veth accepts the program only if its frames fit the buffers of the other end.
         ip("link add eth1 type veth peer name eth2");
         for interface in ["eth1", "eth2"] {
             ip(&format!("link set {interface} mtu 9000 up"));
@@ -197,7 +197,7 @@ fn a_driver_that_refuses_the_program_is_told() {
     });
 }
 
-/// Only if the kernel supports them; `fitness` covers all kinds.
+/// Skipped for kinds that the kernel does not support; the tests of `fitness` cover all kinds.
 #[test]
 fn what_an_interface_really_is_is_told() {
     on_veth(|| {

@@ -303,9 +303,9 @@ mod tests {
         let mut values = [[1, 2, 3, 9], [1, 2, 4, 9], [1, 5, 4, 9], [1, 5, 3, 9]].map(|hops| value(&hops));
         assert_eq!(group(&mut values, &survey).len(), 2);
         assert_eq!(values.map(|value| value.path), [0, 0, 1, 1]);
-        // Two gateways of this machine are two.
+        // Two gateways of this machine count as two.
         assert_eq!(group(&mut [value(&[1, 9]), value(&[2, 9])], &survey).len(), 2);
-        // One that did not answer is the one that others passed.
+        // A router that did not answer is the one that other values passed.
         let mut values = [value(&[1, 2, 3, 9]), value(&[1, 2, 3, 9])];
         values[0].hops[1] = None;
         assert_eq!(group(&mut values, &survey).len(), 1);
@@ -321,7 +321,7 @@ mod tests {
         assert!(one.jain < 0.3 && one.probability.unwrap() < 1e-9, "{one:?}");
         assert_eq!(of(&[3.0, 1.0]).probability, None);
         assert!(Evenness::of_counts(&[64.0]).is_none() && Evenness::of_counts(&[]).is_none());
-        // From tables of the chi-square distribution.
+        // Values from tables of the chi-square distribution.
         for (value, degrees, often) in [(7.815, 3.0, 0.05), (11.345, 3.0, 0.01), (24.996, 15.0, 0.05)] {
             let ours = chi_square_above(value, degrees);
             assert!((ours - often).abs() < 0.002, "{value} {degrees}: {ours}");

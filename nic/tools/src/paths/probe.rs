@@ -313,7 +313,7 @@ mod tests {
         Route { from, to, ports: Ports::DEFAULT, key: None }
     }
 
-    /// The answer of an endpoint to a probe.
+    /// Returns the answer of an endpoint to a probe.
     fn retry(route: &Route, port: u16, connection: u32, cookie: u64) -> Vec<u8> {
         let envelope = route.envelope(route.to, route.from, port, route.ports.at(3));
         let mut space = [0; SPACE];
@@ -343,7 +343,7 @@ mod tests {
         let key = PrivateKey::generate().unwrap().public();
         let keyed = Route { key: Some(key), ..route() }.probe(49_152, 3, 7, 99).unwrap();
         assert_eq!(keyed.len(), probe.len() + ConnectTag::BYTES);
-        // No amplification: the answer is shorter.
+        // No amplification: the answer is shorter than the probe.
         assert!(said.len() < probe.len());
     }
 
@@ -359,7 +359,7 @@ mod tests {
             assert!(matches!(reply(port, other), Some(Reply::Refused(..))));
             assert_eq!(reply(filter, other), Some(Reply::Refused(other, FORBIDDEN)));
         }
-        // Fragments that were not put together, a long packet, an echo.
+        // Fragments, a long packet, an ICMP echo.
         assert_eq!(
             [(11, 1, false), (3, 4, false), (2, 0, true), (0, 0, false)].map(|kind| reply(kind, other)),
             [None; 4]
@@ -382,7 +382,7 @@ mod tests {
             let _ = route().number_of(&genuine, 49_152, 3, 99);
         }
 
-        /// Unsolicited datagrams name no probe that was sent.
+        /// Unsolicited datagrams match no probe that was sent.
         #[test]
         fn what_was_not_asked_is_no_answer(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
             let to = IpAddr::from([127, 9, 9, 9]);

@@ -19,7 +19,7 @@ fn far() -> IpAddr {
     ip("10.2.0.2")
 }
 
-/// A leaf, four spines chosen by a hash, a leaf and the far end.
+/// A simulated network: a leaf, four spines chosen by a hash, a leaf and the far end.
 struct Made {
     now: Duration,
     waiting: Vec<(Duration, Answer)>,
@@ -27,12 +27,13 @@ struct Made {
     end: Option<Reply>,
     /// The spine of a value.
     spine: fn(usize) -> usize,
-    /// Whether a probe of a value passes a hop, by the number of its kind.
+    /// Whether a probe of a value passes a hop, by value and hop number.
     passes: fn(usize, u8) -> bool,
     rtt_us: fn(usize) -> u64,
-    /// Routers are silent.
+    /// Whether routers send no ICMP messages.
     mute: bool,
-    /// Answers per second of each router after a burst of six; tokens and time of the last.
+    /// Rate limit of each router: answers per second after a burst of six, with the tokens and the
+    /// time of the last answer.
     limit: Option<BTreeMap<IpAddr, (f64, Duration)>>,
     sent: usize,
 }
@@ -132,7 +133,7 @@ fn every_value_has_its_path() {
     }
     let even = analysis.evenness.unwrap();
     assert!(even.paths == 4 && even.jain > 0.8 && even.probability.unwrap() > 0.01, "{even:?}");
-    // Ten to the far end, one to each of four hops, and eight again where there are several
+    // Ten probes to the far end, one to each of four hops, and eight more where there are several
     // routers.
     assert_eq!(made.sent, VALUES * 14 + 8);
     assert!(made.now < 5 * PATIENCE, "{:?}", made.now);
@@ -148,7 +149,7 @@ fn a_limit_of_answers_is_no_loss() {
         assert_eq!(value.hops.len(), 4);
         assert_eq!(value.hops[1], Some(IpAddr::from([10, 10, hash(number) as u8, 2])));
     }
-    // Nine answers are enough for leaves, which all values pass.
+    // Nine answers suffice for a leaf, which all values pass.
     let assumed: Vec<usize> = survey.levels.iter().map(|level| level.assumed).collect();
     assert!(assumed[0] >= 40 && assumed[2] >= 40 && assumed[1] == 0, "{assumed:?}");
     assert!(made.now < Duration::from_secs(60), "{:?}", made.now);
@@ -166,14 +167,14 @@ fn one_path_is_told_from_several() {
 
 #[test]
 fn dead_paths_are_found() {
-    // The first spine is silent.
+    // The first spine sends no answers and forwards nothing.
     let (_, analysis, findings, _) = Made { passes: |v, hop| hop != 2 || hash(v) != 0, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     let dead: Vec<u16> = (0..VALUES).filter(|v| hash(*v) == 0).map(|v| FIRST + v as u16).collect();
     assert_eq!(findings[0].ports, dead);
     assert!(findings[0].text.contains("lost behind 10.1.0.1 (hop 1), which passes others"), "{}", findings[0].text);
     assert_eq!(analysis.of(State::Lost).count(), 1);
-    // It answers, and drops what it should forward.
+    // The spine answers, but drops what it should forward.
     let (_, _, findings, _) = Made { passes: |v, hop| hop < 3 || hash(v) != 1, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     assert!(findings[0].text.contains("the path via 10.10.1.2 (hop 2) is dead behind it: "), "{}", findings[0].text);
@@ -190,7 +191,7 @@ fn values_that_a_filter_drops_are_named() {
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
     let text = &findings[0].text;
     assert!(text.starts_with("9 values of 64: ") && text.ends_with(": 49162-49170"), "{text}");
-    // Various ports, behind each of several routers.
+    // Various ports, after each of several routers.
     let (_, _, findings, _) = Made { passes: |v, hop| hop != 3 || v % 4 != 1, ..Made::healthy() }.survey();
     assert!(findings.iter().all(|finding| finding.kind == Kind::DeadPath), "{findings:?}");
     assert_eq!(findings.iter().map(|finding| finding.ports.len()).sum::<usize>(), 16, "{findings:?}");
@@ -210,7 +211,7 @@ fn slow_and_lossy_paths_are_found() {
     let back = Made { rtt_us: |v| if v % 7 == 3 { 8_100 } else { 400 }, ..Made::healthy() };
     let (_, _, findings, _) = back.survey();
     assert!(findings.len() == 1 && findings[0].text.contains("others on the same paths"), "{findings:?}");
-    // Slightly slower is not slow.
+    // A slight difference is not reported.
     assert_eq!(Made { rtt_us: |v| if hash(v) == 3 { 650 } else { 400 }, ..Made::healthy() }.kinds(), []);
 }
 

@@ -1,4 +1,4 @@
-//! Client and server over a network in memory.
+//! Client and server over an in-memory network.
 
 use serde_json::Value;
 use spray_nic::device::{MemoryDevice, MemoryNetwork};
@@ -30,7 +30,7 @@ fn measure(what: What, bytes: u32) -> Value {
     planned(what, bytes, |plan| plan).json("server")
 }
 
-/// With a plan modified by `change`.
+/// Measures with a plan modified by `change`.
 fn planned(what: What, bytes: u32, change: impl Fn(Plan) -> Plan) -> Measured {
     let request = Request { what, bytes, seconds: 60, omit: 0, rate_bps: 0, most: u64::MAX };
     let plan = Plan {
@@ -52,7 +52,7 @@ fn measure_with(plan: Plan) -> Measured {
     measured
 }
 
-/// With a server that disappears at this time.
+/// Measures with a server that disappears at this time.
 fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
@@ -61,7 +61,7 @@ fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let (mut answers, mut now) = (Server::default(), Time::ZERO);
     loop {
         now = now.after(if now.ps() < gone_ps { 5 * US } else { MS });
-        assert!(now.ps() < if gone_ps == u64::MAX { 1000 } else { 20_000 } * MS, "it goes on and on");
+        assert!(now.ps() < if gone_ps == u64::MAX { 1000 } else { 20_000 } * MS, "the measurement does not end");
         network.advance(now);
         client.poll(now);
         if now.ps() < gone_ps {
@@ -78,7 +78,7 @@ fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn each_way_is_measured_in_intervals_that_add_up() {
             let [own, theirs] = [own, theirs].map(|side| &said["end"][format!("sum_{side}{suffix}")]);
             assert!(intervals.clone().all(|way| way["sender"] == *sender), "{said}");
             let sum: f64 = intervals.clone().map(|way| number(&way["bytes"])).sum();
-            // After four intervals comes what was in flight at the end.
+            // The last interval counts what was in flight at the end of the measurement.
             assert_eq!(sum, number(&own["bytes"]), "{what:?}");
             assert!((5..20).contains(&intervals.count()), "{what:?}: {said}");
             assert!(sum > 1e6, "{what:?}: {sum} bytes");
@@ -107,8 +107,8 @@ fn each_way_is_measured_in_intervals_that_add_up() {
     }
 }
 
-/// The server's figures are missing whether it disappears before or after the end; the totals are
-/// up to then.
+/// The server's figures are missing whether it disappears before or after the end; totals cover the
+/// time until then.
 #[test]
 fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
     let usual = planned(What::Latency, 64, |plan| plan).plan;
@@ -140,7 +140,7 @@ fn a_rate_is_kept_both_ways() {
     }
 }
 
-/// Sent and received payload of each direction, as counted by both sides.
+/// Returns the sent and received payload of each direction, as counted by both sides.
 fn counted(measured: &Measured) -> Vec<[u64; 2]> {
     let server = measured.server.unwrap();
     let way =
@@ -225,12 +225,12 @@ fn who_asks_for_nothing_gives_its_place_up() {
         if std::iter::from_fn(|| client.poll_event()).any(|event| matches!(event, EndpointEvent::Failed { .. })) {
             break now;
         }
-        assert!(now.ps() < 20_000 * MS, "it may stay for ever");
+        assert!(now.ps() < 20_000 * MS, "the idle client is not disconnected");
     };
     assert!(ended.ps() > 10_000 * MS && server.connections() == 0, "{ended:?}");
 }
 
-/// 64 connections, of one address or of one each, that send a byte every 2 s after their requests.
+/// 64 connections, from one address or from 64, that send a byte every 2 s after their requests.
 #[test]
 //= docs/specs/endpoint.md#END-27 holds 64 connections
 fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
@@ -257,13 +257,13 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             now = now.after(20 * MS);
             network.advance(now);
             if now.ps() % (2000 * MS) == 0 {
-                // A preempted connection does not send any more.
+                // An evicted connection sends nothing more.
                 for &(host, id) in &connections {
                     let _ = slow[host].send(id, vec![2].into());
                 }
             }
             if now.ps() == 25_000 * MS {
-                assert_eq!(server.connections(), 64, "they hold all places");
+                assert_eq!(server.connections(), 64, "all places are occupied");
                 connection = Some(client.connect(now, peer, None).unwrap());
                 client.send(connection.unwrap(), request.encode()).unwrap();
             }
@@ -280,6 +280,6 @@ fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
             }
         }
         assert!(is_open, "{hosts} hosts");
-        assert_eq!(server.connections(), 64, "one of them gave way");
+        assert_eq!(server.connections(), 64, "one of them was evicted");
     }
 }

@@ -119,7 +119,7 @@ mod tests {
         let dir = Temporary::new();
         let root = Folder::open(dir.path()).unwrap();
         root.below(Path::new("a/b"), 0o555).unwrap();
-        assert_eq!(mode(&dir.path().join("a/b")), 0o755, "its owner can receive into it");
+        assert_eq!(mode(&dir.path().join("a/b")), 0o755, "the owner can write to it");
         root.below(Path::new("a/b"), 0o700).unwrap();
         assert_eq!(mode(&dir.path().join("a/b")), 0o755);
         assert_eq!(root.below(Path::new(""), 0).unwrap().path, dir.path());

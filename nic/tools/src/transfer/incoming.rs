@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(fs::read(&target).unwrap(), contents[0]);
     }
 
-    /// In every order of its messages.
+    /// For every order of its messages.
     #[test]
     fn a_stream_has_the_length_that_its_end_gives_it() {
         let whole = PIECE_BYTES as usize;
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn streams_that_contradict_themselves_are_refused() {
         const WHOLE: usize = PIECE_BYTES as usize;
-        // Pieces, and then the length.
+        // The pieces, then the length.
         for (messages, bytes) in [
             (&[(0, WHOLE), (0, WHOLE)][..], 0),
             (&[(1, 5), (0, 5)], 0),
@@ -336,7 +336,8 @@ mod tests {
         }
     }
 
-    /// The farthest piece that is accepted makes the file long, without using memory or disk for gaps.
+    /// The farthest piece that is accepted makes the file long, without using memory or disk for
+    /// gaps.
     #[test]
     //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
     fn what_has_not_arrived_takes_no_room() {

@@ -81,7 +81,7 @@ mod tests {
         (0..=100).for_each(|s| drop(meter.line("x", s * 1000, Some(1 << 40), at(s))));
         (1..=20).for_each(|s| drop(meter.line("x", 100_000 + s * 10, Some(1 << 40), at(100 + s))));
         assert!((9.0..12.0).contains(&meter.bytes_per_s.unwrap()), "{meter:?}");
-        // The next file begins at nothing.
+        // The progress of the next file starts at zero.
         meter.line("y", 0, Some(1 << 40), at(121));
         assert!(meter.bytes_per_s.unwrap() > 9.0, "{meter:?}");
     }

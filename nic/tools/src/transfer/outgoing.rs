@@ -246,7 +246,7 @@ mod tests {
         Outgoing::start_with(std::iter::once(Ok((description, source))), Wake::default()).unwrap()
     }
 
-    /// The pieces of the only file, and its end.
+    /// Returns the pieces of the only file, and the item at its end.
     fn parts(content: Vec<u8>, kind: EntryKind) -> (Vec<Vec<u8>>, Item) {
         let outgoing = start(content, kind);
         outgoing.command(Command::Open);
@@ -300,12 +300,13 @@ mod tests {
     fn a_length_that_is_too_short_is_an_error_unless_the_file_has_grown() {
         let mut grown: Source = Box::new(io::Cursor::new(vec![0; 9]));
         assert!(check_end(&mut grown, 5).is_ok());
-        // Its file system does not state its length.
+        // Its file system reports no length.
         let mut file: Source = Box::new(File::open("/proc/version").unwrap());
         assert!(check_end(&mut file, 5).unwrap_err().to_string().contains("longer than the 5 bytes"));
     }
 
-    /// Including those refused before they are read: there may be more than the limit of open files.
+    /// Including those refused before they are read: their number may exceed the limit of open
+    /// files.
     #[test]
     fn files_that_need_no_reading_are_closed() {
         let content: Arc<[u8]> = vec![1; 3 * PIECE_BYTES as usize].into();
@@ -321,7 +322,7 @@ mod tests {
             outgoing.command(Command::Open);
             assert!(matches!(next(&outgoing), Item::Entry(opened, _) if opened == number));
         }
-        // Those that are to be read, too.
+        // Files to be read are closed, too.
         (0..10).for_each(|number| outgoing.command(Command::Read(number)));
         (0..20).for_each(|number| outgoing.drop_file(number));
         outgoing.command(Command::Open);

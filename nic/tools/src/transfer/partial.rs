@@ -166,7 +166,7 @@ mod tests {
             let name = format!("{mode:o}");
             Partial::create(&root, mode).unwrap().give_name(&root, OsStr::new(&name), mode, false).unwrap();
             let has = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
-            // The tests' own umask may be stricter.
+            // The umask of the test process may be stricter.
             assert_eq!(has & !expected, 0, "{mode:o}: {has:o}");
             assert_eq!(has & 0o700, expected & 0o700, "{mode:o}: {has:o}");
         }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     //= docs/specs/endpoint.md#END-24 removes what killed processes left
     fn only_what_a_dead_process_left_is_removed() {
-        // No process has this number: it is above the largest that Linux gives.
+        // No process has this number: it is above the largest that Linux assigns.
         const DEAD: u32 = 1 << 30;
         let dir = Temporary::new();
         let live = create(&dir);
@@ -203,7 +203,7 @@ mod tests {
         File::create(&stale).unwrap();
         let pipe = dir.path().join(format!(".spray-{DEAD}-3.partial"));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(remove_stale(dir.path()), 1, "a pipe is none, and is not waited for");
+        assert_eq!(remove_stale(dir.path()), 1, "a pipe is skipped without blocking");
         assert!(!stale.exists() && dir.path().join(live.name.as_ref().unwrap()).exists() && locked.exists());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3 + others.len());
     }

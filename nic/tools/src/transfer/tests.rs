@@ -69,7 +69,7 @@ fn file(path: &str, bytes: u64) -> Description {
     Description { path: path.into(), kind: EntryKind::File { bytes }, mode: 0o644 }
 }
 
-/// A sender of one file in memory.
+/// Returns a sender of one file in memory.
 fn sending(description: Description, content: &[u8]) -> Sending {
     let Description { path, kind, mode } = description.clone();
     let entry = Entry { path, kind, mode, source: "".into(), named: true };
@@ -86,7 +86,7 @@ fn role<'a>(sending: Sending) -> Role<'a> {
 /// Payload bytes delivered by a sender.
 type Delivered = Rc<Cell<u64>>;
 
-/// A sender that closes its connection after success, as the command does.
+/// Returns a sender that closes its connection after success, as the command does.
 fn counting<'a>(mut sending: Sending) -> (Role<'a>, Delivered) {
     let delivered = Delivered::default();
     let (count, mut is_closing) = (Rc::clone(&delivered), false);
@@ -120,7 +120,7 @@ fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
     endpoint.send(connection, message).unwrap();
 }
 
-/// Sends these messages and closes; ends with its connection.
+/// Returns a sender of these messages that then closes; it ends with its connection.
 fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut begun = false;
     Box::new(move |endpoint, now| {
@@ -147,7 +147,7 @@ fn run(out: &Path, keep: bool, senders: Vec<Role<'_>>, impairments: Impairments,
     run_within(PATIENT, out, keep, senders, impairments, seed)
 }
 
-/// With these timeouts of the receiver.
+/// Runs them with these timeouts of the receiver.
 fn run_within(
     limits: Limits,
     out: &Path,
@@ -193,7 +193,7 @@ fn files(folder: &Folder) -> usize {
 #[test]
 fn a_file_arrives_over_paths_that_reorder_and_lose() {
     let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
-    // The single packet of a short file could overtake its description.
+    // The single packet of a short file may arrive before its description.
     for (seed, bytes) in (0..20).map(|seed| (seed, 100)).chain((0..8).map(|seed| (seed, 2 * PIECE_BYTES + 1234))) {
         let (folder, content) = (Folder::new(), content(bytes));
         let outcomes = run(folder.path(), false, vec![sender(&content)], impairments, seed);
@@ -294,7 +294,7 @@ fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
 }
 
-/// The messages of a file: description, pieces and sum.
+/// Returns the messages of a file: description, pieces and sum.
 fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
     let pieces = content.chunks(PIECE_BYTES as usize).enumerate();
     let pieces = pieces.map(|(index, data)| Message::Piece { number: 0, index: index as u64, data }.encode());
@@ -303,7 +303,7 @@ fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
     std::iter::once(begin).chain(pieces).chain([sum.encode(), Message::End(1).encode()]).collect()
 }
 
-/// A sender that disappears at the verdict: its last acknowledgement and Close are lost.
+/// A sender that disappears after the verdict: its last acknowledgement and Close are lost.
 #[test]
 fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
     for polls_after_the_verdict in [0, 1] {
@@ -395,7 +395,7 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     let (begun, limit) = (now(), Duration::from_secs(5));
     let mut outage = Outage::new("eth7", limit);
     let mut at = Time::ZERO;
-    // Returns the result of the check after `seconds`, while a Connect is to be sent.
+    // Returns the result of the check after `seconds`, while a Connect is pending.
     let mut check = |seconds: f32, state: LinkState| {
         network.set_link(0, state);
         at = at.after(MS);
@@ -408,7 +408,7 @@ fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_a
     for cycle in 0..3 {
         let start = cycle as f32 * 10.0;
         assert_eq!(check(start + 1.0, LinkState::Down), None);
-        assert_eq!(check(start + 5.9, LinkState::Down), None, "many short outages are no long one");
+        assert_eq!(check(start + 5.9, LinkState::Down), None, "short outages do not add up");
         assert_eq!(check(start + 6.1, LinkState::Up), None);
     }
     assert_eq!(check(41.0, LinkState::Down), None);

@@ -116,7 +116,7 @@ mod tests {
     fn who_says_nothing_is_waited_for_ten_seconds() {
         let mut timeouts = Timeouts::new(Limits::new(60), at(1));
         assert!(timeouts.check(5, Some(Awaited::Bytes), at(11)).is_ok());
-        assert!(timeouts.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message is none");
+        assert!(timeouts.check(9, Some(Awaited::Bytes), at(11).next()).is_err(), "half a message does not count");
         timeouts.on_message(at(11));
         assert!(timeouts.check(9, Some(Awaited::Bytes), at(12)).is_ok());
     }
@@ -126,7 +126,7 @@ mod tests {
     fn bytes_must_come_within_the_timeout_and_messages_within_minutes() {
         assert!(waiting(Awaited::Bytes, 5) && !waiting(Awaited::Bytes, 6));
         assert!(waiting(Awaited::Stream, 3605) && !waiting(Awaited::Stream, 3606));
-        // A byte a second is a sign of life for so long.
+        // One byte per second keeps the connection alive for this long.
         let mut timeouts = Timeouts::new(Limits::new(5), Time::ZERO);
         timeouts.on_message(Time::ZERO);
         let ended = (1..1000).find(|&s| timeouts.check(s, Some(Awaited::Bytes), at(s)).is_err());

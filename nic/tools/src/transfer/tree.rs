@@ -177,7 +177,7 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
         fs::write(top.join("c\nd"), "").unwrap();
         for path in [top.clone(), top.join(""), top.join("a/..")] {
-            // The folder's own name is that of the last of its path.
+            // The folder's name is the last component of the path.
             let tree = Tree::of(&[path]).unwrap();
             assert_eq!(paths(&tree), ["top", "top/a", "top/a/empty", "top/a/file", "top/b"]);
             let skipped = [

@@ -115,14 +115,15 @@ mod tests {
                 let gone = inbound.accept(begun[number], 0);
                 assert_eq!(gone, number.checked_sub(most).map(|oldest| begun[oldest]), "{threads} threads");
                 if number < most {
-                    assert_eq!(inbound.accept(begin(3), 1), None, "another machine's stay");
+                    assert_eq!(inbound.accept(begin(3), 1), None, "another machine's connections stay");
                 }
             }
             assert_eq!(inbound.connections.len(), 2 * most);
         }
     }
 
-    /// One machine's network is within the other's: packets from it are accepted from that machine only.
+    /// One machine's network is within the other's: packets from it are accepted from that machine
+    /// only.
     #[test]
     //= docs/specs/endpoint.md#END-42 its source is behind that peer
     fn packets_come_from_where_their_answers_go() {

@@ -209,7 +209,10 @@ fn a_frame_is_for_the_interface_that_its_headers_name() {
             addressed_to(frame.as_slice()).is_some()
         };
         assert!(with(0, &[1]) && with(0, &[2]) && with(3, &[63]));
-        assert!(!with(0, &[3]) && !with(1, &[0]) && !with(1, &[14]) && !with(3, &[64]), "invalid version, kind or shard");
+        assert!(
+            !with(0, &[3]) && !with(1, &[0]) && !with(1, &[14]) && !with(3, &[64]),
+            "invalid version, kind or shard"
+        );
         assert!(!with(0, &[0x12, 0x34, 0x81, 0x80]), "a DNS response");
         let port = [ours[start - 8], ours[start - 7]];
         assert!(with(0, &[0, 0, !port[0], !port[1]]) && !with(0, &[0, 0, port[0], port[1]]), "bare frames");

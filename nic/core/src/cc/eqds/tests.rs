@@ -1,5 +1,5 @@
-//! The pacer against an oracle that keeps lists and exact fractions; the sender's part against
-//! tables from the clauses.
+//! Tests of the pacer against an oracle with lists and exact fractions; tests of the sender's part
+//! against tables derived from the clauses.
 
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -22,7 +22,7 @@ fn sender() -> Eqds {
     Eqds::make(&EqdsConfig::default(), &path())
 }
 
-/// Sends full packets as long as it may, and returns how many.
+/// Sends full packets while it may, and returns their number.
 fn drain(cc: &mut Eqds) -> u64 {
     let packets = (0..100_000).take_while(|_| {
         let goes = cc.has_credit();
@@ -51,7 +51,7 @@ fn the_first_window_goes_without_credit() {
     cc.on_queued(&path(), packets(200), true);
     assert_eq!(demand(&mut cc), Some(packets(200 - BDP_PACKETS)));
     assert_eq!(drain(&mut cc), BDP_PACKETS);
-    assert_eq!(demand(&mut cc), None, "told already");
+    assert_eq!(demand(&mut cc), None, "already requested");
     assert!(cc.on_pull(&path(), packets(10)) && !cc.on_pull(&path(), packets(9)) && !cc.on_pull(&path(), packets(10)));
     assert_eq!(drain(&mut cc), 10);
 }
@@ -90,7 +90,7 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
         (0..20).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
         feedback(&mut cc);
         assert!(!cc.has_credit());
-        // The first request is no longer enough, and little of it is left.
+        // The first request no longer suffices: another one is sent.
         assert_eq!(demand(&mut cc), Some(packets(130 + again)));
     }
 }
@@ -102,7 +102,7 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(packets(1)), BDP_PACKETS));
     (0..7).for_each(|_| cc.on_loss(path().at_ps(0), PACKET, LossCause::Trimmed));
-    // 101 packets went, 50 of them queued: the sender would have stopped there.
+    // 101 packets were sent, 50 of them while queued: the sender would have stopped there.
     cc.state.speculated = packets(50);
     assert_eq!(demand(&mut cc), None);
     cc.on_loss(path().at_ps(0), PACKET, LossCause::SackGap);
@@ -120,15 +120,15 @@ fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
     };
     let sizes = [1, 2, 50, BDP_PACKETS + 1].map(packets);
     assert_eq!(sizes.map(asked), [Some(0), Some(packets(1)), Some(packets(1)), Some(packets(1))]);
-    assert_eq!(asked(packets(1) + 100), Some(100), "what is left after the first packet");
+    assert_eq!(asked(packets(1) + 100), Some(100), "the rest after the first packet");
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), demand(&mut cc)), (Some(packets(1)), None));
-    // One packet went before the first acknowledgement came.
+    // One packet was sent before the first acknowledgement arrived.
     cc.on_send(path().at_ps(0), PACKET);
     cc.on_ack(path().at_ps(0), &AckInfo::default());
     assert_eq!(demand(&mut cc), Some(packets(49)));
-    // A second message of an idle sender, which has used all its credit.
+    // A second message of an idle sender without credit.
     cc.on_pull(&path(), packets(49));
     assert_eq!(drain(&mut cc), 49);
     cc.on_queued(&path(), packets(50), true);
@@ -146,7 +146,7 @@ fn a_long_message_is_asked_for_piece_by_piece() {
     let (mut requests, mut told, mut pulled) = (0u64, window, 0);
     while pulled + u64::from(PACKET) <= packets(50_000) {
         pulled += u64::from(PACKET);
-        assert!(pulled <= told, "the receiver always has something left to grant");
+        assert!(pulled <= told, "the receiver never runs out of demand");
         cc.on_pull(&path(), pulled);
         assert_eq!(drain(&mut cc), 1);
         if let Some(now) = demand(&mut cc) {
@@ -167,7 +167,7 @@ fn credit_left_over_counts_towards_the_next_speculation() {
     cc.on_loss(path().at_ps(0), PACKET, LossCause::Timeout);
     let _ = demand(&mut cc);
     cc.on_pull(&path(), packets(50));
-    // The packet declared lost had arrived: 49 go, and credit for one is left.
+    // The packet declared lost had arrived: 49 are sent, and credit for one is left.
     (0..49).for_each(|_| cc.on_send(path().at_ps(0), PACKET));
     cc.on_queued(&path(), packets(300), true);
     assert_eq!(drain(&mut cc), BDP_PACKETS);
@@ -195,11 +195,11 @@ fn more_credit_than_there_can_be_is_not_believed() {
     assert_eq!(drain(&mut cc), (2 * 3 * 416_850u64).div_ceil(u64::from(PACKET)));
 }
 
-/// How far a time may be from the exact one, by rounding: a pacer that makes up for a pause counts
-/// 16 gaps back from the present, each of whole steps.
+/// The maximum rounding error of a time: a pacer that catches up after a pause counts 16 gaps back
+/// from the present, each rounded to whole steps.
 const ROUNDING_PS: u128 = 18 * Time::STEP_PS as u128;
 
-/// The literal pacer: a list of those that wait, and time as an exact fraction.
+/// The literal pacer: a list of waiting entries, and time as an exact fraction.
 struct Literal {
     bps: u128,
     waiting: VecDeque<usize>,
@@ -283,7 +283,7 @@ proptest! {
         pulls in prop::collection::vec((1u64..9_000, 0u64..60_000, 0u64..3_000_000), 5..6),
         (gbps, share) in (1u64..800, 500u64..=1_000),
     ) {
-        // Bytes take a whole number of 2^-16 ps or very nearly, and gaps whole steps of time.
+        // One byte takes a whole number of 2^-16 ps or nearly so, and gaps are whole steps of time.
         let mut pacer = PullPacer::new(gbps * 1_000_000_000, Ratio::permille(share));
         let bps = u128::from(gbps) * u128::from(share) * 1_000_000;
         let entry = |&(pull, bytes, retry_ps): &(u64, u64, u64)| {
@@ -322,8 +322,7 @@ proptest! {
                 }
                 Op::Poll(by_ps) => {
                     now_ps += by_ps;
-                    // Rounding must not decide: look where both agree that it is time, or that it
-                    // is not.
+                    // Rounding must not decide: poll where both agree whether a pull is due.
                     let close = literal.next.abs_diff(u128::from(now_ps) * bps) < ROUNDING_PS * bps;
                     now_ps += if close { 2 * ROUNDING_PS as u64 } else { 0 };
                     loop {
@@ -371,7 +370,7 @@ fn pulls_go_round_and_stop_where_demand_ends() {
         (500 + 8 * turn + 2_000, 12, 20_000),
     ];
     assert_eq!(order, expected);
-    // The link is taken until 9 turns have gone by, for every asker.
+    // The link is occupied until 9 turns have passed, for every requester.
     pacer.on_target(at(625), entries[0], 13_000);
     assert_eq!(pacer.poll_timeout(), Some(at(500 + 9 * turn + 2_000)));
 }

@@ -47,10 +47,10 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
     cc.on_ack(path().at_ps(60 * US), &mark(true));
     assert_eq!(rates(&cc), (25_000, 50_000), "alpha is still 1");
     cc.on_loss(path().at_ps(111 * US), 1_000, LossCause::Timeout);
-    assert_eq!(rates(&cc), (12_500, 25_000), "losses too");
+    assert_eq!(rates(&cc), (12_500, 25_000), "a loss cuts, too");
     //= docs/specs/dcqcn.md#DQN-8 losses
     cc.on_gone_back(1_000);
-    assert_eq!(rates(&cc), (12_500, 25_000), "but not what only goes again with a lost packet");
+    assert_eq!(rates(&cc), (12_500, 25_000), "go-back-N retransmissions after a loss do not cut");
     let mut cc = Dcqcn::make(&DcqcnConfig { losses: false, ..DcqcnConfig::default() }, &path());
     cc.on_loss(path().at_ps(0), 1_000, LossCause::Timeout);
     assert_eq!(rates(&cc).0, 100_000);
@@ -81,10 +81,10 @@ fn time_brings_the_rate_back() {
     };
     assert_eq!(after(&mut cc, 1), (37_500, 50_000));
     assert_eq!(after(&mut cc, 2), (43_750, 50_000));
-    assert_eq!(after(&mut cc, 5), (49_218, 50_000), "three in one go");
+    assert_eq!(after(&mut cc, 5), (49_218, 50_000), "three events at once");
     assert_eq!(after(&mut cc, 6), (49_659, 50_100), "additive: the target moves by 100 Mb/s");
     assert_eq!(after(&mut cc, 7), (49_929, 50_200));
-    assert_eq!(after(&mut cc, 500).1, 50_200 + 100 * 256, "a silence counts for 256 at most");
+    assert_eq!(after(&mut cc, 500).1, 50_200 + 100 * 256, "an idle period counts for at most 256 events");
 }
 
 #[test]
@@ -127,7 +127,8 @@ fn alpha_decays_by_time() {
     assert!((alpha - (255.0 / 256.0f64).powi(256)).abs() < 1e-6, "{alpha}");
 }
 
-/// The text in floating point: rates in bits a second, every timer's event on its own.
+/// The specification in floating point: rates in bits per second, every timer event handled
+/// separately.
 #[derive(Debug)]
 struct Literal {
     rc: f64,
@@ -207,7 +208,8 @@ impl Literal {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// DQN-1 to DQN-8: within a millionth of the text in floating point, whose timers fire one by one.
+    /// DQN-1 to DQN-8: within a millionth of the specification in floating point with one event per
+    /// timer.
     //= docs/specs/dcqcn.md#DQN-7 lazy timers
     #[test]
     fn dcqcn_is_the_text_without_timers(
@@ -232,9 +234,9 @@ proptest! {
                 }
             }
             let alpha = f64::from(cc.state.alpha) / f64::from(1 << 30);
-            prop_assert!((alpha - literal.alpha).abs() < 1e-5, "{alpha} against {}", literal.alpha);
+            prop_assert!((alpha - literal.alpha).abs() < 1e-5, "{alpha}, literally {}", literal.alpha);
             for (ours, theirs) in [(cc.state.rate_bps, literal.rc), (cc.state.target_bps, literal.rt)] {
-                prop_assert!((ours as f64 / theirs - 1.0).abs() < 1e-4, "{ours} against {theirs}");
+                prop_assert!((ours as f64 / theirs - 1.0).abs() < 1e-4, "{ours}, literally {theirs}");
             }
         }
     }

@@ -5,8 +5,8 @@ use super::*;
 const PACKET: u32 = 4_000;
 const RTT_PS: u64 = 12_000_000;
 
-/// A window of this number of packets at 100 Gb/s and 12 us, for which EQDS alone requests three
-/// BDPs: 112 packets.
+/// A path with a window of this number of packets at 100 Gb/s and 12 us, for which EQDS alone
+/// requests three BDPs: 112 packets.
 fn path(window: u64) -> Path {
     let bytes = window * u64::from(PACKET);
     Path { initial_window_bytes: bytes, max_window_bytes: bytes, ..Path::new(RTT_PS, 100_000_000_000, PACKET) }
@@ -29,7 +29,7 @@ fn the_credit_and_the_window_must_both_let_a_packet_go() {
     assert_eq!(cc.window_bytes(&path), packets(10));
     cc.on_queued(&path, packets(1_000), true);
     assert!(cc.has_credit(), "it speculates");
-    // A NACK ends speculation, and takes its packet off the window.
+    // A NACK ends speculation, and removes its packet from the window.
     cc.on_send(path.at_ps(0), PACKET);
     cc.on_loss(path.at_ps(RTT_PS), PACKET, LossCause::Trimmed);
     assert_eq!((cc.has_credit(), cc.window_bytes(&path)), (false, packets(9)));
@@ -65,8 +65,8 @@ fn what_the_last_port_trims_leaves_the_window() {
     for cause in [LossCause::Trimmed, LossCause::Timeout, LossCause::SackGap] {
         assert_eq!(left(CcKind::NsccEqds, cause), 9, "{cause:?}");
     }
-    assert_eq!(left(CcKind::Nscc, LossCause::TrimmedLast), 9, "alone it has no other answer");
-    // A period without delivered bytes makes the next trim a quick adaptation, regardless of its
+    assert_eq!(left(CcKind::Nscc, LossCause::TrimmedLast), 9, "NSCC alone always reduces the window");
+    // After a period without delivered bytes the next trim is a quick adaptation, regardless of its
     // port.
     let mut cc = at(10);
     (0..2).for_each(|n| cc.on_loss(path(10).at_ps(n * 4 * RTT_PS + 1_024), PACKET, LossCause::TrimmedLast));

@@ -102,7 +102,7 @@ mod tests {
         stats
     }
 
-    /// The definitions, word by word, over the whole list of arrivals.
+    /// Computes the statistics literally from their definitions over the whole list of arrivals.
     fn literal(arrivals: &[(u64, bool)]) -> (u64, u64, Vec<u64>) {
         let (mut reordered, mut unexpected, mut degrees) = (0, 0, vec![0; DEGREES]);
         for (at, &(psn, again)) in arrivals.iter().enumerate() {
@@ -131,10 +131,10 @@ mod tests {
     fn what_each_order_of_arrivals_comes_to() {
         let cases: [(&[u64], u64, u64, &[u64]); 6] = [
             (&[0, 1, 2, 3], 0, 0, &[]),
-            // One late packet: it is behind, and so is the expectation before and after it.
+            // One late packet is reordered; it, the packet before and the one after are unexpected.
             (&[0, 2, 1, 3], 1, 3, &[1]),
             (&[1, 2, 3, 0, 4], 1, 3, &[0, 1]),
-            // A lost packet: nothing is behind.
+            // A lost packet: nothing is reordered.
             (&[0, 1, 3, 4], 0, 1, &[]),
             (&[3, 2, 1, 0], 3, 4, &[1, 2]),
             (&[8, 0, 1, 2, 3, 4, 5, 6, 7], 8, 2, &[1, 2, 4, 1]),

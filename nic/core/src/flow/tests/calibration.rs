@@ -1,4 +1,4 @@
-//! A sender that learns its path, as a whole.
+//! A whole sender that learns its path.
 
 use spray_wire::{Ack, Echoes, EvPort};
 
@@ -9,7 +9,7 @@ use crate::rng::{Rng, stream};
 
 const RTT_PS: u64 = 100 * US;
 
-/// Settings for a path with a configured round-trip time of `typed_ps`.
+/// Returns settings for a path with a configured round-trip time of `typed_ps`.
 fn typed(typed_ps: u64) -> FlowConfig {
     let path = Path { bdp_packets: 12, ..Path::new(typed_ps, 10_000_000_000, PAYLOAD + HEADER) };
     FlowConfig {
@@ -20,7 +20,7 @@ fn typed(typed_ps: u64) -> FlowConfig {
     .learning()
 }
 
-/// A sender with its first 20 packets acknowledged after a round-trip time.
+/// Returns a sender whose first 20 packets have been acknowledged after a round-trip time.
 fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
     let mut rng = stream(1, 1);
     let mut sender = Sender::new(config, 64, u64::MAX, &mut rng);
@@ -47,7 +47,7 @@ fn the_timeout_follows_the_measured_round_trip_time() {
     for typed_ps in [RTT_PS / 10, RTT_PS, RTT_PS * 10] {
         // The base round-trip time and four full queues.
         assert_eq!(timeout_ps(typed_ps, 50 * US), 5 * RTT_PS, "{typed_ps}");
-        // The settings may request more.
+        // The settings may configure a longer minimum.
         assert_eq!(timeout_ps(typed_ps, 700 * US), 700 * US, "{typed_ps}");
     }
 }
@@ -67,7 +67,7 @@ fn the_best_round_is_forgotten_by_and_by() {
     };
     let many = (2..10).map(|round| bdp_after(round, 20)).last().unwrap();
     assert!((20..=22).contains(&many), "a round trip brings 20 packets: {many}");
-    assert!(bdp_after(10, 10) > 15, "one round with less");
+    assert!(bdp_after(10, 10) > 15, "one round with a smaller value");
     let few = (11..20).map(|round| bdp_after(round, 10)).last().unwrap();
     assert!((10..=11).contains(&few), "{few}");
 }
@@ -93,7 +93,7 @@ fn what_was_typed_is_not_kept() {
     let mut other = settings(RTT_PS);
     other.path.bdp_packets = 5_000;
     assert_eq!(other.learning(), kept);
-    // But for a rate that the control is to keep.
+    // Except for a configured rate.
     let mut paced = fixed(typed(RTT_PS), 1 << 20, 1);
     paced.path.link_bps = 7_000_000_000;
     assert_eq!(paced.learning().cc, paced.cc);
@@ -103,7 +103,7 @@ fn what_was_typed_is_not_kept() {
     assert_eq!(told.cc, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
 }
 
-/// Counts the packets that go where others came back from.
+/// Counts packets that reuse the entropy value of an acknowledged packet.
 #[derive(Default)]
 struct Recycled(usize);
 

@@ -184,7 +184,7 @@ impl Fabric {
     }
 }
 
-/// Sums over seeds.
+/// Returns the sums over all seeds.
 fn runs(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: bool) -> Outcome {
     let mut sum = Outcome::default();
     for seed in 0..SEEDS {
@@ -206,12 +206,12 @@ fn slow_paths_are_not_mistaken_for_losses() {
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
         for condition in [Condition::Healthy, Condition::Slow] {
             let with = runs(balancer, condition, GAP, true);
-            assert!(with.reordered > 1000 * SEEDS, "or nothing is tested: {with:?}");
-            // Of 4,100 packets a run: one in a thousand.
+            assert!(with.reordered > 1000 * SEEDS, "too little reordering: {with:?}");
+            // Of 4,100 packets per run: one in a thousand.
             assert!(with.mistakes <= 4 * SEEDS, "{balancer} {condition:?}: {with:?}");
             let without = runs(balancer, condition, None, true);
             let (with_us, without_us) = (with.finished_us, without.finished_us);
-            assert!(with_us < without_us * 105 / 100, "{balancer} {condition:?}: {with_us} against {without_us}");
+            assert!(with_us < without_us * 105 / 100, "{balancer} {condition:?}: {with_us}, without {without_us}");
         }
     }
 }
@@ -226,7 +226,7 @@ fn a_dead_path_is_found_by_gaps_before_timeouts() {
         //= docs/specs/reps.md#REPS-16 declared losses
         if trims {
             assert!(with.timeouts < 5 * SEEDS, "{with:?}");
-            assert!(with.drops < without.drops, "{} against {}: it freezes sooner", with.drops, without.drops);
+            assert!(with.drops < without.drops, "{}, without gaps {}: it freezes sooner", with.drops, without.drops);
         }
     }
 }

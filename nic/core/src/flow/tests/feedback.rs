@@ -1,4 +1,4 @@
-//! What a sender hands to its algorithms, and what it takes from them at the end.
+//! What a sender passes to its algorithms, and the state that it returns at the end.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use spray_wire::Ack;
 use super::*;
 use crate::rng;
 
-/// A sender of ten packets with a small window, which has sent what it may.
+/// Returns a sender of ten packets with a small window, which is full.
 fn sending(balancer: BalancerKind) -> (Sender, Vec<spray_wire::Ev>) {
     let mut config = FlowConfig { balancer: balancer.into(), cc: CcKind::Dctcp.into(), ..config() };
     config.path.initial_window_bytes = 5 * u64::from(PAYLOAD + HEADER);
@@ -21,7 +21,7 @@ fn sending(balancer: BalancerKind) -> (Sender, Vec<spray_wire::Ev>) {
     (sender, evs)
 }
 
-/// An ACK of all numbers before this one.
+/// Returns an ACK of all packets below this number.
 fn ack(cumulative: u64) -> Ack {
     Ack { cumulative, sack_base: cumulative, timestamp_echo: at(US), ..Ack::default() }
 }

@@ -11,7 +11,7 @@ fn waited_us(sender: &Sender) -> [u64; 5] {
     ALL.map(|limit| sender.limits().waited_ps(limit) / US)
 }
 
-/// Only this limit, for this number of microseconds.
+/// Returns only this limit, for this number of microseconds.
 fn only(limit: Limit, us: u64) -> [u64; 5] {
     ALL.map(|other| if other == limit { us } else { 0 })
 }
@@ -21,7 +21,7 @@ fn sender(config: &FlowConfig, window_packets: u32, max_data: u64) -> (Sender, R
     (Sender::new(config, window_packets, max_data, &mut rng), rng)
 }
 
-/// Polls until nothing goes; returns how many frames went.
+/// Polls until nothing more is sent; returns the number of frames.
 fn drain(sender: &mut Sender, rng: &mut Rng, now_ps: u64) -> usize {
     core::iter::from_fn(|| sender.poll_transmit(at(now_ps), rng, &mut ())).count()
 }
@@ -88,7 +88,8 @@ fn a_wait_ends_with_the_packet_that_goes() {
 fn a_sender_that_learns_its_path_knows_how_round_trip_times_are_spread() {
     let (mut sender, mut rng) = sender(&open_config().learning(), 64, u64::MAX);
     sender.send_message(1, 50_000).unwrap();
-    // 32 packets fit the first window; the first comes back after 100 us, the others after 10.
+    // 32 packets fit the first window; the first is acknowledged after 100 us, the others after 10
+    // us.
     assert!(drain(&mut sender, &mut rng, US) >= 20);
     for psn in 0..20 {
         let now_ps = if psn == 0 { 101 * US } else { (101 + psn) * US };

@@ -1,4 +1,4 @@
-//! Algorithms of another crate do what those of this one do.
+//! Algorithms of another crate behave like those of this one.
 
 use std::boxed::Box;
 

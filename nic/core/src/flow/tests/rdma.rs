@@ -1,5 +1,4 @@
-//! The receivers of NICs for RDMA: literal models, and both ends over channels that lose and
-//! reorder.
+//! The receivers of RDMA NICs: literal models, and both ends over channels that lose and reorder.
 
 mod go_back_n;
 mod irn;
@@ -10,7 +9,7 @@ use super::pair::{Channel, Pair};
 use super::*;
 use crate::loss::{IrnConfig, ReceiverConfig};
 
-/// A channel without losses, where packets of one burst overtake each other by up to this number of
+/// A channel without losses that reorders packets of one burst by up to this number of
 /// microseconds.
 fn reordering(jitter: u64) -> Channel {
     Channel { delay_ps: 5 * US, jitter_ps: jitter * US, gap_ps: US / 4, ..Channel::default() }
@@ -20,8 +19,8 @@ fn with(receiver: ReceiverConfig) -> FlowConfig {
     FlowConfig { receiver, ..config() }
 }
 
-/// Sends the messages until all are delivered. The pair has compared every byte, and each message
-/// came once.
+/// Sends the messages until all are delivered. [`Pair`] compares every byte and checks that each
+/// message arrives once.
 fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Pair {
     let mut pair = Pair::new(config, channel, messages, seed);
     pair.run().unwrap_or_else(|stuck| panic!("{stuck}"));
@@ -38,11 +37,11 @@ fn with_reordering_go_back_n_retransmits_and_irn_that_allows_for_it_does_not() {
         let run = |receiver: ReceiverConfig| run(with(receiver), reordering(3), &messages, seed);
         let [back, irn, allowing] = [ReceiverKind::GoBackN.into(), ReceiverKind::Irn.into(), patient].map(run);
         let again = |pair: &Pair| pair.sender.stats().retransmits;
-        assert!(back.receiver.stats().out_of_order > 500, "or nothing is tested");
+        assert!(back.receiver.stats().out_of_order > 500, "too little reordering");
         assert!(again(&back) > 500 && again(&back) > 2 * again(&irn), "{} and {}", again(&back), again(&irn));
         assert_eq!((again(&allowing), allowing.sender.stats().timeouts), (0, 0));
         assert!(allowing.receiver.stats().order.reordered > 200);
-        // Every second packet does not arrive where it is expected, whichever receiver counts.
+        // Every second packet arrives out of order for either receiver.
         assert!(allowing.receiver.stats().order.unexpected > allowing.receiver.stats().order.reordered);
     }
 }
@@ -61,7 +60,7 @@ fn on_one_path_both_repair_losses_alone() {
     }
 }
 
-/// Seeds of lossy, reordering, duplicating channels, under every congestion control.
+/// Lossy, reordering and duplicating channels, under every congestion control.
 #[test]
 fn every_byte_arrives_once_under_every_congestion_control() {
     for cc in CcKind::ALL {

@@ -23,7 +23,7 @@ fn packet(psn: u64) -> Data {
     }
 }
 
-/// One of a message of ten thousand.
+/// Returns a packet of a message of ten thousand packets.
 fn of_many(psn: u64) -> Data {
     Data { message_bytes: 10_000_000, ..packet(psn) }
 }
@@ -57,7 +57,7 @@ fn selected(ack: &Ack) -> Vec<u64> {
     (ack.sack_base..ack.sack_base + 256).filter(|&psn| ack.selected(psn)).collect()
 }
 
-/// A packet with payload; where that goes is left out.
+/// Accepts a packet with payload, regardless of its position.
 const NEW: Accept = Accept::New { place: None };
 
 //= docs/specs/transport.md#TRN-54 when an ACK is due
@@ -142,7 +142,7 @@ fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
 fn window_duplicates_and_order() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8, ..config() });
     assert_eq!(rig.take(0, packet(8)), Accept::OutOfWindow);
-    assert_eq!(rig.acks().len(), 1, "a sender that asks for its grant gets it");
+    assert_eq!(rig.acks().len(), 1, "a request for a grant is answered");
     assert_eq!(rig.take(0, packet(7)), NEW);
     assert_eq!(rig.take(0, packet(7)), Accept::Duplicate);
     for psn in [3, 0, 1, 2] {
@@ -153,7 +153,7 @@ fn window_duplicates_and_order() {
     rig.acks();
     assert_eq!(rig.take(0, packet(6)), NEW);
     assert_eq!(rig.take(0, Data { retransmit: true, ..packet(5) }), NEW);
-    assert_eq!(rig.receiver.stats().order.reordered, 5, "a retransmission comes late because it was sent late");
+    assert_eq!(rig.receiver.stats().order.reordered, 5, "a retransmission does not count as reordered");
     assert_eq!(rig.take(0, packet(2)), Accept::Duplicate);
     let ack = rig.acks()[0];
     assert_eq!((ack.cumulative, selected(&ack)), (4, [5, 6, 7].to_vec()));
@@ -179,13 +179,14 @@ fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
 fn the_bitmap_reaches_the_latest_packet() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
     rig.take(0, packet(200));
-    assert_eq!((rig.acks()[0].sack_base, rig.receiver.cumulative()), (0, 0), "both fit");
+    assert_eq!((rig.acks()[0].sack_base, rig.receiver.cumulative()), (0, 0), "one bitmap covers both");
     rig.take(0, packet(900));
     let ack = rig.acks()[0];
     assert_eq!((ack.sack_base, selected(&ack)), (645, [900].to_vec()));
     rig.take(0, packet(3));
     assert_eq!(selected(&rig.acks()[0]), [3, 200]);
-    // A duplicate is answered by a bitmap that covers it, or it would come again and again.
+    // A duplicate is answered by a bitmap that covers it, or it would be retransmitted again and
+    // again.
     rig.take(0, packet(900));
     assert_eq!(selected(&rig.acks()[0]), [900]);
 }
@@ -198,15 +199,15 @@ fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
         assert!(matches!(rig.take(0, of_many(psn)), NEW | Accept::Duplicate));
         rig.acks()
     };
-    assert_eq!([1, 256].map(&mut take), [[], []].map(Vec::<Ack>::from), "both fit");
+    assert_eq!([1, 256].map(&mut take), [[], []].map(Vec::<Ack>::from), "one bitmap covers all");
     let acks = take(900);
     assert_eq!(acks.iter().flat_map(selected).collect::<Vec<_>>(), [1, 256, 900]);
     assert_eq!(acks.iter().map(|ack| ack.packets).collect::<Vec<_>>(), [3, 0], "counted once");
     assert_eq!(take(7000), []);
     let acks = take(300);
     assert_eq!(acks.iter().flat_map(selected).collect::<Vec<_>>(), [300, 7000]);
-    // What arrived long ago comes again, from both ends in turn: each is acknowledged, by no more
-    // than two.
+    // Old packets arrive again, alternately from both ends: each is acknowledged, by no more than
+    // two ACKs.
     for round in 0..100 {
         let acks = take(if round % 2 == 0 { 1 } else { 7000 });
         assert!((1..=2).contains(&acks.len()), "{}", acks.len());
@@ -214,8 +215,8 @@ fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
 }
 
 proptest! {
-    /// For any arrivals in any order: an arrival causes at most two ACKs, and what has arrived is
-    /// acknowledged when one is due.
+    /// For any arrivals in any order: an arrival causes at most two ACKs, and everything received
+    /// is acknowledged when an ACK is due.
     //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[test]
     fn an_arrival_brings_two_acks_at_most(
@@ -267,23 +268,23 @@ fn the_grant_is_enforced_and_grows_with_consumption() {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
     rig.receiver.consumed(4_999);
-    assert_eq!(rig.acks(), [], "not half yet");
+    assert_eq!(rig.acks(), [], "less than half consumed");
     rig.receiver.consumed(1);
     let ack = rig.acks()[0];
     assert_eq!((ack.max_data, ack.packets), (15_000, 6));
     rig.receiver.consumed(5_000_000);
-    assert_eq!(rig.receiver.max_data(), 16_000, "no more than has arrived");
+    assert_eq!(rig.receiver.max_data(), 16_000, "at most what was received");
     for psn in 6..16 {
         assert_eq!(rig.take(0, packet(psn)), NEW);
     }
     assert_eq!(rig.take(0, packet(16)), Accept::Invalid);
     rig.acks();
     rig.receiver.consumed(1_000);
-    assert_eq!(rig.acks()[0].max_data, 17_000, "told at once to a sender that must be blocked");
+    assert_eq!(rig.acks()[0].max_data, 17_000, "sent at once to a sender that must be blocked");
     assert_eq!(rig.take(0, packet(16)), NEW);
     rig.acks();
     rig.receiver.consumed(0);
-    assert_eq!(rig.acks(), [], "it knows all that there is to know");
+    assert_eq!(rig.acks(), [], "the grant has not changed");
 }
 
 #[test]

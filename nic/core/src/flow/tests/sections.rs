@@ -1,6 +1,5 @@
-//! Ordered Chaos end to end, over paths that keep their order and differ in delay: what is declared
-//! missing was lost, and what was lost is declared missing. Clauses are those of
-//! `docs/specs/ordered-chaos.md`.
+//! Ordered Chaos end to end, over paths that keep their order and differ in delay: exactly the lost
+//! packets are declared missing. Clauses are those of `docs/specs/ordered-chaos.md`.
 
 use std::vec::Vec;
 
@@ -13,8 +12,8 @@ use crate::path::{Balancer, BalancerConfig, LossCause, OrderedChaosConfig};
 use crate::rng;
 use crate::units::Micros;
 
-/// A path for each entropy value: first in, first out, with a delay that changes with each frame by
-/// up to `spread_ps`.
+/// A FIFO path for each entropy value, with a delay that changes with each frame by up to
+/// `spread_ps`.
 fn paths(spread_ps: u64, gap_ps: u64) -> Channel {
     let (delay_ps, ack_jitter_ps) = (4 * US, US);
     Channel { delay_ps, jitter_ps: spread_ps, ack_jitter_ps, gap_ps, in_order: true, ..Channel::default() }
@@ -28,7 +27,8 @@ fn run(config: FlowConfig, channel: Channel, packets: u64, seed: u64) -> Pair {
     pair
 }
 
-/// Losses are reported by the receiver, or not detected for a second.
+/// Returns settings under which only the receiver reports losses: the sender detects none for a
+/// second.
 fn chaos(ack_every: u32, subflows: u8, interval_us: u64) -> FlowConfig {
     let mut config = FlowConfig { ack_every, sack_gap_packets: None, ..config() };
     config.rto = RtoConfig { initial_ps: 1_000_000 * US, min_ps: 1_000_000 * US, max_ps: 1_000_000 * US };
@@ -53,7 +53,7 @@ proptest! {
         let stats = done.sender.stats();
         prop_assert_eq!((stats.retransmits, done.receiver.stats().nacks), (0, 0));
         if spread == 39 && packets > 300 && subflows > 2 {
-            prop_assert!(done.receiver.stats().order.reordered > 0, "or nothing is tested");
+            prop_assert!(done.receiver.stats().order.reordered > 0, "no reordering");
         }
     }
 
@@ -74,12 +74,12 @@ proptest! {
         if trim == 0 {
             prop_assert_eq!(stats.retransmits, done.fate.packets_lost);
         }
-        // What was sent again had not arrived.
+        // Retransmitted packets had not arrived.
         prop_assert_eq!(done.receiver.stats().duplicates, 0);
     }
 }
 
-/// When the first packets go.
+/// When the first packets are sent.
 const FIRST: Time = at(1_000);
 
 #[test]
@@ -110,7 +110,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
     assert_eq!((sender.stats().stale_nacks, sender.stats().missing), (5, 0));
     sender.on_nack(at(US), &nack(1, first(5)), &mut ());
     assert_eq!(sender.stats().missing, 1);
-    // A frame sent before its retransmission reports it missing: stale.
+    // A frame sent before the retransmission of a packet reports it missing: stale.
     let Some(Transmit::Data { data: again, .. }) = sender.poll_transmit(at(US), &mut rng, &mut ()) else { panic!() };
     assert!(again.retransmit && again.psn == 1);
     sender.on_nack(at(2 * US), &nack(1, *stamps.last().unwrap()), &mut ());
@@ -166,7 +166,7 @@ fn a_trailer_is_no_packet() {
     };
     assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
     assert_eq!(take(trailer(9), false).0.len(), 3, "again");
-    assert!(take(trailer(9), true).0.is_empty(), "what came ahead of the data tells nothing");
+    assert!(take(trailer(9), true).0.is_empty(), "a trailer that arrives ahead of the data reports nothing");
     for outside in [64, u64::MAX, 1 << 40] {
         assert_eq!(take(trailer(outside), false), (Vec::new(), None));
     }
@@ -190,8 +190,8 @@ fn made_up_trailers_bring_few_nacks() {
         brought += core::iter::from_fn(|| receiver.poll_nack()).count() as u64;
         assert!(brought <= 256 + 3 * sent, "{brought} for {sent}");
     }
-    // What a frame brings before any has gone is lost.
-    assert_eq!((brought, receiver.stats().missing), (256 + 3 * 998, brought), "as many as are allowed");
+    // The allowance of the first frame is lost, because the initial budget is unused.
+    assert_eq!((brought, receiver.stats().missing), (256 + 3 * 998, brought), "the maximum is reached");
 }
 
 fn arrival_of(data: Data) -> Arrival {

@@ -1,4 +1,4 @@
-//! A path that fails while a connection is idle: the balancer's only knowledge is outdated.
+//! A path fails while a connection is idle, so that all information of the balancer is outdated.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::path::{BalancerKind, Ev};
 use crate::rng;
 
 const EVS: u16 = 256;
-/// Paths, by the last bits of an entropy value.
+/// The number of paths; the low bits of an entropy value select one.
 const PATHS: u16 = 4;
 const ONE_WAY_PS: u64 = 5 * US;
 
@@ -15,8 +15,8 @@ const ONE_WAY_PS: u64 = 5 * US;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dead {
     Forward,
-    /// Everything arrives, and the acknowledgements, which echo the entropy value, come back over
-    /// the dead path.
+    /// All data arrives, but acknowledgements, which echo the entropy value, return over the failed
+    /// path.
     Back,
 }
 
@@ -25,7 +25,7 @@ fn is_on(path: Option<u16>, ev: Ev) -> bool {
 }
 
 /// Sends messages of one packet in sequence; the first one's path fails after its delivery. Returns
-/// the timeouts of each; `None` when the connection fails.
+/// the timeouts of each message, or `None` if the connection fails.
 fn timeouts_of_messages(mut config: FlowConfig, dead: Dead, seed: u64, count: u32) -> Option<Vec<u64>> {
     config.path.evs = EVS;
     config.give_up_ps = 100 * config.rto.max_ps;
@@ -83,14 +83,14 @@ fn with(balancer: BalancerKind) -> FlowConfig {
     FlowConfig { balancer: balancer.into(), ..config() }
 }
 
-/// Balancers with which the second message may be lost.
+/// Returns the balancers with which the second message may be lost.
 fn stuck(dead: Dead) -> Vec<BalancerKind> {
     let is_stuck =
         |kind: &BalancerKind| !(0..20).all(|seed| timeouts_of_messages(with(*kind), dead, seed, 2).is_some());
     BalancerKind::ALL.into_iter().filter(is_stuck).collect()
 }
 
-/// Only who keeps to one path is lost with it.
+/// Only a balancer that stays on one path fails with it.
 //= docs/specs/transport.md#TRN-41 repeated timeouts
 //= docs/specs/flowcut.md#FLC-41 A dead path
 #[test]
@@ -113,7 +113,7 @@ fn sparse_messages_leave_a_dead_path() {
         let late: u64 = mptcp.chunks(60).flat_map(|connection| &connection[30..]).sum();
         assert!(late <= 2 * 20, "{dead:?}: {late} timeouts of 600 messages");
         let flowcut: Vec<u64> = timeouts(BalancerKind::Flowcut);
-        // A quarter of the drawn paths is the failed one again.
+        // A quarter of the newly drawn paths is the failed one again.
         let all: u64 = flowcut.iter().sum();
         assert!(all <= 2 * 20, "{dead:?}: {all} timeouts of 20 connections");
         assert!(flowcut.chunks(60).all(|connection| connection[2..].iter().all(|one| *one == 0)), "{dead:?}");

@@ -25,7 +25,7 @@ fn senseless_limits_are_not_accepted() {
         Terms { ack_every: 256, ..fine },
     ];
     assert!(bad.iter().all(|terms| !config().accepts(terms)), "{bad:?}");
-    // Two ends may agree on a small one.
+    // Two ends may agree on a small limit.
     let small = FlowConfig { payload_bytes: 64, max_data_bytes: 100, max_message_bytes: 100, ..config() };
     assert!(small.accepts(&Terms { max_payload: 64, max_data: 100, ..fine }));
     assert!(!small.accepts(&Terms { max_payload: 63, ..fine }) && !small.accepts(&Terms { max_data: 99, ..fine }));

@@ -1,5 +1,5 @@
-//! Reports of missing packets: tables, the published scheme as a twin, and no report of anything
-//! reordered.
+//! Reports of missing packets: tables, the published scheme as a model, and no report of reordered
+//! packets.
 
 use std::vec;
 use std::vec::Vec;
@@ -46,7 +46,7 @@ impl Rig {
         told
     }
 
-    /// A new data packet.
+    /// Receives a new data packet.
     fn data(&mut self, psn: u64, log2: u8, behind: u16) -> Vec<u64> {
         self.arrive(psn);
         self.check(psn, log2, behind, false, 64)
@@ -88,8 +88,8 @@ fn each_is_told_once_by_packets_and_again_by_probes() {
     assert_eq!(rig.check(10, 1, 5, true, 64), [0, 2, 4, 6]);
     rig.arrive(4);
     assert_eq!(rig.check(10, 1, 5, true, 64), [0, 2, 6]);
-    assert_eq!(rig.check(14, 1, 1, true, 64), [12, 14], "a probe shows the packet that it names too");
-    assert_eq!(rig.check(4, 1, 0, true, 64), [0; 0], "one that is sent again");
+    assert_eq!(rig.check(14, 1, 1, true, 64), [12, 14], "a probe also reports the packet that it names");
+    assert_eq!(rig.check(4, 1, 0, true, 64), [0; 0], "a retransmitted probe");
     rig.arrive(0);
     // Their bits are reused for the numbers one window later.
     for psn in 1..=14 {
@@ -99,11 +99,11 @@ fn each_is_told_once_by_packets_and_again_by_probes() {
     let later: Vec<u64> = (0..127).map(|i| 16 + 2 * i).collect();
     assert_eq!(rig.check(270, 1, 127, false, 200), later);
     let mut rig = Rig::new();
-    assert_eq!(rig.check(8, 1, 4, false, 2), [0, 2], "as far as there is room");
+    assert_eq!(rig.check(8, 1, 4, false, 2), [0, 2], "limited by the space");
     assert_eq!(rig.check(8, 1, 4, false, 64), [4, 6, 8]);
 }
 
-/// The published scheme: a bitmap of arrivals and one of what was told, both from `start`; a frame
+/// The published scheme: a bitmap of arrivals and one of reports, both from `start`; a frame
 /// carries the first number of its section.
 #[derive(Default)]
 struct Published {
@@ -154,8 +154,8 @@ impl Published {
 }
 
 proptest! {
-    /// A packet's fate: whether it is lost, whether its section ends behind it, how many later ones
-    /// may overtake it.
+    /// Per packet: whether it is lost, whether its section ends after it, how many later ones may
+    /// overtake it.
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
@@ -164,7 +164,7 @@ proptest! {
         fates in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
     ) {
         let (stride, count) = (1usize << log2, fates.len());
-        // Where each packet's section begins.
+        // The first packet of the section of each packet.
         let base = |psn: usize| {
             let mut base = psn;
             while base >= stride && !fates[base - stride].1 {
@@ -172,8 +172,8 @@ proptest! {
             }
             base
         };
-        // A packet arrives when its delay is over, but behind those of its section: that is what a
-        // path is.
+        // A packet arrives after its delay, but not before earlier packets of its section: a path
+        // keeps order.
         let mut arrivals: Vec<(usize, usize)> = vec![];
         for (psn, fate) in fates.iter().enumerate() {
             let before = (base(psn)..psn).step_by(stride).map(|earlier| arrivals[earlier].0).max().unwrap_or(0);
@@ -188,7 +188,7 @@ proptest! {
             prop_assert_eq!(&missing, &twin.data(*psn as u64, base(*psn) as u64, stride as u64, false));
             told.extend(missing);
         }
-        // Lost, and something behind it in its section was not: exactly these.
+        // Exactly the lost packets after which another one of their section arrived.
         told.sort_unstable();
         let proven = |psn: &usize| {
             let mut later = *psn;
@@ -204,8 +204,8 @@ proptest! {
         prop_assert_eq!(told, expected);
     }
 
-    /// For any frames in any order: no panic, no report of what has arrived or lies outside the
-    /// window.
+    /// For any frames in any order: no panic, no report of packets that have arrived or are outside
+    /// the window.
     #[test]
     fn hostile_sections_are_harmless(
         frames in prop::collection::vec((0u64..256, any::<u16>(), any::<bool>(), any::<bool>()), 1..300),

@@ -130,8 +130,9 @@ fn state_takes_half_a_byte_a_value() {
     assert_eq!(bitmap(Bitmap::EVS, |_| ()).state.penalties.len() + 4, Bitmap::STATE_BYTES);
 }
 
-/// REPS's artifact, statement by statement, but for its order: values in turn from a random one on, where it takes them
-/// exclusive-or a random mask, which covers a set only if its size is a power of two.
+/// A transcription of REPS's artifact, except for the order: values in turn from a random one on,
+/// where the artifact combines them by exclusive-or with a random mask, which covers a set only if
+/// its size is a power of two.
 struct Artifact {
     evs: usize,
     current_ev_index: usize,

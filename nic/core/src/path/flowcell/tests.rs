@@ -14,7 +14,7 @@ fn flowcell(evs: u16, change: impl FnOnce(&mut FlowcellConfig)) -> On<Flowcell> 
     On { scheme: Flowcell::make(&own, &path, &mut rng::stream(1, 0)), path }
 }
 
-/// How far from the first entropy value each packet's is.
+/// Returns the distance of each packet's entropy value from the first one.
 fn steps(flowcell: &mut On<Flowcell>, sizes: &[u32]) -> Vec<u16> {
     let (first, evs) = (flowcell.state.ev.index(), flowcell.path.evs);
     let mut send = |bytes: &u32| {

@@ -33,7 +33,7 @@ impl Rig {
         self.flowlet.on_loss(self.path.at(at_step(now)), &LossInfo { cause, ..LossInfo::default() }, &mut ());
     }
 
-    /// Whether the packet sent now takes a new path.
+    /// Returns whether a packet sent now takes a new path.
     fn moves(&mut self, now: u64) -> bool {
         let (before, ev) = (self.rng.clone(), self.flowlet.state.ev);
         let next = self.flowlet.next_ev(self.path.at(at_step(now)), &SendInfo::default(), &mut self.rng);
@@ -50,7 +50,7 @@ fn feedback_that_stays_away_for_longer_than_the_gap_ends_a_flowlet() {
     //= docs/specs/flowlet.md#FLOWLET-4 the clock
     let mut rig = flowlet(|flowlet| flowlet.hold_us = Some(Micros::default()));
     assert!(!rig.moves(7_000), "the first packet starts the clock");
-    assert!(!rig.moves(7_500), "half an RTT is no longer than the gap");
+    assert!(!rig.moves(7_500), "half an RTT does not exceed the gap");
     assert!(rig.moves(7_501), "packets sent in between do not count");
     rig.ack(8_000);
     assert!(!rig.moves(8_500));
@@ -92,7 +92,8 @@ fn by_packets_a_pause_in_sending_ends_a_flowlet() {
     }
 }
 
-/// REPS's artifact, statement by statement, for a connection that begins at time zero; draws are counted.
+/// A transcription of REPS's artifact, for a connection that begins at time zero; draws are
+/// counted.
 #[derive(Default)]
 struct Artifact {
     last_pkt: u64,

@@ -25,8 +25,8 @@ fn paper() -> Rig {
 }
 
 impl Rig {
-    /// An acknowledgement after which the window has room for this number of packets of 4,150
-    /// bytes.
+    /// Processes an acknowledgement after which the window has room for this number of packets of
+    /// 4,150 bytes.
     fn ack(&mut self, ev: u16, room_bytes: u64) {
         let (window_bytes, in_flight_bytes) = (100_000 + room_bytes, 100_000);
         let ack = AckInfo {
@@ -40,7 +40,7 @@ impl Rig {
         self.mprdma.on_ack(self.path.at_ps(0), &ack, &mut ());
     }
 
-    /// One of packet `psn`, with no room to speak of.
+    /// Processes one of packet `psn`, after which there is almost no room.
     fn ack_of(&mut self, psn: u64, ev: u16) {
         let packet =
             PacketInfo { psn, ev: Ev::new(ev), bytes: 4_150, sent_at: Time::ZERO, was_lost: false, reported: true };
@@ -52,7 +52,7 @@ impl Rig {
         self.mprdma.on_loss(self.path.at_ps(0), &LossInfo { ev: Ev::new(ev), cause, ..LossInfo::default() }, &mut ());
     }
 
-    /// The next packet's entropy value, or that it is drawn.
+    /// Returns the next packet's entropy value, or `None` if it is drawn at random.
     fn send(&mut self) -> Option<u16> {
         let before = self.rng.clone();
         let ev = self.mprdma.next_ev(self.path.at_ps(0), &SendInfo::default(), &mut self.rng);

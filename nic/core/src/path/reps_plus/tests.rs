@@ -1,4 +1,4 @@
-//! The clauses of `docs/specs/reps-plus.md`: as tables, against REPS, and against a literal twin
+//! The clauses of `docs/specs/reps-plus.md`: as tables, against REPS, and against a literal model
 //! over random histories.
 
 mod freezing;
@@ -15,13 +15,13 @@ use crate::rng::{self, Rng};
 use crate::tests::{Given, at};
 
 const RTT_PS: u64 = 8_000_000;
-/// Time that probes may take where round trips are not longer than without queues: five quarters of
-/// 8 us are 9 whole ticks, and one more.
+/// The time after which a probe counts as lost while round trips are as long as without queues:
+/// five quarters of 8 us are 9 whole ticks, plus one.
 const WAIT_PS: u64 = 10 << TICK_SHIFT;
 /// Time between two steps.
 const STEP_PS: u64 = WAIT_PS / 3;
 
-/// This number of steps later; each takes whole units of time.
+/// Returns the time `count` steps later; each takes whole units of time.
 fn steps(from: Time, count: u64) -> Time {
     (0..count).fold(from, |at, _| at.after(STEP_PS))
 }
@@ -51,11 +51,11 @@ fn lost(ev: u16) -> LossInfo {
     LossInfo { ev: Ev::new(ev), cause: LossCause::SackGap, ..LossInfo::default() }
 }
 
-/// A balancer with a generator and a log.
+/// A balancer with a random number generator and a log.
 struct Rig {
     path: Path,
     plus: RepsPlus,
-    /// Whether a packet goes again.
+    /// Whether the next packet is a retransmission.
     retransmit: bool,
     rng: Rng,
     log: Vec<(Time, Event)>,
@@ -69,7 +69,7 @@ impl Rig {
         Self { path, plus, retransmit: false, rng, log: Vec::new() }
     }
 
-    /// An ACK of the packets with these values, the last of which triggered it.
+    /// Processes an ACK of the packets with these values, triggered by the last of them.
     fn ack(&mut self, now_ps: u64, evs: &[u16], marked: bool, marked_packets: u16) {
         evs.iter().for_each(|&ev| {
             self.plus.on_packet_acked(self.path.at_ps(now_ps), &PacketInfo { sent_at: at(now_ps), ..packet(ev) });
@@ -82,7 +82,7 @@ impl Rig {
         self.plus.on_loss(self.path.at_ps(now_ps), &lost(ev), &mut self.log);
     }
 
-    /// An ACK, marked so that nothing is cached, of a packet sent at `sent`.
+    /// Processes an ACK of a packet sent at `sent`, marked so that nothing is cached.
     fn news(&mut self, now: Time, sent: Time) {
         let ack = AckInfo { rtt_ps: now.since(sent), ..info(0, true, 1, 1) };
         self.plus.on_ack(self.path.at(now), &ack, &mut self.log);
@@ -93,7 +93,7 @@ impl Rig {
         self.plus.on_probe_ack(self.path.at_ps(now_ps), &answer, &mut self.log);
     }
 
-    /// Sends every probe that is due by `until`, each in time.
+    /// Sends every probe that is due by `until`, each when it is due.
     fn probes(&mut self, until: Time) -> Vec<(Time, u16)> {
         let mut sent = Vec::new();
         while let Some(at) = self.plus.poll_timeout(&self.path).filter(|at| *at <= until) {
@@ -103,7 +103,7 @@ impl Rig {
         sent
     }
 
-    /// Loses a packet with `ev` and freezes for it. Returns when.
+    /// Loses a packet with `ev` and freezes for it. Returns the time.
     fn freeze(&mut self, now_ps: u64, ev: u16) -> u64 {
         self.lose(now_ps, ev);
         self.probes(at(now_ps + 9 * RTT_PS));
@@ -113,7 +113,7 @@ impl Rig {
         verdict_ps
     }
 
-    /// Answers each probe at once, until freezing ends. Returns how many it took.
+    /// Answers each probe at once until freezing ends. Returns their number.
     fn thaw(&mut self, ev: u16) -> usize {
         let mut answered = 0;
         while self.plus.is_frozen() {
@@ -131,19 +131,19 @@ impl Rig {
         self.plus.next_ev(self.path.at_ps(0), &packet, &mut self.rng).index()
     }
 
-    /// How many of nine packets go over values 1 to 3.
+    /// Returns how many of nine packets use values 1 to 3.
     fn reuses(&mut self) -> usize {
         (0..9).filter(|_| (1..=3).contains(&self.send())).count()
     }
 
-    /// What is sent from the cache.
+    /// Returns the values sent from the cache.
     fn cached(&mut self) -> Vec<u16> {
         (0..self.plus.valid_evs()).map(|_| self.send()).collect()
     }
 }
 
-/// (values settled, the last triggered it; packets that it stands for; its mark; marked packets;
-/// what is cached)
+/// (values settled, the last of which triggered the ACK; packets that it covers; its mark; marked
+/// packets; cached values)
 type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 
 //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
@@ -153,17 +153,19 @@ type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 fn an_ack_vouches_for_the_packets_it_stands_for() {
     let table: [Vouched; 10] = [
         (&[1, 2, 3, 4], 4, false, 0, &[1, 2, 3, 4]),
-        // Its own mark excludes its own value only. It does not say which others were marked.
+        // Its mark excludes only its value. It does not state which other packets were marked.
         (&[1, 2, 3, 4], 4, true, 1, &[1, 2, 3]),
         (&[1, 2, 3, 4], 4, false, 1, &[4]),
         (&[1, 2, 3, 4], 4, true, 2, &[]),
         (&[1, 2, 3, 4], 4, true, 4, &[]),
-        // One counts for itself alone, as in REPS, regardless of lost ACKs that it replaces.
+        // A count of one covers only the packet itself, as in REPS, regardless of lost ACKs that it
+        // replaces.
         (&[1, 2, 3, 4], 1, false, 0, &[4]),
         (&[1, 2, 3, 4], 2, false, 0, &[1, 4]),
-        // Overtaken by another, it settles less than it stands for.
+        // Overtaken by another ACK, it settles fewer packets than it covers.
         (&[4], 4, false, 0, &[4]),
-        // The triggering packet's value counts once for it, and again for others with the same.
+        // The triggering packet's value counts once for it, and once for another packet with the
+        // same value.
         (&[4, 4, 4], 3, false, 0, &[4, 4, 4]),
         (&[4, EVS, 5], 3, false, 0, &[4, 5]),
     ];
@@ -190,7 +192,7 @@ fn echoes_take_the_place_of_records() {
     rig.plus.on_ack(rig.path.at_ps(0), &info(10, false, 4, 3), &mut rig.log);
     assert_eq!(rig.cached(), [7, 9, 10]);
     rig.ack(0, &[1, 2], false, 0);
-    assert_eq!(rig.cached(), [1, 2], "the next ACK has none");
+    assert_eq!(rig.cached(), [1, 2], "the next ACK has no echoes");
 }
 
 //= docs/specs/reps-plus.md#RPP-5 A longer buffer
@@ -250,7 +252,7 @@ fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
     let ack = AckInfo { rtt_ps: now_ps, ..info(4, false, 4, 0) };
     rig.plus.on_ack(rig.path.at_ps(now_ps), &ack, &mut rig.log);
     assert_eq!(rig.cached(), [1, 3]);
-    // With echoes the record decides.
+    // With echoes the records decide which packets were slow.
     [fast(1), slow(2), fast(3), fast(4)]
         .iter()
         .for_each(|packet| rig.plus.on_packet_acked(rig.path.at_ps(now_ps), packet));
@@ -258,7 +260,7 @@ fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
     rig.plus.on_ack(rig.path.at_ps(now_ps), &AckInfo { rtt_ps: now_ps - 1, ..ack }, &mut rig.log);
     assert_eq!(rig.cached(), [1, 3, 4]);
     rig.ack(now_ps, &[2, 4], false, 0);
-    assert_eq!(rig.cached(), [2, 4], "the next ACK knows nothing of them");
+    assert_eq!(rig.cached(), [2, 4], "they have no effect on the next ACK");
 }
 
 //= docs/specs/reps-plus.md#RPP-17 slow paths
@@ -289,7 +291,8 @@ fn values_of_a_slow_path_are_cached_less_often() {
     }
 }
 
-/// An ACK that reports no packet settles some, and vouches for none: neither it nor the next.
+/// An ACK that reports no packet settles some but makes none of them a candidate, and neither does
+/// the next ACK.
 //= docs/specs/reps-plus.md#RPP-2 candidates
 #[test]
 fn what_an_ack_without_a_report_settles_is_no_candidate() {
@@ -309,7 +312,7 @@ fn exploring_takes_the_paths_that_it_is_told_in_turn() {
     assert_eq!(turns[..4], turns[4..], "each in its turn");
     let mut turn = turns[..4].to_vec();
     turn.sort_unstable();
-    assert_eq!(turn, [3, 20, 41, 700], "none beyond the set");
+    assert_eq!(turn, [3, 20, 41, 700], "values outside the set are ignored");
     // Every round takes another value of each path, in another order.
     let all = [[1, 2, 3, 4, 5, 6, 7, 8], [11, 12, 13, 14, 15, 16, 17, 18]].map(|path| path.map(Ev::new));
     rig.plus.on_reachable(rig.path.at_ps(0), &all);
@@ -345,11 +348,11 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + after_ps)));
     let trailer = ask(&mut rig, RTT_PS + after_ps, Some((3, RTT_PS)), 0, wide).unwrap();
     assert_eq!((trailer.psn, trailer.ev, trailer.ack_now), (3, Ev::new(5), true));
-    assert_eq!(trailer.section.get(), Some((1, 0)), "of this packet alone");
+    assert_eq!(trailer.section.get(), Some((1, 0)), "it reports only this packet");
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + 2 * after_ps)), "once in that time");
     assert_eq!(ask(&mut rig, RTT_PS + 2 * after_ps, None, 0, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing is in flight");
-    // Where packets wait in queues, their ACKs are not overdue before.
+    // If packets wait in queues, their ACKs are overdue later.
     rig.send();
     let due_ps = 5 * RTT_PS;
     assert_eq!(ask(&mut rig, due_ps - 1, Some((4, 0)), 4 * RTT_PS, wide), None);
@@ -359,9 +362,9 @@ fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
         let trailer = ask(rig, now_ps, Some((4, 0)), 4 * RTT_PS, wide).unwrap();
         (trailer.ev.index(), trailer.psn, trailer.section.get().unwrap().1)
     };
-    assert_eq!(again(&mut rig, 2 * due_ps), (5, 4, 0), "no other is known");
+    assert_eq!(again(&mut rig, 2 * due_ps), (5, 4, 0), "no other value is cached");
     rig.ack(0, &[7, 8], false, 0);
-    assert_eq!(again(&mut rig, 3 * due_ps), (8, 9, 5), "its own path may have failed, with all that it carried");
+    assert_eq!(again(&mut rig, 3 * due_ps), (8, 9, 5), "the packet's path may have failed, with everything sent on it");
     let late = ask(&mut rig, 4 * due_ps, Some((5, 2 * due_ps + 1_000)), 4 * RTT_PS, wide).unwrap();
     assert_eq!(late.ev, Ev::new(5), "it is not twice as old yet");
 }

@@ -1,7 +1,9 @@
 //! Balancers in a closed loop over a few modelled paths: the claims of the REPS paper, end to end.
 //!
-//! One packet is sent per slot of time, if the congestion control permits. Every path is a queue that
-//! serves one packet per number of slots, marks above a threshold and may fail. Acknowledgements return
+//! One packet is sent per slot of time, if the congestion control permits. Every path is a queue
+//! that
+//! serves one packet per number of slots, marks above a threshold and may fail. Acknowledgements
+//! return
 //! after the queue and a fixed delay, losses after a timeout.
 
 use std::vec::Vec;
@@ -83,7 +85,7 @@ impl Fabric {
         }
     }
 
-    /// Sends one packet per slot and returns how many went over each path.
+    /// Sends one packet per slot and returns the number of packets on each path.
     fn run(&mut self, slots: u64) -> [u64; PATHS] {
         let before = self.paths.map(|path| path.packets);
         (0..slots).for_each(|_| self.step());
@@ -153,7 +155,7 @@ impl Path {
     }
 }
 
-/// A switch's hash.
+/// Returns the path that a switch's hash selects.
 fn path_of(ev: Ev, salt: u64) -> usize {
     ((u64::from(ev.index()) + 1).wrapping_mul(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize
 }
@@ -180,7 +182,7 @@ fn reps_leaves_a_slow_path_what_it_can_carry() {
         };
         let (ops, reps) = (slow(BalancerKind::Ops), slow(BalancerKind::Reps));
         assert!(reps.0 <= 20_000 / 12 + 50, "seed {seed}: {reps:?}");
-        assert!(reps.1 * 8 < ops.1, "seed {seed}: waits {reps:?} against {ops:?}");
+        assert!(reps.1 * 8 < ops.1, "seed {seed}: waits {reps:?}, OPS {ops:?}");
     }
 }
 
@@ -198,7 +200,7 @@ fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
         let detected = fabric.run(TIMEOUT_SLOTS + 2 * DELAY_SLOTS)[5];
         assert!(detected > 0, "seed {seed}");
         assert!(fabric.log.iter().any(|(_, event)| matches!(event, Event::FreezeEntered { .. })));
-        assert_eq!(fabric.run(FREEZING_SLOTS / 2)[5], 0, "seed {seed}: frozen, on paths known to live");
+        assert_eq!(fabric.run(FREEZING_SLOTS / 2)[5], 0, "seed {seed}: frozen, on working paths");
         fabric.paths[5].dead = false;
         found += u32::from(fabric.run(2 * FREEZING_SLOTS)[5] > 0);
         assert!(fabric.log.iter().any(|(_, event)| *event == Event::FreezeExited), "seed {seed}");
@@ -217,6 +219,6 @@ fn reps_loses_far_less_than_ops_to_a_path_that_stays_dead() {
             fabric.run(20_000)[5]
         };
         let (ops, reps) = (lost(BalancerKind::Ops), lost(BalancerKind::Reps));
-        assert!(reps * 4 < ops, "seed {seed}: {reps} against {ops}");
+        assert!(reps * 4 < ops, "seed {seed}: REPS {reps}, OPS {ops}");
     }
 }

@@ -68,7 +68,7 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
     assert_eq!(rig.log, events.map(|(ps, event)| (at(ps), event)));
 }
 
-/// Regardless of when it froze and how long it has been idle.
+/// Regardless of when it froze and of how long it has been idle.
 #[test]
 fn the_exit_time_is_exact_and_does_not_run_out() {
     //= docs/specs/reps.md#REPS-12 thawing
@@ -133,7 +133,7 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
     assert!(rig.reps.is_frozen());
 }
 
-/// Without trimming, where recovery finds losses before their timeouts.
+/// A balancer without trimming, where recovery detects losses before their timeouts.
 struct Untrimmed {
     rig: Rig,
     wait_ps: u64,
@@ -142,17 +142,17 @@ struct Untrimmed {
 impl Untrimmed {
     const EXPIRES_PS: u64 = 8 * BASE_RTT_PS;
 
-    /// A packet with EV 99 is declared lost at 0.
+    /// Creates one in which a packet with EV 99 is declared lost at 0.
     fn after_loss(cause: LossCause, change: impl FnOnce(&mut RepsConfig)) -> Self {
         let mut rig = Rig::new(&Given { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
         rig.loss(0, LossInfo { is_early: true, expires_at: at(Self::EXPIRES_PS), ..loss(99, cause) });
-        assert!(!rig.reps.is_frozen(), "what a loss means is not known yet");
+        assert!(!rig.reps.is_frozen(), "the cause of a loss is not known yet");
         let wait_ps = (((BASE_RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
         Self { rig, wait_ps }
     }
 
-    /// Takes all steps up to `until_ps`. Of each ten probes, `answered` come back at once. Returns
-    /// how many went.
+    /// Performs all steps up to `until_ps`. Of every ten probes, `answered` are answered at once.
+    /// Returns the number of probes.
     fn probe(&mut self, until_ps: u64, answered: u32) -> u32 {
         let mut sent = 0;
         while let Some(now) = self.rig.reps.poll_timeout(&self.rig.path).filter(|now| *now <= at(until_ps)) {
@@ -184,7 +184,7 @@ fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has
         assert!(ack(&mut case, Untrimmed::EXPIRES_PS, BASE_RTT_PS));
         let frozen = Event::FreezeEntered { reason: FreezeReason::Probes };
         assert_eq!(case.rig.log, [(at(Untrimmed::EXPIRES_PS), frozen)]);
-        assert_eq!(case.rig.reps.poll_timeout(&case.rig.path), None, "time ends it, not probes");
+        assert_eq!(case.rig.reps.poll_timeout(&case.rig.path), None, "the timeout ends it, not probes");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Random histories: REPS against the paper's pseudo-code, and every balancer against its set of entropy values.
+//! Random histories: REPS against the paper's pseudo-code, and every balancer against its set of
+//! entropy values.
 
 use proptest::prelude::*;
 
@@ -76,7 +77,7 @@ proptest! {
         let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
-        // The paper's time begins with the history.
+        // The model's time begins with the history.
         let mut now_ps = 0;
         for op in ops {
             match op {
@@ -107,7 +108,7 @@ proptest! {
 
     //= docs/specs/reps.md#REPS-23 only EVs of the set
     //= docs/specs/reps.md#REPS-8 reuse while frozen
-    /// A frozen connection never explores while anything is cached, under every option.
+    /// A frozen connection never explores while anything is cached, under any setting.
     #[test]
     fn no_history_leaves_the_set(
         ops in prop::collection::vec(op(prop_oneof![20 => 0..30 * TICK_PS, 20 => any::<u64>(), 1 => Just(u64::MAX)]), 1..200),
@@ -142,7 +143,7 @@ proptest! {
                         let probe = any.poll_probe(path.at(now));
                         let more: Vec<Ev> = core::iter::from_fn(|| any.poll_probe(path.at(now))).take(5).collect();
                         prop_assert!(probe.iter().chain(&more).all(|ev| ev.index() < path.evs));
-                        prop_assert!(more.len() < 5 || now == Time::NEVER, "it probes without end");
+                        prop_assert!(more.len() < 5 || now == Time::NEVER, "it does not stop probing");
                         any.on_probe_ack(path.at(now), &answer(probe.map_or(ev, Ev::index), marked), &mut ());
                     }
                     Op::Wait { ps } => now = now.after(ps),
@@ -152,12 +153,12 @@ proptest! {
     }
 }
 
-/// What REPS has cached; `None` of other schemes.
+/// Returns the cached values of REPS; `None` for other schemes.
 fn known_evs(any: &AnyBalancer) -> Option<Vec<Ev>> {
     if let AnyBalancer::Reps(reps) = any { Some(reps.cached_evs().to_vec()) } else { None }
 }
 
-/// What a frozen REPS may use; empty where anything goes.
+/// Returns the values that a frozen REPS may use; empty if any may be used.
 fn frozen_evs(any: &AnyBalancer) -> Vec<Ev> {
     match any {
         AnyBalancer::Reps(reps) if reps.is_frozen() => reps.cached_evs().to_vec(),

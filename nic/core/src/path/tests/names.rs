@@ -11,7 +11,7 @@ fn names_are_shown_and_known() {
     assert_eq!(BalancerKind::named("x"), None);
 }
 
-/// Every scheme with default settings follows its paper.
+/// With default settings every scheme follows its paper.
 #[test]
 fn defaults_are_the_published_settings() {
     let published = "

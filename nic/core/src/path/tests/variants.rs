@@ -1,4 +1,4 @@
-//! REPS with other settings than the paper's.
+//! REPS with settings other than the paper's.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn forced_freezing_begins_at_its_time_and_never_ends() {
     let mut rig = Rig::new(&reps_config(|reps| reps.force_freezing_us = Some(Micros::default())));
     rig.ack(7_000, 1, true);
     assert!(rig.reps.is_frozen(), "from the first feedback on");
-    assert_eq!(rig.send(), None, "with nothing cached it explores");
+    assert_eq!(rig.send(), None, "without cached values it explores");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn reps_probing_probes_by_itself() {
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(PROBE_RTTS * BASE_RTT_PS)));
     rig.ack(1000 * TICK_PS, 1, false);
-    assert!(rig.reps.is_frozen(), "its time does not end it");
+    assert!(rig.reps.is_frozen(), "time does not end it");
     let mut rig = Rig::new(&reps_named(BalancerKind::RepsProbing, |reps| reps.probe_us = Some(Micros::from_ps(750))));
     rig.timeout(0);
     assert_eq!(rig.reps.poll_timeout(&rig.path), Some(at(750)));

@@ -83,7 +83,11 @@ fn a_socket_without_a_program_says_what_is_missing() {
     let deaf = |interface: &str| {
         number(interface, 1);
         let config = HostConfig::of(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
-        assert_eq!((config.link_bps, config.address), (10_000_000_000, IpAddr::from([10, 77, 0, 1])), "the properties of veth");
+        assert_eq!(
+            (config.link_bps, config.address),
+            (10_000_000_000, IpAddr::from([10, 77, 0, 1])),
+            "the properties of veth"
+        );
         let device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         let endpoint = aio::Endpoint::spawn(device, config).unwrap();
         let peer = crate::Peer { address: [10, 77, 0, 2].into(), mac: [2, 0, 0, 0, 0, 2] };

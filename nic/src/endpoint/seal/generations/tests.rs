@@ -108,7 +108,11 @@ fn each_exchange_gives_the_next_generation_and_late_frames_still_open() {
         assert_eq!((asked.generation, answer.generation), (generation.wrapping_add(1), generation.wrapping_add(1)));
         assert_eq!(pair.ask(now), asked, "the same again");
         assert_eq!(pair.answer(now, &asked), Ok(answer));
-        assert_eq!(super::generation(sealed(&mut pair.server).0), generation, "the client may not have received the answer");
+        assert_eq!(
+            super::generation(sealed(&mut pair.server).0),
+            generation,
+            "the client may not have received the answer"
+        );
         pair.client.take_answer(now, &answer).unwrap();
         assert_eq!(pair.client.take_answer(now, &answer), Err(Unusable::Unexpected), "a repeated answer");
         // The server switches to the new keys with the client's first frame, and not before.

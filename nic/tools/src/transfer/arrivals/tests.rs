@@ -22,8 +22,8 @@ fn opener(dir: &Folder, keep: bool) -> Opener {
     Opener::start(Out::new(dir.path(), keep).unwrap()).unwrap()
 }
 
-/// Passes the messages, each when the entries before have begun, and waits until all complete files
-/// have ended.
+/// Passes the messages, each after the previous entries have begun, and waits until all complete
+/// files have ended.
 fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>, Refusal> {
     let mut answers = Vec::new();
     for message in messages {
@@ -64,7 +64,7 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0o711);
 }
 
-/// Refused by its description, so that no data is sent.
+/// The description is refused, so that no data is sent.
 #[test]
 fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
     let dir = Folder::new();
@@ -102,7 +102,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-/// The opener begins an entry, and its result is answered later.
+/// Entries are created by the opener thread, and answered later.
 #[test]
 //= docs/specs/endpoint.md#END-28 creates files and folders
 fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
@@ -180,7 +180,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
         Message::Entry(1, file("link/x", 0)),
         Message::Entry(2, folder("there/x")),
         Message::Entry(3, file("good", 0)),
-        // Refused before.
+        // Refused above.
         Message::Sum { number: 1, bytes: 0, sum },
         Message::Sum { number: 3, bytes: 0, sum },
         Message::End(4),
@@ -210,7 +210,7 @@ fn who_describes_too_much_at_once_is_refused() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the folder `a` only");
 }
 
-/// Nothing is replaced, no link is followed, and nothing gets the rights of another user.
+/// Nothing is replaced, no link is followed, and no file gets the rights of another user.
 #[test]
 //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
 fn names_that_programs_look_for_are_like_any_other() {

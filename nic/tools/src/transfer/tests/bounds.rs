@@ -4,7 +4,8 @@ use super::*;
 
 const S: u64 = 1000 * MS;
 
-/// Sends these messages and nothing more. Ends with the receiver's reason or with its connection.
+/// Returns a sender of these messages and nothing more. It ends with the receiver's reason or with
+/// its connection.
 fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut connection = None;
     let mut told = None;
@@ -31,7 +32,7 @@ fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     })
 }
 
-/// A sender that starts later.
+/// Returns a sender that starts at `at_ps`.
 fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
     Box::new(move |endpoint, now| if now.ps() < at_ps { Ok(()) } else { role(endpoint, now) })
 }
@@ -89,7 +90,8 @@ fn nobody_who_sends_gives_way() {
     assert_eq!(ended.count(), 16, "{outcomes:?}");
 }
 
-/// Describes a folder every 2 s. Ends with the receiver's reason or with its connection.
+/// Returns a sender that describes a folder every 2 s. It ends with the receiver's reason or with
+/// its connection.
 fn slow<'a>() -> Role<'a> {
     let (mut begun, mut number, mut told) = (None, 0, None);
     Box::new(move |endpoint, now| {
@@ -128,7 +130,7 @@ fn who_sends_a_few_bytes_now_and_then_gives_way() {
     assert_eq!(told, 1, "{outcomes:?}");
 }
 
-/// A killed sender that is started again is served while its first connection is still open.
+/// A sender that was killed and started again is served while its first connection is still open.
 #[test]
 //= docs/specs/endpoint.md#END-27 16 transfers at once
 fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
@@ -164,7 +166,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
     panic!("the second has not ended");
 }
 
-/// It is alive and consumes nothing, so the sender may send no more.
+/// The receiver is alive but consumes nothing, so that the sender may send no more.
 #[test]
 //= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that the grant permits
 fn a_receiver_that_takes_nothing_is_left() {
@@ -201,5 +203,5 @@ fn a_receiver_that_takes_nothing_is_left() {
         }
         std::thread::yield_now();
     }
-    panic!("it waits for ever");
+    panic!("the sender does not time out");
 }

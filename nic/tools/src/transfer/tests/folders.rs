@@ -13,7 +13,7 @@ fn sender_of_paths<'a>(paths: &[PathBuf]) -> Role<'a> {
     role(Sending::new(tree, outgoing, receiver(), Duration::from_secs(60)))
 }
 
-/// A tree with empty files and folders, a name that is not UTF-8, and many small files.
+/// Creates a tree with empty files and folders, a name that is not UTF-8, and many small files.
 fn tree(folder: &Folder) -> PathBuf {
     let top = folder.path().join("tree");
     fs::create_dir_all(top.join("empty/more")).unwrap();
@@ -28,7 +28,7 @@ fn tree(folder: &Folder) -> PathBuf {
     top
 }
 
-/// The paths, permissions and contents below a folder.
+/// Returns the paths, permissions and contents below a folder.
 fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
     let below = walkdir::WalkDir::new(top).sort_by_file_name().into_iter().map(Result::unwrap);
     below
@@ -105,7 +105,7 @@ fn a_receiver_of_one_file_takes_no_folder_and_no_second_file() {
     assert_eq!(files(&there), 1);
 }
 
-/// `/proc` and `/sys` state wrong lengths: 0, a page, or none.
+/// `/proc` and `/sys` report wrong lengths: 0, a page, or none.
 #[test]
 fn files_without_a_true_length_arrive_whole() {
     let there = Folder::new();

@@ -101,15 +101,15 @@ mod tests {
 
     const EVS: u32 = 65_535;
 
-    /// The part of Microsoft's key that meets the source port, over IPv4.
+    /// The bits of Microsoft's RSS key that are combined with the source port, over IPv4.
     const KEY: u64 = 0x4167_253d_43a3_8fb0;
 
     fn toeplitz(key: u64, port: u16) -> u32 {
         (0..16).filter(|bit| port >> (15 - bit) & 1 == 1).fold(0, |hash, bit| hash ^ ((key << bit) >> 32) as u32)
     }
 
-    /// A sender of packets by values drawn evenly, and ACKs that tell of one in `every`, `delay`
-    /// packets later.
+    /// A sender of packets with uniformly drawn values, and ACKs that report one packet in `every`,
+    /// `delay` packets later.
     struct Run {
         right: RightQueue,
         rng: Rng,
@@ -123,8 +123,8 @@ mod tests {
             Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
         }
 
-        /// Sends so many packets. Returns how many of the last thousand came astray, and how many
-        /// ports they used.
+        /// Sends `packets` packets. Returns how many of the last thousand were misrouted, and how
+        /// many ports they used.
         fn send(&mut self, packets: usize, is_right: impl Fn(u16) -> bool) -> (usize, usize) {
             let mut last = Vec::new();
             for number in 0..packets {
@@ -134,7 +134,7 @@ mod tests {
                 if number % self.every == 0 {
                     self.told.push_back((port, astray));
                 }
-                // Late ones are told out of order.
+                // Late packets are reported out of order.
                 let late = self.delay.div_ceil(self.every);
                 if self.told.len() > late {
                     let at = self.rng.next_u32() as usize % (1 + late / 4);
@@ -157,12 +157,12 @@ mod tests {
             key: u64, bits in 1..=6_u32, queue: u32, rest: u32,
         ) {
             let of = |port| (toeplitz(key, port) ^ rest) & ((1 << bits) - 1);
-            // Keys that leave the queue without ports are of no use to anybody.
+            // A key that maps no port to the queue is of no use.
             let queue = of((queue % EVS) as u16 + 1);
             let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
-            // One of 1,024 goes by chance, to learn more. More than ten of 1,000 do so in one of a
-            // hundred million cases.
-            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 astray, by {ports} ports");
+            // One packet of 1,024 uses a random value, to learn more. The probability that more
+            // than ten of 1,000 do so is 1e-8.
+            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 misrouted, by {ports} ports");
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
             let mut run = Run::new(every, delay);
             for change in 0..changes {
                 let (astray, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
-                assert!(astray <= 5 && ports > 800, "{every}, {delay}, {change}: {astray} astray, {ports} ports");
+                assert!(astray <= 5 && ports > 800, "{every}, {delay}, {change}: {astray} misrouted, {ports} ports");
             }
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     fn of_a_hash_that_is_not_linear_nothing_is_taken_for_known_for_long() {
         let mut run = Run::new(1, 0);
         let (astray, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
-        assert!((550..800).contains(&astray) && ports > 900, "as without: {astray} astray, {ports} ports");
+        assert!((550..800).contains(&astray) && ports > 900, "as without learning: {astray} misrouted, {ports} ports");
         assert_eq!(run.right.mistakes, MISTAKES);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         (0..8).for_each(|bit| right.learn(EvPort::new(1 << bit), EVS, false));
         assert_eq!(right.rank, 7);
         let mut rng = stream(7, 7);
-        assert!((0..100).all(|ev| right.choose(Ev::new(ev), EVS, &mut rng) == Ev::new(ev)), "too few to go by");
+        assert!((0..100).all(|ev| right.choose(Ev::new(ev), EVS, &mut rng) == Ev::new(ev)), "too few reports");
         (0..100).for_each(|ev| right.learn(EvPort::new(1 << 15 | ev), EVS, false));
         let chosen: HashSet<_> = (0..u16::MAX).map(|ev| right.choose(Ev::new(ev), EVS, &mut rng)).collect();
         assert!(chosen.len() > 255);

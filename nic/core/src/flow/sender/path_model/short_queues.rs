@@ -98,7 +98,7 @@ mod tests {
         for (round, rtt) in congested {
             assert_eq!(grown(after(9, round, rtt), true), 0, "{round:?} {rtt:?}");
         }
-        // One such round is enough.
+        // One congested round suffices.
         let mut queues = after(9, QUIET, RTT);
         queues.on_round(RoundPackets { marked: 3, ..QUIET }, RTT, 80_000);
         assert_eq!(grown(queues, true), 0);
@@ -117,6 +117,6 @@ mod tests {
         //= docs/specs/calibration.md#CAL-15 minimum window after marks
         let queues = after(1, RoundPackets { marked: 64, ..QUIET }, RTT);
         assert_eq!(queues.least_window([90_000, 60_000], 1_600, true), 70_000);
-        assert_eq!(queues.least_window([65_000, 60_000], 1_600, true), 65_000, "it does not grow by a mark");
+        assert_eq!(queues.least_window([65_000, 60_000], 1_600, true), 65_000, "a mark does not increase it");
     }
 }

@@ -5,7 +5,8 @@ use rand_core::RngCore;
 use super::twin::Twin;
 use super::*;
 
-/// The published rules as their texts have them, in floating point, and ours over random histories.
+/// Transcriptions of the published rules in floating point, compared with the implementation over
+/// random histories.
 //= docs/specs/flowcut.md#FLC-12 average against threshold
 //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
@@ -38,7 +39,7 @@ fn random_histories_go_as_the_texts_say() {
                 rig.ack(rtt_ps);
                 twin.ack(rtt_ps, rig.open.len());
                 if twin.is_close_call() {
-                    // Where rounding decides, either is right.
+                    // Where rounding decides, either result is correct.
                     break;
                 }
                 assert_eq!(rig.flowcut.is_draining(), twin.is_stopped(), "seed {seed}");

@@ -1,4 +1,4 @@
-//! Random histories against a literal twin, and against REPS.
+//! Random histories against a literal model, and against REPS.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The clauses, word for word.
+/// A transcription of the clauses.
 struct Twin {
     depth: usize,
     valid: VecDeque<u16>,
@@ -14,9 +14,9 @@ struct Twin {
     head: usize,
     suspect: Option<Suspected>,
     frozen: bool,
-    /// How many of the next probes explore.
+    /// The number of the next probes that explore.
     scouts: u8,
-    /// Losses against arrivals.
+    /// Losses minus arrivals, weighted.
     losses: u16,
     phase: u16,
 }
@@ -26,10 +26,10 @@ struct Twin {
 struct Suspected {
     ev: u16,
     wait_ps: u64,
-    /// When the next step is due, and how many there were.
+    /// When the next step is due, and the number of steps so far.
     next: Time,
     steps: usize,
-    /// The step of each probe under way.
+    /// The steps of the probes in flight.
     under_way: VecDeque<usize>,
     /// Lost probes, answers, and answers to probes that were lost.
     lost: i32,
@@ -48,7 +48,7 @@ impl Suspected {
         *self = Self { ev: self.ev, wait_ps: self.wait_ps, next, ..Self::default() };
     }
 
-    /// Whether a probe goes.
+    /// Performs a step; returns whether a probe is sent.
     fn step(&mut self, now: Time, frozen: bool) -> bool {
         if now < self.next || self.proven_at.is_some() {
             return false;
@@ -74,7 +74,7 @@ impl Suspected {
         goes
     }
 
-    /// Whether the path works.
+    /// Processes an answer; returns whether the path works.
     fn answer(&mut self, frozen: bool) -> bool {
         if self.under_way.pop_front().is_some() {
             self.answered += 1;
@@ -110,7 +110,7 @@ impl Twin {
         self.head = self.slots.len() % self.depth;
     }
 
-    /// `settled` says of each value whether its packet was slow.
+    /// Processes an ACK; `settled` states for each value whether its packet was slow.
     fn on_ack(&mut self, now: Time, sent: Time, settled: &[(u16, bool)], echoes: &[(u16, bool)], ack: &AckInfo) {
         if let Some(suspect) = &mut self.suspect
             && let Some(at) = suspect.proven_at
@@ -153,7 +153,7 @@ impl Twin {
         };
         self.forget(ev);
         if self.suspect.is_none() {
-            // Whole ticks, and one more.
+            // Whole ticks, plus one.
             let wait_ps = (((max_rtt_ps * 9 / 8).max(RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
             self.suspect = Some(Suspected { ev, wait_ps, next: now, ..Suspected::default() });
         }
@@ -237,8 +237,8 @@ enum Step {
     Wait(u64),
 }
 
-/// Steps of a history. One in sixteen is a loss of which all probes stay unanswered while a later
-/// packet is acknowledged.
+/// Generates the steps of a history. One in sixteen is a loss whose probes all stay unanswered
+/// while a later packet is acknowledged.
 fn history() -> impl Strategy<Value = Vec<Step>> {
     let failure = (0..8u16).prop_map(|ev| {
         let probes = (0..16).flat_map(|_| [Step::Probe, Step::Probe, Step::Wait(16)]);
@@ -257,7 +257,7 @@ fn history() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Few values, so that what is lost, cached and probed is often the same.
+    // Few values, so that those lost, cached and probed often coincide.
     let evs = || prop_oneof![4 => 0..8u16, 1 => 0..EVS + 3];
     let echoes = prop_oneof![
         3 => Just(Vec::new()),
@@ -327,7 +327,7 @@ proptest! {
         }
     }
 
-    /// With an ACK per packet it is REPS until something fails, but for what it explores.
+    /// With an ACK per packet it behaves as REPS until a failure, except for the values explored.
     //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
     #[test]
     fn with_an_ack_per_packet_it_is_reps(
@@ -348,7 +348,7 @@ proptest! {
                 prop_assert!(choice == Choice::Explored || evs.0 == evs.1, "{evs:?}");
                 continue;
             }
-            // Settled with it, since an earlier ACK was lost.
+            // This ACK settles it too, since an earlier ACK was lost.
             plus.on_packet_acked(path.at_ps(0), &packet(ev / 2));
             plus.on_packet_acked(path.at_ps(0), &packet(ev));
             let ack = info(ev, marked, 1, u16::from(marked));

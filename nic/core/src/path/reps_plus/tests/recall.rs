@@ -1,4 +1,4 @@
-//! What the next connection to the same host begins with (RPP-18).
+//! What the next connection to the same host starts with (RPP-18).
 
 use super::*;
 use crate::path::Remembered;
@@ -19,7 +19,7 @@ fn good(learned: &Remembered) -> Vec<u16> {
     learned.good().iter().map(|ev| ev.index()).collect()
 }
 
-/// A connection that has received this number of values, the last of them twice.
+/// Returns a connection that has received this number of values, the last of them twice.
 fn with_values(count: u16) -> Rig {
     let mut rig = Rig::new(|_| {});
     (0..count).for_each(|ev| rig.ack(RTT_PS, &[100 + ev], false, 0));
@@ -31,7 +31,7 @@ fn with_values(count: u16) -> Rig {
 #[test]
 fn the_next_connection_begins_with_the_values_of_the_last() {
     let mut first = with_values(3);
-    // Used ones count too.
+    // Values that were already reused count, too.
     first.send();
     let learned = first.ends().unwrap();
     assert_eq!((good(&learned), learned.suspect), (Vec::from([100, 101, 102]), None));
@@ -62,7 +62,7 @@ fn a_suspect_goes_along_and_is_probed_at_once() {
     assert_eq!(second.plus.suspect(), Some(Ev::new(105)));
     assert!(!second.plus.is_frozen());
     assert_eq!(second.plus.poll_probe(second.path.at_ps(3 * RTT_PS)), Some(Ev::new(105)));
-    // With all values used it walks the buffer and does not explore.
+    // With all values used it cycles through the buffer and does not explore.
     let sent: Vec<u16> = (0..40).map(|_| second.send()).collect();
     assert!(sent.iter().all(|ev| (100..112).contains(ev) && *ev != 105), "{sent:?}");
     (0..2).for_each(|_| second.answer(4 * RTT_PS, 105));
