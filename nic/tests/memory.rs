@@ -229,7 +229,7 @@ fn alone(crowd: usize, number: usize) {
 
 //= docs/specs/transport.md#TRN-67 twice what has arrived
 #[test]
-fn peers_hold_no_more_than_twice_what_they_send_whoever_they_are() {
+fn peers_use_at_most_twice_the_memory_they_send() {
     const ATTACK: &str = "SPRAY_ATTACK";
     if let Some((crowd, number)) = std::env::var(ATTACK).ok().as_deref().and_then(|text| text.split_once(' ')) {
         return alone(crowd.parse().unwrap(), number.parse().unwrap());

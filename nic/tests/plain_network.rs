@@ -376,7 +376,7 @@ const CONDITIONS: [Condition; 4] = [Condition::Healthy, Condition::Slow, Conditi
 //= docs/specs/calibration.md#CAL-14 random losses
 //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
 #[test]
-fn transfers_get_most_of_what_is_left() {
+fn transfers_use_most_of_the_remaining_rate() {
     // Minimum shares in per cent by round-trip time in us: without marks, with queues of half a
     // bandwidth-delay product, one and five, then with marks. At 20 ms, a queue of half a
     // bandwidth-delay product marks from an eighth on, which is less than DCTCP needs: the share
@@ -400,7 +400,7 @@ fn transfers_get_most_of_what_is_left() {
 
 //= docs/specs/calibration.md#CAL-15 minimum window after marks
 #[test]
-fn beside_tcp_a_transfer_has_half_of_a_fair_share() {
+fn with_tcp_a_transfer_has_half_of_a_fair_share() {
     for (queue_bytes, mark_bytes) in [(250_000, Some(60_000)), (100_000, None), (1_000_000, None)] {
         for ecn in [false, true] {
             for rtt_us in [200, 2_000] {

@@ -263,7 +263,7 @@ fn bytes(count: u64, keys: Option<&Keys>) {
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn as_many_bytes_as_there_is_time_for() {
+fn bytes_for_the_time_available() {
     bytes(soak_bytes(), None);
 }
 
@@ -271,7 +271,7 @@ fn as_many_bytes_as_there_is_time_for() {
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn as_many_sealed_bytes_as_there_is_time_for() {
+fn sealed_bytes_for_the_time_available() {
     bytes(soak_bytes(), Some(&keys()));
 }
 
@@ -326,14 +326,14 @@ fn check_days(ends: &[(u64, i64)]) {
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn days_pass_and_leave_nothing() {
+fn days_leave_no_memory() {
     days(4, None);
 }
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn three_hundred_days_pass_and_leave_nothing() {
+fn three_hundred_days_leave_no_memory() {
     days(300, None);
 }
 
@@ -341,6 +341,6 @@ fn three_hundred_days_pass_and_leave_nothing() {
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn twenty_sealed_days_pass_and_leave_nothing() {
+fn twenty_sealed_days_leave_no_memory() {
     days(20, Some(&keys()));
 }

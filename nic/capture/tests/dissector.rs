@@ -392,7 +392,7 @@ fn malformed_frames_are_shown_as_malformed() {
 
 /// Other programs may use the same ports: their payloads are left to other dissectors.
 #[test]
-fn what_other_programs_send_to_the_ports_is_theirs() {
+fn payloads_of_other_programs_are_not_dissected() {
     let folder = Folder::new();
     let mut rtp = frames().into_iter().find(|frame| frame[12..14] == [8, 0]).unwrap();
     rtp[42] = 0x80;

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_they_were_written() {
+    fn addresses_round_trip() {
         for text in ["10.0.0.1:61440", "[fd00::1%3]:47592"] {
             let address: SocketAddr = text.parse().unwrap();
             let (mut space, mut room) = ([0_u64; 4], 32);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_read_or_refused() {
+    fn variables_are_parsed_or_rejected() {
         let of = |name: &'static str, value: &'static str| {
             Settings::of(move |asked| (asked == name).then(|| value.to_owned()))
         };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_it_takes_consent() {
+    fn without_a_key_explicit_consent_is_required() {
         let of = |insecure: &'static str| {
             Settings::of(move |asked| (asked == "INSECURE").then(|| insecure.to_owned())).unwrap().keys()
         };

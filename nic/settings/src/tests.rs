@@ -198,7 +198,7 @@ fn set(document: &mut Document, text: &str) -> Result<(), Mistake> {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn missing_fields_have_their_defaults() {
     let top = read(TEXT, &[]).unwrap();
     assert_eq!(top.shape, Kind::TwoTiers(Tiers { leaves: 2, latency_us: 1.0 }));
     assert_eq!(top.transport, Transport::default());
@@ -236,7 +236,7 @@ fn assignments_set_every_field_add_to_lists_and_replace_tables() {
 }
 
 #[test]
-fn mistakes_in_files_say_where_and_what_is_allowed() {
+fn errors_in_files_name_the_position_and_the_allowed_values() {
     let with = |rest: &str| format!("{TEXT}{rest}\n");
     let cases = [
         (
@@ -300,7 +300,7 @@ fn mistakes_in_files_say_where_and_what_is_allowed() {
 
 /// Invalid TOML is reported with its position, an unreadable file without a line number.
 #[test]
-fn files_that_are_no_toml_or_not_there_are_told_apart() {
+fn invalid_unreadable_and_missing_files_are_distinguished() {
     let shown = read(&TEXT.replace("leaves = 2", "leaves = "), &[]).unwrap_err().to_string();
     assert!(shown.starts_with("dir/x.toml:4:10: not TOML: "), "{shown}");
     let shown = Document::load(Path::new("/dev/null/x.toml")).unwrap_err().to_string();
@@ -310,7 +310,7 @@ fn files_that_are_no_toml_or_not_there_are_told_apart() {
 }
 
 #[test]
-fn mistakes_in_assignments_name_the_assignment() {
+fn errors_in_assignments_name_the_assignment() {
     let cases = [
         ("transport.reps.buffer=9", "`buffer` is 9; allowed: integer, 1 to 8"),
         (
@@ -340,7 +340,7 @@ fn mistakes_in_assignments_name_the_assignment() {
 }
 
 #[test]
-fn rules_between_fields_point_at_what_was_written() {
+fn errors_between_fields_name_the_position() {
     let mut document = document(TEXT);
     assert_eq!(document.mistake("shape.leaves", "odd").to_string(), "dir/x.toml:4:10: odd");
     assert_eq!(document.mistake("shape.spines", "odd").to_string(), "dir/x.toml:2:1: odd");
@@ -351,7 +351,7 @@ fn rules_between_fields_point_at_what_was_written() {
 }
 
 #[test]
-fn the_schema_is_closed_and_knows_auto() {
+fn the_schema_is_closed_and_allows_auto() {
     let schema = schema::<Top>();
     let transport = &schema["properties"]["transport"];
     assert_eq!((&schema["additionalProperties"], &transport["additionalProperties"]), (&json!(false), &json!(false)));
@@ -402,7 +402,7 @@ fn the_documentation_has_a_table_for_each_table() {
 }
 
 #[test]
-fn bytes_take_suffixes_and_nothing_else() {
+fn byte_sizes_accept_binary_suffixes_only() {
     let bytes = |text: &str| text.parse().ok().map(ByteSize::bytes);
     let good = [("0", 0), ("1_500", 1500), ("4 MiB", 4 << 20), ("1.5KiB", 1536), ("2 GB", 2_000_000_000), ("7 B", 7)];
     good.iter().for_each(|(text, value)| assert_eq!(bytes(text), Some(*value), "{text}"));
@@ -418,7 +418,7 @@ fn variants(lines: &str, most: usize) -> Result<Vec<Document>, Mistake> {
 }
 
 #[test]
-fn lists_in_place_of_a_value_are_axes() {
+fn lists_instead_of_a_value_are_axes() {
     let plain = document("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = 2\n");
     assert_eq!(plain.variants::<Top>(1).unwrap(), std::slice::from_ref(&plain));
     let all = variants("", 10).unwrap();
@@ -480,7 +480,7 @@ fn assigned_lists_take_words_without_quotes() {
 }
 
 #[test]
-fn resolved_settings_are_a_file_that_says_the_same() {
+fn resolved_settings_read_back_the_same() {
     let mut document = Document::parse(
         Path::new("dir/s.toml"),
         "name = \"x\"\n[shape]\nkind = \"drawn\"\nfile = \"f.topo\"\n[[event]]\nlink = \"a->b\"\naction = \"down\"\n[[event]]\nlink = \"c \\\"d\\\"\"\naction = \"down\"\n",

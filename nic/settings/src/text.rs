@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_not_read_to_it() {
+    fn endless_files_are_not_read_to_the_end() {
         let error = read_file(Path::new("/dev/zero"), 1000).unwrap_err();
         assert_eq!(error.to_string(), "it is larger than 1000 bytes");
         assert_eq!(read_text(&b"1234"[..], 4).unwrap(), "1234");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_not_all_users_may_read_is_not_quoted_to_root() {
+    fn private_files_are_not_quoted_to_root() {
         let folder = Folder::new();
         let file = folder.path().join("x");
         fs::write(&file, "x").unwrap();

@@ -73,7 +73,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn many_messages_both_ways_over_a_rough_network() {
+fn many_messages_in_both_directions_over_a_lossy_network() {
     let rough = Impairments {
         delay_ps: 20 * US,
         jitter_ps: 50 * US,
@@ -132,7 +132,7 @@ fn concurrent_sends_beyond_every_queue() {
 }
 
 #[test]
-fn a_removed_interface_ends_everything_that_waits() {
+fn a_removed_interface_ends_all_waits() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
@@ -174,7 +174,7 @@ fn errors_reach_the_handles() {
 
 /// Handles are dropped while messages wait for space in the endpoint and for delivery.
 #[test]
-fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
+fn a_closed_endpoint_has_delivered_everything() {
     let network = Running::new(Impairments::delay(100 * US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
@@ -198,7 +198,7 @@ fn an_endpoint_that_is_closed_has_delivered_what_was_sent() {
 
 /// Also connections with live handles: everything sent arrives, then the handles report the close.
 #[test]
-fn closing_an_endpoint_closes_the_connections_that_are_in_use() {
+fn closing_an_endpoint_closes_connections_in_use() {
     let network = Running::new(Impairments::delay(100 * US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));

@@ -182,7 +182,7 @@ mod tests {
     /// Two shards forward frames while the third goes to sleep: every frame that it has not
     /// received by then has woken it.
     #[test]
-    fn nothing_that_is_handed_over_is_slept_through() {
+    fn no_shard_sleeps_with_frames_in_its_inbox() {
         for _ in 0..ROUNDS {
             let mut mailboxes = mailboxes(2 * EACH as usize);
             let mut taker = mailboxes.remove(0);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_inbox_hands_back() {
+    fn a_full_inbox_returns_the_frame() {
         let mut mailboxes = mailboxes(1);
         assert_eq!((mailboxes[1].hand(0, 7), mailboxes[2].hand(0, 8)), (Ok(()), Err(8)));
         assert_eq!((mailboxes[0].take(), mailboxes[0].take()), (Some(7), None));
@@ -223,7 +223,7 @@ mod tests {
 
     #[cfg(feature = "xdp")]
     #[test]
-    fn a_shard_that_has_ended_hands_back() {
+    fn the_inbox_of_a_closed_shard_returns_the_frame() {
         let mut mailboxes = mailboxes(1);
         mailboxes[0].close();
         assert_eq!(mailboxes[1].hand(0, 7), Err(7));

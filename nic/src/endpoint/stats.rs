@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_counter_has_a_name_of_its_own() {
+    fn every_counter_has_a_distinct_name() {
         let mut stats = EndpointStats { invalid: 7, ..EndpointStats::default() };
         (0..3).for_each(|_| stats.sent.count(&Body::Data(Default::default())));
         let mut names: Vec<_> = stats.iter().map(|(name, _)| name).collect();

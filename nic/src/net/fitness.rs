@@ -127,7 +127,7 @@ mod tests {
 
     /// Without the kernel, which may not support bonds.
     #[test]
-    fn every_kind_works_or_says_what_to_use_instead() {
+    fn every_kind_is_usable_or_names_an_alternative() {
         let nic = Interface { master: Some(9), ..of_kind(2, "eth0", "") };
         let said = |interface: &Interface, all: &[Interface]| match interface.fitness(all) {
             Fitness::Good => "good".to_string(),

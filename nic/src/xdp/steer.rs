@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_frames_to_this_host_are_taken() {
+    fn only_frames_to_this_host_are_redirected() {
         if !spray_test_support::has_root() {
             return;
         }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_of_the_loopback_interface_unless_an_address_is_given() {
+    fn a_port_without_address_is_on_loopback() {
         let port = |text: &str| text.parse::<Listen>().map(|listen| listen.0.to_string());
         assert_eq!(port("9464").unwrap(), "127.0.0.1:9464");
         assert_eq!(port("[::]:9464").unwrap(), "[::]:9464");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_served_as_they_are_at_the_moment_and_nothing_else_is() {
+    fn only_current_metrics_are_served() {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_say_nothing_keep_nobody_else_out() {
+    fn silent_clients_do_not_block_others() {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();

@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-27 the one that has been overdue longest is evicted
-    fn who_owes_something_longest_gives_way_first_and_then_who_is_slow() {
+    fn the_longest_overdue_is_evicted_first_and_then_the_slowest() {
         let fast = |id| slot(id, [10, 0, 0, id as u8], None, 1 << 30);
         let mut all: Vec<_> = (0..4).map(fast).collect();
         let new = party([10, 0, 0, 9], None);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
-    fn who_is_new_or_waits_for_this_side_is_not_slow() {
+    fn new_or_waiting_connections_are_not_slow() {
         let mut pace = Pace::new(Time::ZERO);
         pace.on_bytes(5, at(9));
         assert_eq!(pace.window_bytes, None);
@@ -167,7 +167,7 @@ mod tests {
     /// Nine fast connections of a party with many addresses, and one of another party.
     #[test]
     //= docs/specs/endpoint.md#END-27 at least two places more
-    fn a_key_a_network_and_an_address_have_their_share_of_places() {
+    fn keys_networks_and_addresses_share_the_places() {
         let [one, two] = keys();
         type Addresses = fn(usize) -> [u8; 4];
         let cases: [(Addresses, [Option<PublicKey>; 2], [u8; 4]); 4] = [

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_without_queues_is_at_one() {
+    fn a_packet_without_queueing_has_a_ratio_of_one() {
         //= docs/specs/flowcut.md#FLC-11 normalised RTT
         // One hop of 4 KiB at 100 Gb/s takes 327,680 ps.
         let sample = Sample::new(10_240_000 + 3 * 327_680, 4_096, 81_920, 3);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_congested_above_its_thresholds() {
+    fn a_path_is_congested_above_the_thresholds() {
         //= docs/specs/flowcut.md#FLC-12 average against threshold
         //= docs/specs/flowcut.md#FLC-13 trend against threshold
         let rule = Rule { weight: ONE / 2, trend_weight: ONE, ..Rule::default() };

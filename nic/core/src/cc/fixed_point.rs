@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_whole_steps_of_time_and_lose_nothing() {
+    fn gaps_are_whole_steps_and_carry_the_remainder() {
         for rate_bps in [1_000_000, 7_777_777_777, 30_000_000_000, 400_000_000_000, 800_000_000_000] {
             let mut gaps = Gaps::new(rate_bps);
             let (mut sum_ps, mut bytes) = (0, 0);

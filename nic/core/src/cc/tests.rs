@@ -42,7 +42,7 @@ fn acks(bytes: u64, packets: u16, marked_packets: u16) -> AckInfo {
 }
 
 #[test]
-fn names_are_shown_and_known() {
+fn names_are_displayed_and_parsed() {
     for kind in CcKind::ALL {
         assert_eq!(CcKind::named(&kind.to_string()), Some(kind));
     }
@@ -72,7 +72,7 @@ fn a_window_of_unmarked_bytes_adds_about_a_packet() {
 }
 
 #[test]
-fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
+fn the_published_rule_treats_an_ack_as_marked_or_unmarked() {
     //= docs/specs/dctcp.md#DCTCP-8 mark of the triggering packet
     let config = Path { initial_window_bytes: 100 * 4150, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig { marked_by_trigger: true }, &config);
@@ -83,7 +83,7 @@ fn an_ack_is_marked_as_a_whole_where_the_published_rule_is_asked_for() {
 }
 
 #[test]
-fn growth_below_a_byte_adds_up() {
+fn growth_below_a_byte_accumulates() {
     //= docs/specs/dctcp.md#DCTCP-7 integers
     let config = Path { packet_bytes: 64, initial_window_bytes: 600_000, ..reference() };
     let mut cc = Dctcp::make(&DctcpConfig::default(), &config);
@@ -101,7 +101,7 @@ fn a_marked_ack_takes_a_quarter_of_its_bytes() {
 }
 
 #[test]
-fn every_loss_takes_its_bytes_down_to_one_packet() {
+fn every_loss_cuts_its_bytes_down_to_one_packet() {
     //= docs/specs/dctcp.md#DCTCP-3 cut for losses
     //= docs/specs/dctcp.md#DCTCP-4 bounds of the window
     for cause in [LossCause::Trimmed, LossCause::SackGap, LossCause::Timeout] {
@@ -128,7 +128,7 @@ fn a_coalesced_ack_splits_by_the_marked_share() {
 }
 
 #[test]
-fn a_rate_is_kept_by_a_sender_that_comes_late() {
+fn a_late_sender_catches_up_if_configured() {
     // 8 Gb/s is one byte per nanosecond: 4,150 bytes every 4.15 us. The thread polls every 10 us,
     // and once 1 ms late.
     let own = FixedRateConfig { rate_gbps: Some(Gbps::new(8)) };
@@ -176,7 +176,7 @@ fn a_late_sender_does_not_catch_up() {
 }
 
 #[test]
-fn a_fixed_window_is_what_was_asked_for() {
+fn a_fixed_window_is_the_configured_one() {
     //= docs/specs/fixed-window.md#FXW-1 the window
     //= docs/specs/fixed-window.md#FXW-2 no feedback
     for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
@@ -194,7 +194,7 @@ fn a_fixed_window_is_what_was_asked_for() {
 }
 
 #[test]
-fn states_are_as_small_as_the_documents_say() {
+fn sizes_of_states_are_as_documented() {
     let bytes = |kind: &CcKind| (kind.name(), kind.state_bytes());
     let sizes: std::vec::Vec<_> = CcKind::ALL.iter().map(bytes).collect();
     let known = [("dctcp", 8), ("fixed-rate", 16), ("fixed-window", 0), ("mswift", 172), ("nscc", 104), ("dcqcn", 80)];
@@ -231,7 +231,7 @@ proptest! {
     /// DCTCP-1 to DCTCP-5: within one byte of the rule in floating point. A small window amplifies
     /// earlier rounding errors.
     #[test]
-    fn dctcp_is_the_rule_in_integers(
+    fn dctcp_agrees_with_the_rule_in_floating_point(
         packet in 64..=9000u32,
         windows in (1..400u64, 1..400u64),
         feedback in prop::collection::vec((1..=16u16, 0..=16u16, prop::bool::weighted(0.05)), 1..400),
@@ -257,7 +257,7 @@ proptest! {
 
     /// Any history under any settings: no panic, and a window of at least one packet.
     #[test]
-    fn no_history_breaks_a_window(
+    fn no_history_breaks_the_bounds_of_a_window(
         (packet_bytes, initial_window_bytes, max_window_bytes) in any::<(u32, u64, u64)>(),
         (fixed_rate_bps, kind) in (any::<u64>(), prop::sample::select(&CcKind::ALL[..])),
         (base_rtt_ps, link_bps, catch_up_packets) in any::<(u64, u64, u32)>(),
@@ -332,7 +332,7 @@ fn defaults_are_the_published_settings() {
 }
 
 #[test]
-fn a_part_of_a_connection_has_its_share_of_bytes_and_rates() {
+fn a_subflow_has_its_share_of_bytes_and_rates() {
     let schemes = CcSchemes {
         eqds: EqdsConfig {
             pull_bytes: Some(ByteSize::new(100)),

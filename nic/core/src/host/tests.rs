@@ -267,7 +267,7 @@ fn transfer<P: Payload>(connections: usize, bytes: usize, control: CcKind) -> (S
 }
 
 #[test]
-fn messages_of_bytes_arrive_as_they_were_sent() {
+fn messages_of_bytes_arrive_unchanged() {
     let (sender, receiver) = transfer::<Vec<u8>>(3, 40 * PAYLOAD + 7, CcKind::Dctcp);
     for (sent, received) in sender.table.iter().zip(&receiver.table) {
         assert!(sent.delivered && sent.outgoing == received.incoming);
@@ -278,7 +278,7 @@ fn messages_of_bytes_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn messages_that_are_only_counted_take_the_same_course() {
+fn messages_without_bytes_behave_the_same() {
     let bytes = 40 * PAYLOAD + 7;
     let (counted, receiver) = transfer::<usize>(3, bytes, CcKind::Dctcp);
     assert!(receiver.table.iter().all(|connection| connection.incoming == bytes));
@@ -307,7 +307,7 @@ fn connections_take_turns_packet_by_packet() {
 }
 
 #[test]
-fn a_probe_is_answered_on_the_port_that_it_came_on() {
+fn a_probe_is_answered_on_its_port() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let probe = Body::Probe(Probe { token: 9, timestamp: at(5_000) });
     let asked = EvPort::new(4711);
@@ -321,7 +321,7 @@ fn a_probe_is_answered_on_the_port_that_it_came_on() {
 }
 
 #[test]
-fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
+fn a_host_grants_credit_while_connections_request_it() {
     let mut station = Station::<usize>::new(1, 2, None, &config(CcKind::Dctcp));
     assert!(station.host.pacer.is_none());
     let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
@@ -350,7 +350,7 @@ fn a_host_grants_credit_once_somebody_asks_and_stops_when_all_have_ended() {
 
 //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
 #[test]
-fn the_first_pull_after_a_request_goes_back_over_its_path() {
+fn the_first_pull_takes_the_path_of_the_request() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let mut ports = Vec::new();
     for demand_bytes in [60_000, 120_000] {
@@ -395,7 +395,7 @@ fn pulls(again_ps: u64, send: Option<Data>) -> usize {
 //= docs/specs/eqds.md#EQDS-16 limit of unused credit
 //= docs/specs/eqds.md#EQDS-17 requests without room
 #[test]
-fn a_peer_that_asks_and_sends_nothing_costs_bounded_frames() {
+fn requests_without_data_trigger_bounded_pulls() {
     let config = config(CcKind::Dctcp);
     let most = config.credit_bound().bytes.div_ceil(u64::from(config.packet_bytes())) as usize;
     assert_eq!(most, 512, "the packet window");
@@ -409,7 +409,7 @@ fn a_peer_that_asks_and_sends_nothing_costs_bounded_frames() {
 }
 
 #[test]
-fn credit_brings_everything_across_a_lossy_wire() {
+fn credit_delivers_all_messages_over_a_lossy_wire() {
     let (_, receiver) = transfer::<usize>(2, 30 * PAYLOAD, CcKind::Eqds);
     assert!(receiver.table.iter().all(|connection| connection.incoming == 30 * PAYLOAD));
     assert!(receiver.host.pacer.is_some());

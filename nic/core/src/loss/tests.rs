@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn claims_of_packets_never_sent_are_seen() {
+fn claims_of_packets_never_sent_are_detected() {
     let mut board = Scoreboard::new(64);
     (0..10).for_each(|i| {
         board.send_new(at_step(i), Ev::new(0), 0, 0, 1);
@@ -193,7 +193,7 @@ fn claims_of_packets_never_sent_are_seen() {
 
 //= docs/specs/transport.md#TRN-7 trimmed ones go first
 #[test]
-fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
+fn a_trimmed_packet_precedes_those_timed_out() {
     let mut board = Scoreboard::new(64);
     (0..4).for_each(|i| {
         board.send_new(at_step(i), Ev::new(0), 0, 0, 1);
@@ -209,7 +209,7 @@ fn a_trimmed_packet_goes_ahead_of_those_timed_out() {
 
 //= docs/specs/transport.md#TRN-38 reordering window
 #[test]
-fn patience_grows_once_a_round_trip_and_wears_off() {
+fn the_reorder_window_grows_once_per_round_trip_and_decays() {
     let mut rtt = RttEstimator::default();
     let mut reorder_window = ReorderWindow::default();
     assert_eq!(reorder_window.time_ps(&rtt), None);
@@ -227,7 +227,7 @@ fn patience_grows_once_a_round_trip_and_wears_off() {
 }
 
 #[test]
-fn each_patience_begins_with_its_own_time_and_comes_back_to_it() {
+fn each_reorder_window_returns_to_its_initial_value() {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, 8 * US, 40 * US);
     //= docs/specs/erasure.md#ERA-4

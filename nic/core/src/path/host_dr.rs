@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn all_paths_take_turns_in_an_order_of_the_connections_own() {
+    fn paths_take_turns_in_an_order_per_connection() {
         //= docs/specs/host-dr.md#HDR-1 rotation over turning switches
         //= docs/specs/host-dr.md#HDR-4 order of the turns
         let paths: Vec<u16> = (10..26).collect();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn small_packets_have_a_turn_of_their_own() {
+    fn small_packets_take_separate_turns() {
         //= docs/specs/host-dr.md#HDR-2 classes of packets
         let mut balancer = balancer(1, HostDrOrder::Told);
         tell(&mut balancer, &[0, 1, 2, 3]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn acks_take_turns_over_the_paths_back() {
+    fn acks_take_turns_over_the_return_paths() {
         //= docs/specs/host-dr.md#HDR-2 classes of packets
         let path = Path { evs: 1_000, seed: Some(1), ..path_of(8_000_000, 10) };
         let mut turns = AckTurns::new(&path);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn news_replaces_the_paths() {
+    fn new_reachability_replaces_the_paths() {
         //= docs/specs/host-dr.md#HDR-3 reachable paths
         //= docs/specs/host-dr.md#HDR-5 ignored values
         let mut balancer = balancer(1, HostDrOrder::Told);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn untold_it_uses_hashed_labels_in_turn() {
+    fn without_known_paths_hashed_labels_take_turns() {
         //= docs/specs/host-dr.md#HDR-6 without a list
         let mut balancer = balancer(3, HostDrOrder::Drawn);
         let first = sends(&mut balancer, &FULL, 64);

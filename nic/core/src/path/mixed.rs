@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_unmarked_goes_once_and_first() {
+    fn unmarked_values_are_reused_once_and_first() {
         //= docs/specs/mixed.md#MIX-1 unmarked values are kept
         //= docs/specs/mixed.md#MIX-2 recycled values first
         let (mut mixed, mut rng) = mixed(64);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_is_forgotten() {
+    fn a_full_buffer_drops_its_oldest_value() {
         //= docs/specs/mixed.md#MIX-1 unmarked values are kept
         let (mut mixed, mut rng) = mixed(1_000);
         (0..300).for_each(|ev| ack(&mut mixed, ev, false));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn exploring_passes_over_what_was_marked_or_lost() {
+    fn exploring_skips_marked_and_lost_values() {
         //= docs/specs/mixed.md#MIX-3 feedback to the bitmap
         let (mut mixed, mut rng) = mixed(4);
         let turn = sends(&mut mixed, 4, &mut rng);

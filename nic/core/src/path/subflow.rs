@@ -49,7 +49,7 @@ mod tests {
     use crate::tests::path_of;
 
     #[test]
-    fn labels_are_distinct_last_and_take_turns() {
+    fn labels_are_distinct_and_constant_and_take_turns() {
         //= docs/specs/subflow.md#SUB-1 labels
         //= docs/specs/subflow.md#SUB-2 labels in turn
         //= docs/specs/subflow.md#SUB-3 no feedback

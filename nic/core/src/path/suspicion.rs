@@ -226,7 +226,7 @@ mod tests {
 
     //= docs/specs/reps-plus.md#RPP-11 probes
     #[test]
-    fn a_path_that_loses_half_fails_and_one_that_loses_a_few_does_not() {
+    fn the_test_tells_failed_paths_from_lossy_ones() {
         let mut rng = rng::stream(3, 7);
         // Loss; maximum and minimum number of tests of 20,000 that fail; maximum number of waits of
         // those; maximum number of probes per test.

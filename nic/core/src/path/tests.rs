@@ -126,7 +126,7 @@ fn state_fits_the_papers_table() {
 }
 
 #[test]
-fn ecmp_keeps_the_ev_it_drew() {
+fn ecmp_keeps_its_initial_ev() {
     //= docs/specs/reps.md#REPS-21 ECMP
     let (mut rng, path) = (rng::stream(3, 0), config(BalancerKind::Ecmp).path());
     let mut ecmp = AnyBalancer::new(&BalancerKind::Ecmp.into(), &path, &mut rng);

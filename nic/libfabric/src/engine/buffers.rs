@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_one_after_the_other() {
+    fn pieces_are_used_in_sequence() {
         let (mut first, mut second) = (*b"abc", *b"defgh");
         let none = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let pieces = [piece(&mut first), none, piece(&mut second)];

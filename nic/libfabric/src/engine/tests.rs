@@ -99,7 +99,7 @@ fn buffers(bytes: &[u8]) -> Buffers {
 }
 
 #[test]
-fn a_message_to_itself_takes_no_network() {
+fn a_message_to_itself_does_not_use_the_network() {
     let network = MemoryNetwork::default();
     let mut host = Host::new(&network, 1);
     let (mut to, mut second) = ([0; 8], [0; 8]);
@@ -157,7 +157,7 @@ fn pattern(number: usize, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn messages_arrive_whole_and_in_order_over_a_bad_network() {
+fn messages_arrive_whole_and_in_order_over_a_lossy_network() {
     let network = MemoryNetwork::default();
     network.set_impairments(bad());
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
@@ -191,7 +191,7 @@ fn messages_arrive_whole_and_in_order_over_a_bad_network() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn truncated_and_cancelled_receives_are_reported() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let long = pattern(1, 5000);
@@ -216,7 +216,7 @@ fn what_does_not_fit_is_told() {
 }
 
 #[test]
-fn a_message_is_seen_before_it_is_received() {
+fn a_message_can_be_peeked_at_before_it_is_received() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let peek = Receive {
@@ -252,7 +252,7 @@ fn remote(to: u8, kind: Kind, offset: u64, bytes: &[u8], context: usize) -> Remo
 }
 
 #[test]
-fn peers_read_and_write_memory_that_is_lent_to_them() {
+fn peers_read_and_write_registered_memory() {
     let network = MemoryNetwork::default();
     network.set_impairments(bad());
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
@@ -274,7 +274,7 @@ fn peers_read_and_write_memory_that_is_lent_to_them() {
 }
 
 #[test]
-fn no_peer_reaches_what_is_not_lent_to_it() {
+fn peers_cannot_access_other_memory() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let mut memory = pattern(1, 1_000);
@@ -301,7 +301,7 @@ fn no_peer_reaches_what_is_not_lent_to_it() {
 }
 
 #[test]
-fn a_claimed_message_is_of_its_context_alone() {
+fn a_claimed_message_is_received_by_its_context_only() {
     let network = MemoryNetwork::default();
     let mut host = Host::new(&network, 1);
     let place = [0; 2];
@@ -329,7 +329,7 @@ fn a_claimed_message_is_of_its_context_alone() {
 }
 
 #[test]
-fn memory_is_back_at_once_where_that_is_asked_for() {
+fn injected_memory_is_reusable_at_once() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let message = pattern(2, 3000);
@@ -350,7 +350,7 @@ fn memory_is_back_at_once_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_peer_that_is_gone_fails_what_is_sent_to_it_until_it_is_back() {
+fn sends_to_an_unreachable_peer_fail() {
     let network = MemoryNetwork::default();
     let mut a = Host::new(&network, 1);
     a.send(2, None, b"nobody", 1).unwrap();
@@ -381,7 +381,7 @@ fn stranger(network: &MemoryNetwork, number: u8) -> (spray_nic::Host<MemoryDevic
 }
 
 #[test]
-fn hostile_messages_end_their_connection_and_no_other() {
+fn hostile_messages_end_only_their_connection() {
     let network = MemoryNetwork::default();
     let (mut a, mut b) = (Host::new(&network, 1), Host::new(&network, 2));
     let good = Header { tag: Some(1), ..Header::default() }.write();
@@ -407,7 +407,7 @@ fn hostile_messages_end_their_connection_and_no_other() {
 }
 
 #[test]
-fn what_nobody_receives_is_bounded() {
+fn unexpected_messages_are_bounded() {
     const EACH: usize = 1000;
     let network = MemoryNetwork::default();
     let mut b = Host::new(&network, 2);

@@ -36,7 +36,7 @@ fn rough() -> Impairments {
 }
 
 #[test]
-fn both_halves_work_at_once_in_tasks_of_their_own() {
+fn both_halves_work_concurrently_in_separate_tasks() {
     let network = Running::new(rough());
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
@@ -59,7 +59,7 @@ fn both_halves_work_at_once_in_tasks_of_their_own() {
 }
 
 #[test]
-fn the_connection_lives_as_long_as_one_half() {
+fn the_connection_stays_open_while_one_half_exists() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
@@ -73,7 +73,7 @@ fn the_connection_lives_as_long_as_one_half() {
 
 #[test]
 //= docs/specs/endpoint.md#END-39 in the order of their numbers
-fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
+fn a_stream_keeps_the_order_of_bytes_despite_reordering() {
     let network = Running::new(rough());
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
@@ -104,7 +104,7 @@ fn a_stream_keeps_the_order_of_bytes_whatever_the_network_does() {
 }
 
 #[test]
-fn a_writer_waits_for_a_reader_that_does_not_read() {
+fn a_writer_waits_for_its_reader() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let (_client, server, ours, theirs) = both(&network).await;
@@ -126,7 +126,7 @@ fn a_writer_waits_for_a_reader_that_does_not_read() {
 
 #[test]
 //= docs/specs/endpoint.md#END-39 that is no error, as long as all bytes are
-fn who_has_all_may_close_before_the_end_comes() {
+fn a_reader_with_all_bytes_may_close_before_the_end() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
@@ -141,7 +141,7 @@ fn who_has_all_may_close_before_the_end_comes() {
 }
 
 #[test]
-fn bytes_for_a_peer_that_has_closed_are_an_error() {
+fn writing_to_a_closed_peer_is_an_error() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
@@ -154,7 +154,7 @@ fn bytes_for_a_peer_that_has_closed_are_an_error() {
 }
 
 #[test]
-fn a_stream_ends_with_an_error_when_its_peer_is_gone_and_does_not_panic_after() {
+fn a_stream_fails_when_its_peer_disappears() {
     let network = Running::giving_up(Impairments::delay(US), Duration::from_millis(500));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
@@ -187,7 +187,7 @@ fn an_empty_write_is_not_the_end() {
 }
 
 #[test]
-fn an_address_without_routes_is_an_error_that_says_what_to_do() {
+fn an_address_without_route_is_an_error_with_a_remedy() {
     let network = Running::new(Impairments::delay(US));
     block_on(async {
         let client = network.spawn(0, false);

@@ -75,7 +75,7 @@ fn frames_arrive_in_order_and_unchanged_without_impairments() {
 }
 
 #[test]
-fn nothing_moves_before_the_flush_nor_before_it_is_due() {
+fn frames_leave_at_the_flush_and_arrive_when_due() {
     let (network, mut a, mut b) = pair(MemoryConfig { impairments: Impairments::delay(1_000), ..Default::default() });
     send(&mut a, B, 7, 64);
     network.advance(Time::from_ps(10_000));
@@ -127,7 +127,7 @@ fn a_receiver_that_does_not_release_drops_and_counts() {
 }
 
 #[test]
-fn a_full_tx_ring_hands_the_frame_back() {
+fn a_full_tx_ring_returns_the_frame() {
     let (_, mut a, _b) = pair(MemoryConfig { tx_ring: 4, ..Default::default() });
     let sent = (0..6).filter(|&fill| send(&mut a, B, fill, 64)).count();
     assert_eq!((sent, a.stats().tx_ring_full, a.census().tx), (4, 2, 4));
@@ -157,7 +157,7 @@ fn a_handle_of_another_device_is_refused() {
 }
 
 #[test]
-fn impairments_happen_as_often_as_asked() {
+fn impairments_have_the_configured_rates() {
     let (network, mut a, mut b) = pair(MemoryConfig { seed: 3, impairments: HARSH, ..Default::default() });
     let total = 100_000_u64;
     for round in 0..total / 100 {
@@ -205,7 +205,7 @@ fn one_sender_can_be_impaired_alone() {
 }
 
 #[test]
-fn what_happens_to_one_senders_frames_does_not_depend_on_another() {
+fn impairments_of_one_sender_do_not_depend_on_another() {
     let fates = |interleaved: bool| {
         let (network, mut a, mut b) = pair(MemoryConfig { seed: 11, impairments: HARSH, ..Default::default() });
         let mut c = network.attach(C);
@@ -224,7 +224,7 @@ fn what_happens_to_one_senders_frames_does_not_depend_on_another() {
 }
 
 #[test]
-fn devices_work_from_threads_of_their_own() {
+fn devices_work_from_separate_threads() {
     let (network, mut a, mut b) = pair(MemoryConfig::default());
     let (total, got) = (20_000_u64, std::sync::atomic::AtomicU64::new(0));
     let load = || got.load(std::sync::atomic::Ordering::Relaxed);
@@ -340,7 +340,7 @@ proptest! {
     /// sent + copies = lost + unroutable + overflow + no_buffer + in flight + delivered, after
     /// every step of every history; the same seed gives the same run.
     #[test]
-    fn nothing_is_lost_unaccounted(ops in prop::collection::vec(op(), 1..400), faults in impairments(), seed: u64) {
+    fn every_frame_is_accounted_for(ops in prop::collection::vec(op(), 1..400), faults in impairments(), seed: u64) {
         let run = play(&ops, faults, seed);
         prop_assert_eq!(&run, &play(&ops, faults, seed));
         let (network, devices, seen) = run;
@@ -362,7 +362,7 @@ proptest! {
 }
 
 #[test]
-fn marking_spares_what_is_not_capable_marked_already_or_not_ours() {
+fn only_unmarked_ect_frames_of_spray_are_marked() {
     use spray_wire::{Body, Ecn, Envelope, EvPort, Probe, emit, parse};
     for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         for (ecn, marked) in [(Ecn::Ect0, true), (Ecn::Ect1, true), (Ecn::NotEct, false), (Ecn::Ce, false)] {

@@ -67,7 +67,7 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
 }
 
 #[test]
-fn every_frame_arrives_once_from_the_port_of_its_entropy_value_with_its_mark() {
+fn frames_arrive_once_with_their_port_and_mark() {
     for segments in [64, 1] {
         let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
         assert_eq!((a.info().evs, a.info().resolves_next_hop), (32, true));
@@ -108,7 +108,7 @@ fn ipv6_and_other_ports() {
 }
 
 #[test]
-fn nothing_goes_to_the_ports_of_strangers() {
+fn nothing_is_sent_to_other_ports() {
     let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
     queue(&mut a, &b, 32, Ecn::NotEct, &[]);
     let id = a.allocate().unwrap();
@@ -118,7 +118,7 @@ fn nothing_goes_to_the_ports_of_strangers() {
 }
 
 #[test]
-fn a_full_queue_hands_frames_back() {
+fn a_full_queue_returns_frames() {
     let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
     (0..256).for_each(|_| queue(&mut a, &b, 5, Ecn::Ect0, &[7; 64]));
     let id = a.allocate().unwrap();
@@ -132,7 +132,7 @@ fn a_full_queue_hands_frames_back() {
 }
 
 #[test]
-fn ports_that_others_have() {
+fn ports_in_use_are_an_error() {
     let address = own();
     let taken = std::net::UdpSocket::bind((address, Ev::new(10).port(32).number())).unwrap();
     assert_eq!(open(UdpConfig::at(address)).info().evs, 10);
@@ -153,7 +153,7 @@ fn ports_that_others_have() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_done_without() {
+fn missing_kernel_features_are_tolerated() {
     let error = io::Error::from_raw_os_error;
     let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
     assert!(a.lanes.give_way(&error(libc::EINVAL), 5) && !a.lanes.may_fragment());
@@ -168,7 +168,7 @@ fn what_the_kernel_refuses_is_done_without() {
 }
 
 #[test]
-fn frames_that_cannot_leave_are_lost_and_others_are_not() {
+fn frames_that_cannot_be_sent_do_not_affect_others() {
     let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
     // A packet from a loopback address cannot leave the machine.
     b.address = [203, 0, 113, 7].into();
@@ -215,7 +215,7 @@ fn run_both(
 }
 
 #[test]
-fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_sockets() {
+fn megabytes_arrive_over_all_sockets() {
     let host = || {
         let config = UdpConfig { mtu: 1500, ..UdpConfig::at(own()) };
         let endpoint =
@@ -246,7 +246,7 @@ fn megabytes_arrive_as_they_were_sent_by_as_many_entropy_values_as_there_are_soc
 }
 
 #[test]
-fn what_strangers_send_changes_nothing() {
+fn datagrams_of_unknown_peers_change_nothing() {
     let (mut a, mut b) = (Host::open_udp(own()).unwrap(), Host::open_udp(own()).unwrap());
     let to = b.endpoint.config().address;
     let stranger = std::net::UdpSocket::bind((own(), 0)).unwrap();
@@ -295,7 +295,7 @@ fn what_strangers_send_changes_nothing() {
 
 #[cfg(feature = "tokio")]
 #[test]
-fn handles_need_an_address_and_nothing_else() {
+fn handles_need_only_an_address() {
     use crate::aio::Endpoint;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (ours, theirs) = (own(), own());

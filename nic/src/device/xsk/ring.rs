@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no room for 9 descriptors")]
-    fn more_than_there_is_room_for_is_refused() {
+    fn more_descriptors_than_free_slots_panic() {
         let (mut producer, _consumer) = both_ends(0);
         producer.room(9);
         producer.put(9, || 0);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn each_port_goes_to_a_queue_of_its_shard_and_each_queue_gets_as_many() {
+    fn each_port_maps_to_a_queue_of_its_shard_evenly() {
         for (queues, shards) in [(1, 1), (4, 4), (8, 4), (4, 2), (64, 64), (6, 3)] {
             // The interface's queues need not start at 0.
             let queues: Vec<u32> = (100..100 + queues).collect();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_undone_and_the_rules_of_others_stay() {
+    fn own_rules_are_removed_and_other_rules_stay() {
         let others = [rule(80, 0, 99)];
         let nic = Fake::new(100, &others);
         assert_eq!(nic.put(&[0, 1], 2).unwrap(), 64);
@@ -220,7 +220,7 @@ mod tests {
     /// The table is filled by rules for other queues, left behind by a run that was killed with all
     /// its processes.
     #[test]
-    fn rules_for_the_same_packets_are_replaced_and_put_back() {
+    fn rules_for_the_same_packets_are_replaced_and_restored() {
         let first = Ports::DEFAULT.first();
         let left: Vec<Rule> = (0..64).map(|number| rule(first + number, 7, number.into())).collect();
         let nic = Fake::new(64, &left);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_room_for_all_is_an_error_and_has_none_afterwards() {
+    fn a_full_rule_table_is_an_error_and_keeps_no_rule() {
         let nic = Fake::new(40, &[rule(80, 0, 39)]);
         assert_eq!(nic.put(&[0, 1], 2).unwrap_err().to_string(), "the NIC has no room for more rules");
         nic.undo();

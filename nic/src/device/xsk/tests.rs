@@ -95,7 +95,7 @@ fn a_device_may_move_to_another_thread() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_state_a_remedy() {
     let config = XskConfig::new("spray-none", 0);
     let message = XskDevice::open(&config).unwrap_err().to_string();
     assert_eq!(message, "no interface `spray-none` in this network namespace; `ip link` lists those there are");
@@ -114,7 +114,7 @@ fn errors_say_what_to_do() {
 }
 
 #[test]
-fn refusals_of_the_kernel_are_told_apart() {
+fn refusals_of_the_kernel_are_distinguished() {
     if !has_root() {
         return;
     }
@@ -218,7 +218,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
 }
 
 #[test]
-fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
+fn one_flush_sends_a_full_tx_ring() {
     if !has_root() {
         return;
     }
@@ -260,7 +260,7 @@ fn a_full_tx_ring_goes_out_in_one_flush_whatever_the_kernel_takes_per_call() {
 }
 
 #[test]
-fn a_caller_that_holds_everything_is_told_and_recovers() {
+fn a_caller_that_holds_all_frames_recovers() {
     if !has_root() {
         return;
     }

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn message_numbers_begin_anew() {
+    fn message_numbers_wrap() {
         let mut send_buffers = SendBuffers::default();
         send_buffers.start_at(u32::MAX - 1);
         let numbers: Vec<u32> =
@@ -340,7 +340,7 @@ mod tests {
     /// Even if the receiver state wrongly considers the message complete.
     //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
-    fn a_message_that_lacks_bytes_is_not_handed_out() {
+    fn a_message_that_lacks_bytes_is_not_delivered() {
         let (mut buffers, pool) = (ReceiveBuffers::default(), Pool::default());
         assert!(buffers.place(&piece(200_000, 0, &[1; 1000], 0), at(0, Part::First), &pool));
         assert!(!buffers.place(&piece(200_000, 5000, &[1; 1000], 0), at(0, Part::Last), &pool));

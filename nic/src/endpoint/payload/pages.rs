@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_come_back_when_nobody_sees_them_any_more() {
+    fn unreferenced_pages_return_to_the_pool() {
         let pool = Pool::default();
         let take = |bytes: usize| Bytes::from(pool.take(bytes as u64, true));
         let (large, shared) = (take(200_000), take(200_000));
@@ -163,7 +163,7 @@ mod tests {
 
     /// A peer that starts messages and does not continue them uses one page for each.
     #[test]
-    fn a_long_message_costs_what_has_arrived_of_it() {
+    fn a_long_message_uses_memory_as_it_arrives() {
         let mut buffer = Pool::default().take(1 << 30, false);
         let resident_pages = || -> u64 {
             let statm = std::fs::read_to_string("/proc/self/statm").unwrap();

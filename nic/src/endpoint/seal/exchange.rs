@@ -295,7 +295,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-33 the key exchange
     #[test]
-    fn both_sides_get_the_same_secrets_and_nobody_else() {
+    fn both_sides_and_no_other_get_the_same_secrets() {
         let (client, server, stranger) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![stranger.public(), client.public()]);
@@ -314,7 +314,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-33 a second secret of both sides
     #[test]
-    fn who_lacks_the_pre_shared_secret_gets_nothing_that_opens() {
+    fn without_the_pre_shared_secret_nothing_opens() {
         let (client, server, secret) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server, vec![client.public()]);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_answers_only_its_peers_and_what_was_meant_for_it() {
+    fn a_server_answers_only_its_peers() {
         let (client, server, stranger) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![client.public()]);

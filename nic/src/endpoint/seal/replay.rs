@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_is_none() {
+    fn the_last_number_is_rejected() {
         let mut replays = Replays::default();
         assert!(replays.is_fresh(u64::MAX - 1) && !replays.is_fresh(u64::MAX));
         replays.mark(u64::MAX - 1);

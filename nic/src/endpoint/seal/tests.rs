@@ -73,7 +73,7 @@ fn at(sealer: &mut Sealer, number: u64) -> Ticket {
 
 //= docs/specs/wire.md#WIRE-18 sealed frames
 #[test]
-fn what_was_sealed_opens_once_and_nothing_else_does() {
+fn only_sealed_frames_open_and_only_once() {
     let (mut sealer, mut opener) = (Sealer::new(&secret(), 0), Opener::new(&secret(), 0));
     for round in 0..50 {
         let text = vec![round; usize::from(round) * 70];
@@ -161,7 +161,7 @@ fn frames_and_their_keys_are_counted_beyond_32_bits() {
 
 /// Earlier keys of a chain cannot be derived from later ones; both sides derive the same.
 #[test]
-fn a_chain_goes_one_way_and_is_the_same_for_both() {
+fn a_key_chain_is_one_way_and_equal_at_both_ends() {
     let (mut ours, mut theirs) = (Chain(secret()), Chain(secret()));
     let mut secrets = vec![secret()];
     for _ in 0..20 {

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_overwritten_when_they_end() {
+    fn keys_are_overwritten_when_dropped() {
         let mut chain = Chain(Secret::new([7; 32]));
         let key: Key = chain.next();
         let secret = *chain.0;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_is_overwritten_when_it_ends() {
+    fn an_exchange_is_overwritten_when_dropped() {
         let [own, peer] = [(); 2].map(|()| PrivateKey::generate().unwrap());
         let [before, after] = around_drop(Curve::new(&[7; 32]));
         assert!(before.windows(32).any(|bytes| bytes == [7; 32]) && after.windows(32).any(|bytes| bytes == [0; 32]));

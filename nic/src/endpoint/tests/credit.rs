@@ -54,7 +54,7 @@ fn a_host_shares_its_link_among_its_senders() {
 
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
-fn whatever_is_lost_everything_arrives() {
+fn everything_arrives_despite_losses() {
     let rough = Impairments {
         delay_ps: 5 * US,
         jitter_ps: 10 * US,

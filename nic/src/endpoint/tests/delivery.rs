@@ -183,7 +183,7 @@ fn empty_and_odd_messages() {
 
 //= docs/specs/endpoint.md#END-12 whole messages
 #[test]
-fn more_messages_than_the_sender_holds_and_more_bytes_than_are_granted() {
+fn more_messages_than_slots_and_more_bytes_than_granted() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         config.flow.max_data_bytes = 50_000;
         config.flow.max_message_bytes = 50_000;
@@ -214,7 +214,7 @@ fn a_small_device_stalls_but_loses_nothing() {
 }
 
 #[test]
-fn buffers_that_come_back_carry_no_old_bytes() {
+fn reused_buffers_contain_no_old_bytes() {
     let mut rig = Rig::new(2, false, rough());
     let connection = rig.connect(0, 1);
     for seed in 0..12 {
@@ -259,7 +259,7 @@ fn a_sender_that_never_pauses_still_times_out() {
 
 //= docs/specs/endpoint.md#END-19 coalescing
 #[test]
-fn frames_wait_for_others_no_longer_than_told() {
+fn coalescing_delays_frames_no_longer_than_configured() {
     let mut rig = Rig::with(2, false, Impairments::default(), |_, config| config.coalesce_ps = 10 * US);
     rig.step(Time::from_ps(US));
     rig.connect(0, 1);
@@ -280,7 +280,7 @@ fn frames_wait_for_others_no_longer_than_told() {
 }
 
 #[test]
-fn totals_are_those_of_all_connections_and_outlast_them() {
+fn totals_include_closed_connections() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, _| {});
     let connections = [rig.connect(0, 1), rig.connect(0, 1)];
     for connection in connections {

@@ -24,7 +24,7 @@ fn years(count: u64) -> Time {
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn a_connection_lives_for_300_days_on_a_clock_of_60_years() {
+fn a_connection_stays_open_for_300_days_on_an_old_clock() {
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
         config.flow.cc = CcKind::Eqds.into();
         // Eight hours between keep-alives.
@@ -72,7 +72,7 @@ fn last(events: &[EndpointEvent]) -> Times {
 
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn an_endpoint_that_was_alone_for_ten_years_serves_and_refuses_as_ever() {
+fn an_endpoint_works_after_ten_idle_years() {
     let mut rig = rig();
     let mut stranger = Stranger::new(&rig);
     let flood = |rig: &mut Rig, stranger: &mut Stranger| {
@@ -110,7 +110,7 @@ fn retry(rig: &Rig, connect: Terms) -> Body {
 /// Each connection carries a message in both directions, and is then closed by either side or
 /// aborted.
 #[test]
-fn thousands_of_connections_leave_nothing() {
+fn thousands_of_connections_leave_no_state() {
     let mut rig = rig();
     for round in 0..3_000 {
         let ours = rig.connect(0, 1);
@@ -137,7 +137,7 @@ fn thousands_of_connections_leave_nothing() {
 
 /// Messages scheduled for ten years later are discarded with their connection.
 #[test]
-fn what_is_scheduled_is_forgotten_with_its_connection() {
+fn scheduled_messages_are_discarded_with_their_connection() {
     let mut rig = rig();
     let most = |rig: &Rig| rig.endpoints[0].machine.scheduled_capacity();
     for round in 0..500 {
@@ -156,7 +156,7 @@ fn what_is_scheduled_is_forgotten_with_its_connection() {
 
 /// A message waits for its scheduled time while others are sent and delivered.
 #[test]
-fn what_waits_for_its_time_holds_nothing_else() {
+fn scheduled_messages_do_not_block_others() {
     let mut rig = rig();
     let ours = rig.connect(0, 1);
     let late = rig.endpoints[0].send_at(ours, content(0, 2_000), Time::ZERO.after(900 * MS)).unwrap();
@@ -179,7 +179,7 @@ fn what_waits_for_its_time_holds_nothing_else() {
 /// Message numbers have 32 bits. Numbers of sealed frames and of their keys pass 32 bits here too.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn the_numbers_of_messages_begin_anew() {
+fn the_numbers_of_messages_wrap() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
         let rough = Impairments {
             delay_ps: 5 * US,
@@ -287,7 +287,7 @@ impl Sink for Count {
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 //= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]
-fn a_message_of_more_than_4_gib_is_on_its_way() {
+fn a_message_beyond_4_gib_is_sent() {
     const BYTES: u64 = (4 << 30) + 1_000_000;
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
         (config.flow.max_message_bytes, config.flow.max_data_bytes) = (5 << 30, 5 << 30);

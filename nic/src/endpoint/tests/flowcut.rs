@@ -28,7 +28,7 @@ fn ev(rig: &Rig, host: usize, connection: ConnectionId) -> Ev {
 
 //= docs/specs/flowcut.md#FLC-6 restoring the source port
 #[test]
-fn a_connection_stays_itself_when_its_path_changes() {
+fn a_connection_keeps_its_number_when_its_path_changes() {
     let impairments = Impairments { delay_ps: 15 * US, ..Impairments::default() };
     let mut rig = Rig::with(2, false, impairments, |_, config| config.flow = flowcut());
     let connection = rig.connect(0, 1);

@@ -31,7 +31,7 @@ fn connect_and_close_under_loss() {
 
 //= docs/specs/endpoint.md#END-38 settings of a connection that is expected
 #[test]
-fn a_connection_that_is_expected_works_by_its_own_settings() {
+fn an_expected_connection_uses_its_settings() {
     let mut rig = Rig::new(3, false, Impairments::delay(5 * US));
     let connections = [rig.connect(0, 1), rig.connect(0, 1)];
     let seldom = FlowConfig { ack_every: 8, ..flow(false) };
@@ -56,7 +56,7 @@ fn a_connection_that_is_expected_works_by_its_own_settings() {
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connections() {
+fn link_loss_is_survived_and_removal_ends_connections() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 5_000_000)).unwrap();
@@ -79,7 +79,7 @@ fn a_link_that_comes_back_loses_nothing_and_one_that_is_removed_ends_its_connect
 
 //= docs/specs/endpoint.md#END-9 keep-alives
 #[test]
-fn an_idle_connection_stays_open_while_its_peer_lives() {
+fn an_idle_connection_stays_open_while_its_peer_answers() {
     let mut rig = Rig::new(2, false, lossy(100_000));
     rig.connect(0, 1);
     rig.run(1000 * US, 1000 * MS, |_| false);
@@ -92,7 +92,7 @@ fn an_idle_connection_stays_open_while_its_peer_lives() {
 
 //= docs/specs/endpoint.md#END-9 another every thirtieth
 #[test]
-fn an_idle_connection_outlasts_dead_paths() {
+fn an_idle_connection_survives_failed_paths() {
     // As if one of four paths were broken in each direction.
     let mut rig = Rig::new(2, false, lossy(250_000));
     rig.connect(0, 1);
@@ -105,7 +105,7 @@ fn an_idle_connection_outlasts_dead_paths() {
 
 //= docs/specs/endpoint.md#END-1 connect is repeated
 #[test]
-fn nobody_answers() {
+fn a_connect_without_answer_times_out() {
     let mut rig = Rig::new(2, false, lossy(1_000_000));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 10)).unwrap();
@@ -137,7 +137,7 @@ fn refused_when_not_accepting_or_full() {
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_dead_receiver_ends_the_sender_in_bounded_time() {
+fn a_sender_to_a_stopped_receiver_fails_in_bounded_time() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
@@ -151,7 +151,7 @@ fn a_dead_receiver_ends_the_sender_in_bounded_time() {
 
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
+fn a_peer_whose_frames_arrive_is_not_reported_as_gone() {
     // The other side has the longer give-up time.
     let patience = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), patience);
@@ -172,7 +172,7 @@ fn a_peer_that_is_heard_while_nothing_of_ours_arrives_is_not_called_gone() {
 //= docs/specs/endpoint.md#END-10 60 idle timeouts
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
+fn a_closed_connection_ends_though_its_peer_takes_nothing() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), |_, config| {
         (config.flow.max_message_bytes, config.flow.max_data_bytes) = (50_000, 100_000);
     });
@@ -201,7 +201,7 @@ fn a_peer_that_takes_nothing_does_not_keep_a_closed_connection_open() {
 //= docs/specs/endpoint.md#END-9 keep-alives
 //= docs/specs/endpoint.md#END-11 bounded time
 #[test]
-fn a_dead_sender_ends_the_receiver_in_bounded_time() {
+fn a_receiver_from_a_stopped_sender_fails_in_bounded_time() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
@@ -243,7 +243,7 @@ fn abort_fails_both_sides() {
 
 //= docs/specs/endpoint.md#END-10 closing
 #[test]
-fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
+fn closing_with_undelivered_messages_of_the_peer_fails_there() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
@@ -257,7 +257,7 @@ fn closing_with_the_peers_messages_undelivered_is_an_error_there() {
 
 //= docs/specs/endpoint.md#END-10 a close states which packets arrived
 #[test]
-fn what_arrived_is_delivered_though_its_acks_are_lost() {
+fn received_messages_are_delivered_though_acks_are_lost() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(5 * US, 10 * MS, |rig| !rig.accepted(1).is_empty()));
@@ -277,7 +277,7 @@ fn what_arrived_is_delivered_though_its_acks_are_lost() {
 }
 
 #[test]
-fn bad_configurations() {
+fn invalid_configurations_are_rejected() {
     let network = MemoryNetwork::new(MemoryConfig { frame_size: 2048, ..MemoryConfig::default() });
     let make = |change: &dyn Fn(&mut EndpointConfig)| {
         let mut config = config(0, false);
@@ -300,7 +300,7 @@ fn bad_configurations() {
 
 //= docs/specs/endpoint.md#END-7 resets
 #[test]
-fn a_connect_kept_by_the_network_leaves_nothing_behind() {
+fn a_delayed_connect_leaves_no_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let connection = rig.connect(0, 1);
     // Two Connects with the token are in flight, and the second arrives after the close: the server
@@ -322,7 +322,7 @@ fn a_connect_kept_by_the_network_leaves_nothing_behind() {
 /// drops.
 //= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
-fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
+fn a_repeated_connect_restarts_the_timeout_of_its_slot() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let connect = with_token(&rig, asked(1));
@@ -343,7 +343,7 @@ fn a_repeated_connect_keeps_its_slot_for_as_long_again() {
 /// Otherwise a client with nothing to send would have a connection that the server never opens.
 //= docs/specs/endpoint.md#END-3 half-open connections
 #[test]
-fn a_server_hears_of_its_connection_even_where_the_first_keep_alives_are_lost() {
+fn a_connection_opens_though_the_first_keep_alives_are_lost() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[1].stats().sent[Kind::Accept] == 1));

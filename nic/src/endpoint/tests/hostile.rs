@@ -179,7 +179,7 @@ fn the_right_cookie_from_another_address_changes_nothing() {
 
 //= docs/specs/endpoint.md#END-2 address validation
 #[test]
-fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
+fn forged_connects_do_not_delay_a_client() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
         let rtt_ps = MS;
         let change = |_: usize, config: &mut EndpointConfig| {
@@ -234,7 +234,7 @@ fn two_hundred_thousand_forged_connects_a_second_keep_nobody_waiting() {
 
 //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
-fn who_does_not_know_the_servers_key_hears_nothing() {
+fn a_client_without_the_servers_key_gets_no_answer() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.keys = Some(keys.clone()));
     let mut stranger = Stranger::new(&rig);
@@ -269,7 +269,7 @@ fn who_does_not_know_the_servers_key_hears_nothing() {
 /// and receive what the server sends.
 //= docs/specs/endpoint.md#END-34 rate limit of key exchanges
 #[test]
-fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
+fn a_network_with_a_key_does_not_delay_other_networks() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let change = |_: usize, config: &mut EndpointConfig| {
         config.keys = Some(keys.clone());
@@ -305,7 +305,7 @@ fn a_crowd_that_holds_a_key_keeps_no_other_network_waiting() {
 /// receive what is sent to all addresses of that network. They request 30,000 exchanges per second.
 //= docs/specs/endpoint.md#END-48 a client proves which listed key it holds
 #[test]
-fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
+fn clients_without_a_key_do_not_delay_those_with_one() {
     let keys = Keys::new(PrivateKey::generate().unwrap(), vec![]);
     let change = |_: usize, config: &mut EndpointConfig| {
         config.keys = Some(keys.clone());
@@ -346,7 +346,7 @@ fn who_knows_the_servers_key_and_holds_none_keeps_no_holder_waiting() {
 //= docs/specs/endpoint.md#END-3 half-open connections
 //= docs/specs/endpoint.md#END-5 a full table
 #[test]
-fn connects_that_nothing_follows_are_bounded_and_keep_nobody_out() {
+fn half_open_connections_are_bounded_and_evicted() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let open = rig.connect(0, 1);
@@ -387,7 +387,7 @@ pub(super) fn with_token(rig: &Rig, connect: Terms) -> Terms {
 //= docs/specs/wire.md#WIRE-8b minimum limits
 //= docs/specs/endpoint.md#END-4 payload of both sides
 #[test]
-fn senseless_limits_make_no_connection() {
+fn invalid_limits_open_no_connection() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let fine = Terms { max_payload: 256, ..asked(4) };
@@ -453,7 +453,7 @@ fn a_repeated_connect_is_one_connection() {
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 //= docs/specs/wire.md#WIRE-17 resets
 #[test]
-fn resets_are_limited_and_carry_the_offenders_own_cookie() {
+fn resets_are_limited_and_echo_the_cookie() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     for number in 0..300 {
@@ -478,7 +478,7 @@ fn resets_are_limited_and_carry_the_offenders_own_cookie() {
 }
 
 #[test]
-fn garbage_and_truncated_frames_are_counted_and_dropped() {
+fn malformed_and_truncated_frames_are_counted_and_dropped() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
     let mut stranger = Stranger::new(&rig);
     let connection = rig.connect(0, 1);

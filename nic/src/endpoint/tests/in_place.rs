@@ -56,7 +56,7 @@ fn rough() -> Impairments {
 //= docs/specs/endpoint.md#END-12a zero-copy receive
 //= docs/specs/endpoint.md#END-12b zero-copy send
 #[test]
-fn every_byte_comes_once_whatever_the_network_does() {
+fn every_byte_is_delivered_once() {
     for v6 in [false, true] {
         let collector = Collector::default();
         let mut rig = Rig::new(2, v6, rough());

@@ -51,7 +51,7 @@ impl Attacker {
 /// another peer's bytes.
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
-fn a_number_that_comes_again_reveals_nothing() {
+fn a_reused_message_number_reveals_no_data() {
     let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| config.flow.max_data_bytes = 1 << 30);
     let victim = rig.connect(0, 1);
     for _ in 0..4 {
@@ -121,7 +121,7 @@ proptest! {
     /// takes it.
     //= docs/specs/endpoint.md#END-12 only bytes that its own packets wrote
     #[test]
-    fn what_is_taken_late_is_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {
+    fn messages_taken_late_contain_what_was_sent(steps in prop::collection::vec(step(), 1..40)) {
         let mut rig = Rig::with(2, false, Impairments::delay(US), |_, config| {
             (config.flow.max_data_bytes, config.flow.window_packets) = (1 << 30, 1024);
         });

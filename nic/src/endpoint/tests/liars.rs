@@ -122,7 +122,7 @@ pub(super) fn let_in(rig: &mut Rig, stranger: &mut Stranger, number: u32) -> Opt
 //= docs/specs/endpoint.md#END-11 bounded time
 //= docs/specs/endpoint.md#END-8 answers to unknown peers
 #[test]
-fn whatever_a_peer_says_it_gets_bounded_answers_and_others_are_served() {
+fn arbitrary_frames_get_bounded_answers() {
     for seed in 0..6 {
         let change = |_: usize, config: &mut EndpointConfig| {
             (config.flow.max_data_bytes, config.flow.max_message_bytes) = (1 << 20, 1 << 20);

@@ -32,7 +32,7 @@ fn run(rig: &mut Rig, for_ps: u64) -> usize {
 /// receives.
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]
-fn a_host_of_the_segment_opens_no_connection_under_the_address_of_another() {
+fn a_host_cannot_connect_from_another_hosts_address() {
     for known in [false, true] {
         let mut rig = resolving(None);
         let mut stranger = Stranger::new(&rig);
@@ -67,7 +67,7 @@ fn a_host_of_the_segment_opens_no_connection_under_the_address_of_another() {
 
 //= docs/specs/endpoint.md#END-47 to the next hop that the kernel
 #[test]
-fn a_client_connects_within_as_many_round_trips_as_before() {
+fn resolving_the_next_hop_adds_no_round_trip() {
     for keys in [None, Some(Keys::new(PrivateKey::generate().unwrap(), vec![]))] {
         let mut rig = resolving(keys.as_ref());
         for (round, lookups) in [1, 0].into_iter().enumerate() {
@@ -83,7 +83,7 @@ fn a_client_connects_within_as_many_round_trips_as_before() {
 /// The Connects of a client arrive through one router, and the way back leads through another.
 //= docs/specs/endpoint.md#END-47 the second half depends on
 #[test]
-fn where_the_way_back_leads_over_another_router_one_more_retry_goes_there() {
+fn an_asymmetric_route_takes_one_more_retry() {
     let (mut rig, router) = (resolving(None), 6);
     let mut stranger = Stranger::new(&rig);
     let client = STRANGER;

@@ -20,7 +20,7 @@ fn next(rig: &mut Rig, id: ConnectionId) -> Vec<Ev> {
 }
 
 #[test]
-fn news_of_paths_reaches_the_balancer_before_and_after_the_handshake() {
+fn paths_reach_the_balancer_before_and_after_the_handshake() {
     let mut rig = Rig::with(2, false, Impairments::default(), |_, config| {
         config.flow.balancer = BalancerKind::HostDr.into();
     });

@@ -231,7 +231,7 @@ fn talk(rig: &mut Rig, middle: &mut Middle, both: [ConnectionId; 2]) {
 /// The first of the client's messages, the first of the answers, or both.
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
-fn whatever_happens_to_its_messages_there_is_one_exchange() {
+fn lost_and_repeated_messages_leave_one_exchange() {
     use Fate::{ComesAfterTheNext, ComesTwice, IsLost, Passes, Waits};
     for busy in [false, true] {
         for asked in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
@@ -284,7 +284,7 @@ fn whatever_happens_to_its_messages_there_is_one_exchange() {
 /// forwards all other frames.
 //= docs/specs/endpoint.md#END-46 older than 180 s
 #[test]
-fn a_connection_whose_exchanges_are_held_back_ends() {
+fn a_connection_with_blocked_exchanges_ends() {
     for answers in [false, true] {
         let (mut rig, mut middle, _) = through_the_middle();
         let fate = |rekey: &Rekey, _| if rekey.answer == answers { Fate::IsLost } else { Fate::Passes };
@@ -318,7 +318,7 @@ fn either_side_may_close_during_an_exchange() {
 /// The peer has the keys, and sends invalid messages for the right generation.
 //= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
-fn a_peer_that_asks_all_the_time_has_few_messages_read() {
+fn few_messages_of_a_flooding_peer_are_read() {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
@@ -363,7 +363,7 @@ fn keys_change_where_peers_may_be_silent_for_an_hour() {
 /// A plain connection has no keys to change, and ignores a Rekey.
 //= docs/specs/endpoint.md#END-46 changes nothing but a counter
 #[test]
-fn a_plain_connection_takes_no_rekey() {
+fn a_plain_connection_ignores_rekeys() {
     let mut rig = Rig::new(2, false, Impairments::delay(5 * US));
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));

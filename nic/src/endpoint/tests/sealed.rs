@@ -37,7 +37,7 @@ fn everything() -> Impairments {
 
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
-fn messages_arrive_whatever_happens_to_their_frames() {
+fn sealed_messages_arrive_despite_all_impairments() {
     for v6 in [false, true] {
         let (client, server) = (key(), key());
         let keys = [
@@ -66,7 +66,7 @@ fn messages_arrive_whatever_happens_to_their_frames() {
 //= docs/specs/endpoint.md#END-33 the key exchange
 //= docs/specs/endpoint.md#END-45 no answer to unauthenticated peers
 #[test]
-fn who_has_not_the_right_key_is_refused_and_who_knows_none_hears_nothing() {
+fn a_wrong_key_is_refused_and_no_key_gets_no_answer() {
     let (a, b, c) = (key(), key(), key());
     let keys = |own: &PrivateKey, peers: &[&PrivateKey]| {
         Some(Keys::new(own.clone(), peers.iter().map(|key| key.public()).collect()))
@@ -134,7 +134,7 @@ fn observed() -> (Rig, Stranger, Tap) {
 /// An on-path attacker changes those terms of the Accept that are not sealed.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
-fn the_terms_of_an_accept_are_those_that_are_sealed() {
+fn the_sealed_terms_of_an_accept_apply() {
     let (mut rig, mut stranger, tap) = observed();
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
@@ -277,7 +277,7 @@ fn data_frames_have_the_dscp_of_their_connection() {
 //= docs/specs/endpoint.md#END-35 sealed connections
 //= docs/specs/wire.md#WIRE-19 numbers and keys
 #[test]
-fn who_sees_everything_reads_nothing_and_can_replay_nothing() {
+fn recorded_frames_cannot_be_read_or_replayed() {
     let network = MemoryNetwork::new(MemoryConfig {
         seed: 7,
         frame_size: 2048,

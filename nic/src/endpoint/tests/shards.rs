@@ -75,7 +75,7 @@ fn exchange(steering: Steering) -> (u64, Vec<usize>) {
 
 //= docs/specs/endpoint.md#END-44 Several endpoints of a host
 #[test]
-fn frames_reach_their_shard_by_whichever_queue() {
+fn frames_reach_their_shard_from_any_queue() {
     let (handed_over, received) = exchange(Steering::Hash);
     assert!(handed_over > 100, "two of three come by the wrong queue: {handed_over}");
     assert_eq!(received, [CONNECTIONS; SHARDS], "connections spread over the shards");
@@ -140,7 +140,7 @@ const SPRAYING: [BalancerKind; 3] = [BalancerKind::Ops, BalancerKind::Reps, Bala
 
 //= docs/specs/transport.md#TRN-64 keep to values that
 #[test]
-fn senders_that_recycle_keep_to_values_of_the_right_queue() {
+fn recycling_senders_keep_to_values_of_the_right_queue() {
     // Three is not a power of two, so no bits of a hash select the queue.
     let [ops, reps, plus] = SPRAYING.map(|balancer| astray(balancer, 3));
     assert!(ops > 0.6 && reps < 0.3 && plus < 0.2, "two of three queues are wrong: {ops}, {reps}, {plus}");
@@ -148,7 +148,7 @@ fn senders_that_recycle_keep_to_values_of_the_right_queue() {
 
 //= docs/specs/transport.md#TRN-65 goes as chosen
 #[test]
-fn senders_that_spray_learn_which_values_are_of_the_right_queue() {
+fn spraying_senders_learn_the_values_of_the_right_queue() {
     // With up to four queues, at least 256 of 1,024 values lead to the right one.
     for shards in [2, 4] {
         let shares = SPRAYING.map(|balancer| astray(balancer, shards));
@@ -160,13 +160,13 @@ fn senders_that_spray_learn_which_values_are_of_the_right_queue() {
 
 //= docs/specs/endpoint.md#END-44 Several endpoints of a host
 #[test]
-fn nothing_is_handed_over_where_the_nic_goes_by_the_port() {
+fn no_frame_is_forwarded_if_the_nic_steers_by_port() {
     // 64 ports are not a multiple of three, but every port has its queue.
     assert_eq!(exchange(Steering::Rules), (0, vec![CONNECTIONS; SHARDS]));
 }
 
 #[test]
-fn the_answer_to_a_stranger_comes_to_the_shard_that_asked() {
+fn a_reset_reaches_the_shard_of_its_connection() {
     let mut rig = rig(Steering::Hash);
     let connections: Vec<_> =
         (0..SHARDS).map(|shard| rig.endpoints[shard].connect(Time::ZERO, peer(1, false), None).unwrap()).collect();

@@ -42,19 +42,19 @@ fn told_folder() -> Option<PathBuf> {
 
 #[test]
 //= docs/specs/endpoint.md#END-29 the folder that its user chose
-fn a_confined_writer_can_do_nothing_but_write_in_its_folder() {
+fn a_confined_writer_can_only_write_in_its_folder() {
     run("writer", &Folder::new());
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-29 for standard output none
-fn a_confined_writer_of_what_is_open_reaches_no_file() {
+fn a_writer_confined_to_open_files_can_open_no_other() {
     run("writer_of_what_is_open", &Folder::new());
 }
 
 #[test]
 //= docs/specs/endpoint.md#END-29 all files but those that its user named
-fn a_confined_reader_can_do_nothing_but_read_what_was_named() {
+fn a_confined_reader_can_only_read_the_named_paths() {
     let folder = Folder::new();
     for (name, content) in [("file", "file"), ("outside/file", "secret"), ("in/deep/file", "deep")] {
         fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
@@ -65,7 +65,7 @@ fn a_confined_reader_can_do_nothing_but_read_what_was_named() {
 
 #[test]
 //= docs/specs/endpoint.md#END-29 It keeps one capability
-fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothing_else() {
+fn files_of_another_user_need_one_capability() {
     if !spray_test_support::has_root() {
         return;
     }
@@ -85,7 +85,7 @@ fn what_belongs_to_another_user_is_reached_by_one_capability_which_reaches_nothi
 /// Only root has privileges to drop.
 #[test]
 //= docs/specs/endpoint.md#END-29 A process that cannot drop its capabilities does not start
-fn what_an_old_kernel_lacks_leaves_no_capabilities() {
+fn an_old_kernel_leaves_no_capabilities() {
     if !spray_test_support::has_root() {
         return;
     }

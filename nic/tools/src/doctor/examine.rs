@@ -128,7 +128,7 @@ mod tests {
 
     /// Settings of a missing interface cannot be changed.
     #[test]
-    fn what_cannot_be_set_is_told() {
+    fn settings_that_cannot_be_changed_are_reported() {
         let nowhere = Ethtool::open("spray-nope").unwrap();
         let check = done("mtu 9000", "mtu 1500", Setting::Mtu(1500).apply(&nowhere));
         assert!(check.status == Status::Warn && check.found.starts_with("mtu 9000 -> mtu 1500: "), "{}", check.found);

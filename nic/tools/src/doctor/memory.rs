@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_damaged_is_an_error() {
+    fn a_damaged_file_is_an_error() {
         let folder = Folder::new();
         let _ = folder.file("eth0-7-4.json", "{");
         assert!(Memory::in_folder(folder.path(), &interface(1), 4).is_err());

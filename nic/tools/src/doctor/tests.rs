@@ -99,7 +99,7 @@ fn expect(checks: &[Check], name: &str, status: Status, (found, remedy): (&str, 
 }
 
 #[test]
-fn a_sound_veth_has_nothing_to_mend_and_echoes_by_every_queue() {
+fn a_healthy_veth_needs_no_change_and_echoes_on_every_queue() {
     on_veth(|| {
         let checks = doctor("eth0", |arguments| arguments.peer = PEER.parse().ok());
         let minded: Vec<_> = checks.iter().filter(|check| check.status != Status::Ok).collect();
@@ -114,7 +114,7 @@ fn a_sound_veth_has_nothing_to_mend_and_echoes_by_every_queue() {
 }
 
 #[test]
-fn every_fault_is_told_with_what_mends_it() {
+fn every_fault_is_reported_with_its_remedy() {
     on_veth(|| {
         ip("link property add dev eth0 altname other");
         expect(&facts("other"), "name", Status::Ok, ("other is another name of eth0", ""));
@@ -140,7 +140,7 @@ fn every_fault_is_told_with_what_mends_it() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_is_told_and_queues_are_probed_nevertheless() {
+fn a_silent_peer_is_reported_and_queues_are_still_probed() {
     on_veth(|| {
         let checks = doctor("eth0", |arguments| arguments.peer = "10.79.0.9".parse().ok());
         expect(&checks, "peer", Status::Fail, ("10.79.0.9", "answers `ping`"));
@@ -150,7 +150,7 @@ fn a_peer_that_does_not_answer_is_told_and_queues_are_probed_nevertheless() {
 }
 
 #[test]
-fn echoes_that_do_not_come_back_are_counted() {
+fn missing_echoes_are_counted() {
     on_veth(|| {
         ip("neighbour add 10.79.0.9 lladdr 02:00:00:00:00:09 dev eth0");
         let checks = doctor("eth0", |arguments| arguments.peer = "10.79.0.9".parse().ok());
@@ -160,7 +160,7 @@ fn echoes_that_do_not_come_back_are_counted() {
 }
 
 #[test]
-fn another_program_is_named_with_its_owner_and_left_alone() {
+fn another_program_is_reported_with_its_owner_and_kept() {
     on_veth(|| {
         let eth0 = Interface::find("eth0").unwrap();
         let mut steer = SteerProgram::load(eth0.mac, &[], Ports::DEFAULT).unwrap();
@@ -181,7 +181,7 @@ fn another_program_is_named_with_its_owner_and_left_alone() {
 }
 
 #[test]
-fn a_driver_that_refuses_the_program_is_told() {
+fn a_driver_that_refuses_the_program_is_reported() {
     on_veth(|| {
         // A veth accepts the program only if its frames fit the buffers of the other end.
         ip("link add eth1 type veth peer name eth2");
@@ -199,7 +199,7 @@ fn a_driver_that_refuses_the_program_is_told() {
 
 /// Skipped for kinds that the kernel does not support; the tests of `fitness` cover all kinds.
 #[test]
-fn what_an_interface_really_is_is_told() {
+fn the_kind_of_an_interface_is_reported() {
     on_veth(|| {
         ip("link add br0 type bridge");
         ip("link set eth0 master br0");
@@ -228,7 +228,7 @@ fn what_an_interface_really_is_is_told() {
 }
 
 #[test]
-fn what_is_fixed_is_restored_to_what_it_was_at_first() {
+fn fixed_settings_are_restored_to_their_first_values() {
     on_veth(|| {
         let ethtool = Ethtool::open("eth0").unwrap();
         let forwarding = "rx-udp-gro-forwarding";
@@ -260,14 +260,14 @@ fn what_is_fixed_is_restored_to_what_it_was_at_first() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_refused() {
+fn a_missing_interface_is_refused() {
     let arguments = Doctor { interface: None, peer: None, fix: false, undo: false, no_probe: true };
     let refused = examine("spray-nope", &arguments).err().unwrap();
     assert!(!refused.is_failed() && refused.to_string().contains("`ip link` lists them"), "{refused}");
 }
 
 #[test]
-fn programs_are_known_to_be_compiled_outside_of_the_first_namespace() {
+fn the_jit_is_known_in_other_network_namespaces() {
     on_veth(|| {
         let check = &kernel()[2];
         assert_eq!((check.check, check.found == "unknown"), ("BPF JIT", false));

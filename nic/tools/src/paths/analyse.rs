@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_router_is_one_whatever_its_addresses() {
+    fn the_last_router_is_one_despite_several_addresses() {
         let address = |last| Some(IpAddr::from([10, 0, 0, last]));
         let value = |hops: &[u8]| Value {
             port: 1,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn evenness_is_that_of_a_uniform_hash_or_not() {
+    fn evenness_is_tested_against_a_uniform_hash() {
         let of = |counts: &[f64]| Evenness::of_counts(counts).unwrap();
         let even = of(&[16.0; 4]);
         assert_eq!((even.jain, even.max_over_mean), (1.0, 1.0));

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_its_probe_and_proves_it() {
+    fn an_answer_identifies_and_authenticates_its_probe() {
         let said = retry(&route(), 49_152, 7, 99);
         let number = |said: &[u8], port, cookie| route().number_of(said, port, 3, cookie);
         assert_eq!(number(&said, 49_152, 99), Some(7));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_routers_and_hosts_are_told_apart() {
+    fn icmp_messages_of_routers_and_hosts_are_distinguished() {
         let (to, other) = (route().to, route().from);
         let reply = |kind, by| IcmpError { kind, by, to: None, quoted: Vec::new() }.reply(to);
         for v6 in [false, true] {
@@ -368,7 +368,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_does_harm(
+        fn arbitrary_messages_do_not_panic(
             kind in any::<(u8, u8, bool)>(),
             quoted in proptest::collection::vec(any::<u8>(), 0..SPACE),
             said in proptest::collection::vec(any::<u8>(), 0..SPACE),
@@ -384,7 +384,7 @@ mod tests {
 
         /// Unsolicited datagrams match no probe that was sent.
         #[test]
-        fn what_was_not_asked_is_no_answer(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
+        fn unsolicited_datagrams_are_not_answers(datagrams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..128), 0..8)) {
             let to = IpAddr::from([127, 9, 9, 9]);
             let route = Route { from: IpAddr::from([127, 9, 9, 8]), to, ..route() };
             let (mut prober, _) = Prober::open(route, &[0], 99, Stop::on_signals().unwrap()).unwrap();

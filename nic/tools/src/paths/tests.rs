@@ -140,7 +140,7 @@ fn every_value_has_its_path() {
 }
 
 #[test]
-fn a_limit_of_answers_is_no_loss() {
+fn rate_limited_answers_are_not_losses() {
     let limited = Made { limit: Some(BTreeMap::new()), ..Made::healthy() };
     let (survey, analysis, findings, made) = limited.survey();
     assert_eq!(findings.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [Kind::Limited]);
@@ -156,7 +156,7 @@ fn a_limit_of_answers_is_no_loss() {
 }
 
 #[test]
-fn one_path_is_told_from_several() {
+fn one_path_is_distinguished_from_several() {
     assert_eq!(Made { spine: |_| 2, ..Made::healthy() }.kinds(), [Kind::OnePath]);
     let (_, analysis, findings, _) = Made { mute: true, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::SilentRouters, 1));
@@ -166,7 +166,7 @@ fn one_path_is_told_from_several() {
 }
 
 #[test]
-fn dead_paths_are_found() {
+fn failed_paths_are_found() {
     // The first spine sends no answers and forwards nothing.
     let (_, analysis, findings, _) = Made { passes: |v, hop| hop != 2 || hash(v) != 0, ..Made::healthy() }.survey();
     assert_eq!((findings.len(), findings[0].kind), (1, Kind::DeadPath), "{findings:?}");
@@ -216,7 +216,7 @@ fn slow_and_lossy_paths_are_found() {
 }
 
 #[test]
-fn a_far_end_without_endpoint_is_asked_patiently() {
+fn a_far_end_without_endpoint_is_probed_slowly() {
     let kernel = Made { end: Some(Reply::Kernel), ..Made::healthy() };
     let (_, analysis, findings, _) = kernel.survey();
     assert_eq!((findings.len(), findings[0].kind, analysis.paths.len()), (1, Kind::NoEndpoint, 4));
@@ -229,7 +229,7 @@ fn a_far_end_without_endpoint_is_asked_patiently() {
 }
 
 #[test]
-fn packets_of_one_value_on_several_ways_are_noticed() {
+fn per_packet_load_balancing_is_detected() {
     /// Each probe takes another spine.
     struct Turns(Made);
     impl Network for Turns {
@@ -256,7 +256,7 @@ fn packets_of_one_value_on_several_ways_are_noticed() {
 }
 
 #[test]
-fn ports_are_told_in_ranges() {
+fn ports_are_displayed_as_ranges() {
     assert_eq!(ranges(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
     assert_eq!((ranges(&[]), ranges(&[65_535])), (String::new(), "65535".into()));
 }

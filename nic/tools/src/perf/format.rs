@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_as_it_was_written_and_nothing_else_is_one() {
+    fn requests_round_trip_and_other_bytes_are_rejected() {
         let request = |what| Request { what, bytes: 1 << 20, seconds: 10, omit: 2, rate_bps: 7, most: u64::MAX };
         for what in ALL {
             assert_eq!(Message::decode(&request(what).encode()), Some(Message::Request(request(what))));
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!((Message::decode(&data(1)), Message::decode(&ping(64))), (Some(Message::Data), Some(Message::Ping)));
     }
     #[test]
-    fn figures_are_read_as_they_were_written_and_at_no_other_length() {
+    fn figures_round_trip_and_other_lengths_are_rejected() {
         let figures = Figures {
             elapsed_us: 1,
             received_bytes: 2,

@@ -82,7 +82,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn each_way_is_measured_in_intervals_that_add_up() {
+fn intervals_of_each_direction_add_up() {
     for (what, ways) in [(What::Up, &[true][..]), (What::Down, &[false]), (What::Both, &[true, false])] {
         let said = measure(what, 100_000);
         for (sender, suffix) in ways.iter().zip(["", "_bidir_reverse"]) {
@@ -110,7 +110,7 @@ fn each_way_is_measured_in_intervals_that_add_up() {
 /// The server's figures are missing whether it disappears before or after the end; totals cover the
 /// time until then.
 #[test]
-fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
+fn a_server_that_disappears_is_an_error() {
     let usual = planned(What::Latency, 64, |plan| plan).plan;
     for what in [What::Up, What::Down, What::Both, What::Latency] {
         for time_ps in [20 * MS, 15_000 * MS] {
@@ -127,7 +127,7 @@ fn a_server_that_is_gone_is_an_error_and_the_time_after_it_does_not_count() {
 }
 
 #[test]
-fn a_rate_is_kept_both_ways() {
+fn a_rate_is_kept_in_both_directions() {
     for what in [What::Up, What::Down] {
         let slow = |mut plan: Plan| {
             plan.request.rate_bps = 40_000_000;
@@ -164,7 +164,7 @@ fn both_sides_count_the_same_payload() {
 }
 
 #[test]
-fn it_ends_after_so_many_bytes() {
+fn the_test_ends_after_the_configured_bytes() {
     for what in [What::Up, What::Down, What::Both] {
         let few = |plan| Plan { number: Some(1_000_001), time_ps: 900 * MS, ..plan };
         let measured = planned(what, 100_000, few);
@@ -174,7 +174,7 @@ fn it_ends_after_so_many_bytes() {
 }
 
 #[test]
-fn what_is_omitted_is_in_no_sum() {
+fn omitted_intervals_are_not_summed() {
     let said = planned(What::Up, 100_000, |plan| Plan { omit_ps: 10 * MS, ..plan }).json("server");
     let sums = said["intervals"].as_array().unwrap().iter().map(|ways| &ways["sum"]);
     let omitted: Vec<bool> = sums.clone().map(|sum| sum["omitted"].as_bool().unwrap()).collect();
@@ -189,7 +189,7 @@ fn what_is_omitted_is_in_no_sum() {
 }
 
 #[test]
-fn round_trips_are_measured_one_by_one() {
+fn round_trips_are_measured_sequentially() {
     let said = measure(What::Latency, 64);
     let us = &said["end"]["latency_us"];
     let (count, p50) = (number(&us["count"]), number(&us["p50"]));
@@ -202,7 +202,7 @@ fn round_trips_are_measured_one_by_one() {
 }
 
 #[test]
-fn round_trips_are_measured_beside_a_load() {
+fn round_trips_are_measured_under_load() {
     let said = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
     assert!(number(&said["end"]["sum_sent"]["bytes"]) > 1e6, "{said}");
     assert!(number(&said["end"]["latency_us"]["count"]) > 10.0, "{said}");
@@ -211,7 +211,7 @@ fn round_trips_are_measured_beside_a_load() {
 }
 
 #[test]
-fn who_asks_for_nothing_gives_its_place_up() {
+fn a_client_without_a_request_is_disconnected() {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
     let (mut answers, mut now) = (Server::default(), Time::ZERO);
@@ -233,7 +233,7 @@ fn who_asks_for_nothing_gives_its_place_up() {
 /// 64 connections, from one address or from 64, that send a byte every 2 s after their requests.
 #[test]
 //= docs/specs/endpoint.md#END-27 holds 64 connections
-fn clients_that_send_a_byte_now_and_then_keep_no_other_out() {
+fn slow_clients_do_not_keep_others_out() {
     for hosts in [1, 64] {
         let network = MemoryNetwork::default();
         let (_, peer) = endpoint(&network, 2);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_of_the_path_changes_only_the_first_timeout() {
+    fn options_of_the_path_change_only_the_initial_timeout() {
         //= docs/specs/calibration.md#CAL-5 initial estimates
         let none = flow(&path(&[], None, None));
         assert_eq!(none.rto.min_ps, 5_000 * 1_000_000);
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_the_librarys_hold() {
+    fn without_settings_the_defaults_apply() {
         assert_eq!(flow(&path(&[], None, None)), FlowConfig { max_message_bytes: MESSAGE_BYTES, ..library().flow });
     }
 
     #[test]
-    fn what_is_given_holds_whatever_the_defaults_are() {
+    fn given_settings_override_the_defaults() {
         let given =
             flow(&path(&["--ack-every=1", "--payload=1000", "--set=transport.window_packets=4096"], None, None));
         assert_eq!((given.ack_every, given.ack_evs), (1, library().flow.ack_evs));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_rate_is_the_one_that_is_typed() {
+    fn a_fixed_rate_is_the_given_one() {
         let path = path(&["--cc=fixed-rate"], None, Some(0.8));
         path.check().unwrap();
         let ControlConfig::FixedRate(FixedRateConfig { rate_gbps }) = flow(&path).cc else { panic!("another control") };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_largest_timeout_holds_without_a_least_one() {
+    fn a_maximum_timeout_applies_without_a_minimum() {
         let bounds = |us: u64| {
             let rto = flow(&path(&[&format!("--set=transport.rto_max_us={us}")], None, None)).rto;
             [rto.initial_ps, rto.min_ps, rto.max_ps].map(|ps| ps / 1_000_000)
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_window_is_within_the_largest() {
+    fn the_initial_window_is_within_the_maximum() {
         let path = path(&["--set=transport.max_window_bytes=10000"], None, None);
         let known = flow(&path).path;
         assert_eq!((known.initial_window_bytes, known.max_window_bytes), (10_000, 10_000));

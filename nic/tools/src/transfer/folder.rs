@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_folders_are_made_and_those_that_are_there_stay_as_they_are() {
+    fn missing_folders_are_created_and_existing_ones_unchanged() {
         let dir = Temporary::new();
         let root = Folder::open(dir.path()).unwrap();
         root.below(Path::new("a/b"), 0o555).unwrap();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
-    fn no_link_leads_out() {
+    fn symbolic_links_are_not_followed() {
         let (dir, outside) = (Temporary::new(), Temporary::new());
         let root = Folder::open(dir.path()).unwrap();
         symlink(outside.path(), dir.path().join("link")).unwrap();

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn names_travel_as_bytes_up_to_the_longest_that_file_systems_take() {
+    fn names_are_sent_as_bytes_up_to_the_maximum_length() {
         for path in [&b"caf\xe9.bin"[..], &[0xff; 255], &[b'n'; 255], "längere/Namen".as_bytes()] {
             round_trip(entry(path, EntryKind::Stream));
         }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_shown_so_that_it_looks_like_no_other() {
+    fn a_displayed_name_cannot_look_like_another() {
         assert_eq!(shown(OsStr::new("längere/Namen")), "längere/Namen");
         assert_eq!(shown(OsStr::new("a\u{202e}gpj.exe")), "a\\u{202e}gpj.exe");
         assert_eq!(shown(OsStr::from_bytes(b"caf\xe9")), "caf\u{fffd}");
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
-    fn paths_that_could_leave_the_folder_or_command_a_terminal_are_refused() {
+    fn unsafe_paths_are_refused() {
         for path in [
             &b"../x"[..],
             b"/etc/passwd",
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn no_bits_travel_that_give_another_users_rights() {
+    fn set_id_bits_are_not_sent() {
         let message = Message::Entry(0, Description { mode: 0o7755, ..entry(b"x", EntryKind::Stream) }).encode();
         let Some(Message::Entry(0, description)) = Message::decode(&message) else { panic!("an entry") };
         assert_eq!(description.mode, 0o755);
     }
 
     #[test]
-    fn anything_else_is_no_message() {
+    fn other_bytes_are_not_a_message() {
         let sum = Message::Sum { number: 1, bytes: 2, sum: [3; 32] }.encode();
         for message in [&b""[..], b"spray-file 3\n", b"SF7", &[0xff; 80], &sum[..47], &[&sum[..], b"x"].concat()] {
             assert_eq!(Message::decode(message), None);
@@ -357,7 +357,7 @@ mod tests {
         /// No decoded entry leaves its folder.
         #[test]
         //= docs/specs/endpoint.md#END-22 A path is names joined by `/`
-        fn no_bytes_describe_anything_outside(
+        fn no_bytes_describe_a_path_outside_of_the_folder(
             kind in prop_oneof![Just(FILE), Just(STREAM), Just(FOLDER), any::<u8>()],
             content in proptest::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), Just(b'a'), any::<u8>()], 0..12),
         ) {

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_any_order_make_the_file() {
+    fn a_file_is_complete_after_messages_in_any_order() {
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
             let (dir, content) = (Folder::new(), content());
             let mut incoming = begin(&content, &dir).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_whole_with_its_sum() {
+    fn an_empty_file_is_complete_with_its_checksum() {
         let dir = Folder::new();
         let mut incoming = begin(&[], &dir).unwrap();
         assert!(!incoming.is_whole());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_content_gets_no_name_and_leaves_nothing() {
+    fn a_wrong_checksum_leaves_no_file() {
         let (dir, mut content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         end(&mut incoming, &content).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_files_of_one_name_one_is_kept_and_the_other_is_told_why() {
+    fn of_two_files_with_one_name_one_is_kept() {
         let (dir, content) = (Folder::new(), content());
         let mut both = [(); 2].map(|()| begin(&content, &dir).unwrap());
         let (first, second) = content.split_at(PIECE_BYTES as usize);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_file_is_wanted_the_second_replaces_nothing() {
+    fn a_second_file_does_not_replace_the_only_one() {
         let (dir, contents) = (Folder::new(), [vec![1; 10], vec![2; 10]]);
         let target = dir.path().join("one");
         fs::write(&target, "older").unwrap();
@@ -250,7 +250,7 @@ mod tests {
 
     /// For every order of its messages.
     #[test]
-    fn a_stream_has_the_length_that_its_end_gives_it() {
+    fn the_end_of_a_stream_states_its_length() {
         let whole = PIECE_BYTES as usize;
         for (seed, bytes) in [0, 5, 80, whole, 2 * whole + 80].into_iter().enumerate().cycle().take(40) {
             let (dir, content) = (Folder::new(), vec![7; bytes]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_contradict_themselves_are_refused() {
+    fn inconsistent_streams_are_refused() {
         const WHOLE: usize = PIECE_BYTES as usize;
         // The pieces, then the length.
         for (messages, bytes) in [
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_given_up_leaves_nothing() {
+    fn an_abandoned_file_is_removed() {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         incoming.place(0, piece(&content[..PIECE_BYTES as usize])).unwrap();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_is_refused() {
+    fn inconsistent_messages_are_refused() {
         let (dir, content) = (Folder::new(), content());
         let mut incoming = begin(&content, &dir).unwrap();
         let (first, second) = content.split_at(PIECE_BYTES as usize);
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-28 than the file system has room for
-    fn what_the_file_system_has_no_room_for_is_refused_first() {
+    fn files_larger_than_the_free_space_are_refused_first() {
         let dir = Folder::new();
         for bytes in [1 << 52, u64::MAX] {
             let refused = Incoming::begin(describe("x", EntryKind::File { bytes }), &out(&dir), 0).unwrap_err();
@@ -340,7 +340,7 @@ mod tests {
     /// gaps.
     #[test]
     //= docs/specs/endpoint.md#END-28 depends on what has arrived of it
-    fn what_has_not_arrived_takes_no_room() {
+    fn missing_data_uses_no_disk_space() {
         use std::os::unix::fs::MetadataExt;
         let (dir, whole) = (Folder::new(), vec![7; PIECE_BYTES as usize]);
         let bytes = 2048 * PIECE_BYTES;

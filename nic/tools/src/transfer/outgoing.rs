@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_in_order_and_then_their_sum() {
+    fn pieces_are_sent_in_order_before_the_checksum() {
         let content: Vec<u8> = (0..9 * PIECE_BYTES + 3).map(|n| (n >> 8) as u8).collect();
         let bytes = content.len() as u64;
         for kind in [EntryKind::File { bytes }, EntryKind::Stream] {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_streams_last_piece_is_not_whole() {
+    fn only_the_last_piece_of_a_stream_is_short() {
         for (bytes, lengths) in [(0, vec![]), (5, vec![5]), (PIECE_BYTES, vec![PIECE_BYTES])] {
             let (pieces, _) = parts(vec![1; bytes as usize], EntryKind::Stream);
             assert_eq!(pieces.iter().map(|piece| piece.len() as u64).collect::<Vec<_>>(), lengths);
@@ -308,7 +308,7 @@ mod tests {
     /// Including those refused before they are read: their number may exceed the limit of open
     /// files.
     #[test]
-    fn files_that_need_no_reading_are_closed() {
+    fn files_that_are_not_read_are_closed() {
         let content: Arc<[u8]> = vec![1; 3 * PIECE_BYTES as usize].into();
         let kind = EntryKind::File { bytes: content.len() as u64 };
         let entries: Vec<_> = (0..20)
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_told_and_has_no_number() {
+    fn unreadable_files_are_reported_and_have_no_number() {
         let folder = spray_test_support::Folder::new();
         let entry = |name: &str| Entry {
             path: name.into(),

@@ -224,7 +224,7 @@ fn an_empty_file_arrives() {
 }
 
 #[test]
-fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
+fn of_two_senders_of_one_name_one_is_confirmed() {
     let folder = Folder::new();
     let contents = [content(PIECE_BYTES), content(PIECE_BYTES + 1)];
     let senders = contents.iter().map(|content| sender(content)).collect();
@@ -237,7 +237,7 @@ fn of_two_senders_of_one_name_one_is_confirmed_and_the_other_told_why() {
 
 /// Both are complete at the same time.
 #[test]
-fn of_two_senders_for_one_file_one_is_confirmed_and_its_content_is_there() {
+fn of_two_senders_for_one_file_one_is_confirmed() {
     let folder = Folder::new();
     for seed in 0..10 {
         let target = folder.path().join("one");
@@ -266,7 +266,7 @@ fn several_senders_at_once_are_all_served() {
 }
 
 #[test]
-fn without_keep_a_second_sender_is_told_that_one_file_was_wanted() {
+fn without_keep_a_second_sender_is_refused() {
     let folder = Folder::new();
     let idle: Role<'_> = {
         let mut connection = None;
@@ -305,7 +305,7 @@ fn messages(description: &Description, content: &[u8]) -> Vec<Vec<u8>> {
 
 /// A sender that disappears after the verdict: its last acknowledgement and Close are lost.
 #[test]
-fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
+fn a_complete_file_counts_though_the_close_is_lost() {
     for polls_after_the_verdict in [0, 1] {
         let (folder, content) = (Folder::new(), content(PIECE_BYTES + 7));
         let mut begun = None;
@@ -342,7 +342,7 @@ fn a_good_file_stays_and_counts_when_the_goodbye_is_lost() {
 }
 
 #[test]
-fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
+fn incomplete_files_are_failures_and_are_removed() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
     let wrong = Message::Sum { number: 0, bytes: content.len() as u64, sum: [7; 32] }.encode();
@@ -370,7 +370,7 @@ fn no_file_and_half_a_file_are_failures_and_leave_nothing() {
 
 /// The sender does not wait for the verdict.
 #[test]
-fn a_whole_file_is_kept_when_its_sender_leaves_first() {
+fn a_complete_file_is_kept_when_its_sender_leaves_first() {
     let (folder, content) = (Folder::new(), content(100));
     let messages = messages(&file("x.bin", 100), &content);
     let outcomes = run(folder.path(), false, vec![script(messages)], Impairments::delay(100 * US), 1);
@@ -379,7 +379,7 @@ fn a_whole_file_is_kept_when_its_sender_leaves_first() {
 }
 
 #[test]
-fn a_sender_is_told_why_it_is_refused() {
+fn a_refused_sender_gets_the_reason() {
     let folder = Folder::new();
     fs::write(folder.path().join("x.bin"), "mine").unwrap();
     let outcomes = run(folder.path(), false, vec![sender(&content(PIECE_BYTES))], Impairments::delay(100 * US), 1);
@@ -389,7 +389,7 @@ fn a_sender_is_told_why_it_is_refused() {
 }
 
 #[test]
-fn an_outage_ends_the_command_when_it_is_longer_than_the_timeout_and_a_removal_at_once() {
+fn long_outages_and_removed_interfaces_end_the_command() {
     let network = MemoryNetwork::new(MemoryConfig::default());
     let mut endpoint = Endpoint::new(network.attach(address(0).1), config(0)).unwrap();
     let (begun, limit) = (now(), Duration::from_secs(5));

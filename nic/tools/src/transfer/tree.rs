@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_before_what_is_in_them_and_links_are_left_out() {
+    fn folders_precede_their_entries_and_links_are_skipped() {
         let dir = Folder::new();
         let top = dir.path().join("top");
         fs::create_dir_all(top.join("a/empty")).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_before_anything_is() {
+    fn invalid_paths_are_refused_before_anything_is_sent() {
         let dir = Folder::new();
         fs::create_dir_all(dir.path().join("a/x")).unwrap();
         fs::write(dir.path().join("x"), "").unwrap();

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_loses_where_there_is_no_room() {
+    fn a_full_queue_drops_from_the_longest_flow() {
         let mut queue = FairQueue::new();
         assert!((0..20).all(|lane| !push(&mut queue, 10 + lane, 0, 100)));
         let dropped = (0..200).filter(|number| push(&mut queue, 1, *number, 1500)).count();

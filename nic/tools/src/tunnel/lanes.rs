@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_again() {
+    fn packet_numbers_wrap() {
         let (mut numbers, mut lanes) = (Numbers::new(), Lanes::new());
         (numbers.0[0], lanes.lanes[0].next) = (u32::MAX, u32::MAX);
         let places = [numbers.next(0), numbers.next(0)];
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     //= docs/specs/endpoint.md#END-41 ends the connection
-    fn what_a_peer_can_have_wait_is_bounded() {
+    fn packets_out_of_order_are_bounded() {
         let mut lanes = Lanes::new();
         assert_eq!(take(&mut lanes, 0, 0), Some(vec![0]));
         assert_eq!(take(&mut lanes, 0, 0), None, "twice");

@@ -233,7 +233,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-40 packets as messages
     #[test]
-    fn what_the_kernel_gave_passes_and_what_promises_more_than_there_is_does_not() {
+    fn inconsistent_offload_headers_are_rejected() {
         let packet = v4(1, [1; 4], false);
         // NEEDS_CSUM, TCPV4, a header of 40 bytes, segments of 1,448, the checksum at 20 + 16.
         let segments = [1, 1, 40, 0, 0xa8, 5, 20, 0, 16, 0];
@@ -280,7 +280,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-40 by a hash with a secret
     #[test]
-    fn flows_that_share_a_lane_in_one_tunnel_do_not_in_another() {
+    fn lane_collisions_differ_between_tunnels() {
         let flows = || (0..u16::MAX).map(|port| flow(&v4(1, [0, 9, (port >> 8) as u8, port as u8], false)).unwrap());
         let [one, other] = [(); 2].map(|()| RandomState::new());
         let chosen: Vec<_> = flows().filter(|flow| flow.lane(&one) == 7).collect();
@@ -290,7 +290,7 @@ mod tests {
 
     //= docs/specs/endpoint.md#END-40 at most 32 packets
     #[test]
-    fn short_packets_share_a_message_and_come_out_as_they_went_in() {
+    fn short_packets_share_a_message_and_round_trip() {
         let packets_of = |message: &Bytes| packets(message.clone()).collect::<Option<Vec<_>>>();
         let mut packer = Packer::default();
         assert_eq!(packer.take(), None);
@@ -322,7 +322,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             let _ = check(&bytes);
             let _ = check(&[&MAGIC[..], &bytes].concat());
             let _ = check(&message([1, 1, 40, 0, 1, 0, 20, 0, 16, 0], &bytes));

@@ -55,7 +55,7 @@ fn fragments_options_and_other_protocols_have_no_ports() {
 }
 
 #[test]
-fn what_is_no_whole_ip_packet_is_not_read() {
+fn incomplete_ip_packets_are_rejected() {
     for v6 in [false, true] {
         let frame = tcp(v6);
         for len in 0..frame.len() {
@@ -68,7 +68,7 @@ fn what_is_no_whole_ip_packet_is_not_read() {
 }
 
 #[test]
-fn marks_and_ttl_are_written_and_the_rest_stays() {
+fn only_marks_and_ttl_are_changed() {
     for v6 in [false, true] {
         let before = tcp(v6);
         let mut frame = before.clone();

@@ -85,19 +85,19 @@ fn write(e: &Envelope, ours: &[u8]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn it_reads_our_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+    fn etherparse_reads_our_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         check_read(&build(&e, &c, &body, &payload), &e);
     }
 
     #[test]
-    fn we_read_its_frames(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+    fn we_read_frames_of_etherparse(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let frame = build(&e, &c, &body, &payload);
         let theirs = write(&e, &frame[udp_payload_offset(e.is_v6())..]);
         prop_assert_eq!(parse(&theirs, Ports::DEFAULT), parse(&frame, Ports::DEFAULT));
     }
 
     #[test]
-    fn it_reads_frames_that_a_switch_rewrote(e in any_envelope(), c in any_common(), ttl: u8) {
+    fn etherparse_reads_frames_rewritten_by_a_switch(e in any_envelope(), c in any_common(), ttl: u8) {
         let (body, payload) = bodies().swap_remove(0);
         let mut frame = build(&e, &c, &body, &payload);
         let changes = Changes { ttl, ecn: e.ecn as u8, pause: false };

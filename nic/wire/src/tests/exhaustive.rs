@@ -34,7 +34,7 @@ fn no_byte_of_any_value_changes_what_a_frame_means() {
 
 /// The IP checksum is kept valid, so that only the lengths are wrong.
 #[test]
-fn of_all_lengths_only_the_right_ones_are_taken() {
+fn only_consistent_lengths_are_accepted() {
     const TOTAL: usize = 16;
     const UDP: usize = 38;
     for original in [data_frame(false), frames()[1].clone()] {
@@ -56,7 +56,7 @@ fn of_all_lengths_only_the_right_ones_are_taken() {
 }
 
 #[test]
-fn every_code_of_a_section_is_none_or_comes_back() {
+fn every_section_code_is_rejected_or_round_trips() {
     for bits in 0..=u16::MAX {
         let section = Section::from_bits(bits);
         assert_eq!(section.to_bits(), bits);

@@ -39,7 +39,7 @@ fn truncated_at_each_length() {
 /// The lengths and the IP checksum are kept valid, so that only the spray header's own checks are
 /// left.
 #[test]
-fn truncated_at_each_length_with_lengths_made_right() {
+fn truncated_at_each_length_with_corrected_lengths() {
     for (body, payload) in bodies() {
         let frame = build(&envelope(false), &common(), &body, &payload);
         for len in udp_payload_offset(false)..frame.len() {
@@ -80,7 +80,7 @@ fn no_flipped_bit_changes_what_the_checksum_covers() {
 //= docs/specs/wire.md#WIRE-10 header checksum
 //= docs/specs/wire.md#WIRE-11 payload checksum
 #[test]
-fn checksums_find_each_flipped_bit_behind_the_udp_header() {
+fn checksums_detect_each_flipped_bit_after_the_udp_header() {
     for (body, payload) in bodies() {
         let mut frame = build(&envelope(false), &common(), &body, &payload);
         for bit in 42 * 8..frame.len() * 8 {
@@ -135,7 +135,7 @@ fn each_error_has_its_name() {
 
 //= docs/specs/wire.md#WIRE-4 pseudo header alone
 #[test]
-fn a_checksum_that_a_kernel_left_to_a_device_is_taken_and_no_other() {
+fn a_partial_checksum_of_the_kernel_is_accepted() {
     for is_v6 in [false, true] {
         let mut frame = data_frame(is_v6);
         let (addresses, udp) = if is_v6 { (22..54, 54) } else { (26..34, 34) };
@@ -157,7 +157,7 @@ fn ipv6_without_udp_checksum_is_refused() {
 }
 
 #[test]
-fn a_close_for_no_known_reason_is_refused() {
+fn a_close_for_an_unknown_reason_is_refused() {
     let close = Body::Close(Close::default());
     let frame = build(&envelope(false), &common(), &close, &[]);
     let mut forged = frame;
@@ -170,7 +170,7 @@ fn a_close_for_no_known_reason_is_refused() {
 
 //= docs/specs/wire.md#WIRE-2 classification
 #[test]
-fn strangers_are_not_ours() {
+fn frames_of_other_protocols_are_not_ours() {
     let with = |v6: bool, at: usize, value: u8| {
         let mut frame = data_frame(v6);
         frame[at] = value;
@@ -196,7 +196,7 @@ fn strangers_are_not_ours() {
 
 //= docs/specs/wire.md#WIRE-12 trimmed frames
 #[test]
-fn payload_without_trimmed_dscp_is_not_taken_for_trimmed() {
+fn a_short_payload_without_the_trimmed_dscp_is_not_trimmed() {
     let mut frame = data_frame(false);
     frame.truncate(trimmed_len(false));
     set_v4_lengths(&mut frame);
@@ -244,7 +244,7 @@ proptest! {
 
 /// Echo counts beyond the maximum or beyond the frame.
 #[test]
-fn an_ack_whose_echoes_cannot_be_is_refused() {
+fn an_ack_with_an_impossible_echo_count_is_refused() {
     let (body, _) = bodies().pop().unwrap();
     assert!(matches!(body, Body::Ack(ack) if ack.echoes.len() == 3));
     let frame = build(&envelope(false), &common(), &body, &[]);

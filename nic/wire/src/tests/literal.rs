@@ -74,7 +74,7 @@ const BODIES: [(&str, &str); 14] = [
 /// Lengths at which the hash switches its algorithm, with the last 32 bits of the output of the
 /// reference implementation (`xxhsum -H3` 0.8.1).
 #[test]
-fn checksums_are_those_of_the_reference_implementation() {
+fn checksums_agree_with_the_reference_implementation() {
     #[rustfmt::skip]
     let table = [
         (0, 0x38d3_94c2), (1, 0x074e_ecdb), (3, 0xb22f_286b), (4, 0x1638_550f), (8, 0xa6b3_f8ba), (9, 0xb2f8_f092),

@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn in_place_is_the_same_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
+    fn emitting_in_place_gives_the_same_frame(e in any_envelope(), c in any_common(), (body, payload) in any_body()) {
         let expected = build(&e, &c, &body, &payload);
         let mut out = vec![0x55; expected.len()];
         let at = body.header_bytes(e.is_v6());
@@ -80,7 +80,7 @@ fn impossible_frames_are_refused() {
 }
 
 #[test]
-fn envelope_tells_hops_and_marks() {
+fn the_envelope_reports_hops_and_marks() {
     let e = Envelope { ttl: 61, ecn: Ecn::Ce, ..envelope(false) };
     assert_eq!((e.hops(), e.marked(), e.is_v6()), (3, true, false));
     assert_eq!(Envelope { ttl: 255, ..e }.hops(), 0);

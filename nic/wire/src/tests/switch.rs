@@ -31,7 +31,7 @@ proptest! {
 
     /// The first word of a header is never 0, which distinguishes the two zeros (RFC 1624 §4).
     #[test]
-    fn incremental_checksum_is_the_whole_one(
+    fn the_incremental_checksum_equals_the_full_one(
         mut bytes in prop::collection::vec(any::<u8>(), 40..80), at in 1..16usize, word: u16,
     ) {
         bytes[0] |= 0x40;
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn trimmed_checksum_ignores_what_the_field_holds(junk: u16) {
+    fn the_trimmed_checksum_ignores_the_old_checksum(junk: u16) {
         let mut frame = data_frame(true);
         trim(&mut frame, Ports::DEFAULT).unwrap();
         let expected = trimmed_udp_checksum_v6(frame.first_chunk().unwrap(), TRIMMED_UDP_LENGTH, 0);
@@ -109,7 +109,7 @@ fn offsets_point_at_the_fields() {
 }
 
 #[test]
-fn the_last_port_has_a_dscp_of_its_own() {
+fn the_last_port_has_its_own_trimmed_dscp() {
     for v6 in [false, true] {
         for (dscp, last) in [(DSCP_TRIMMED, false), (DSCP_TRIMMED_LAST, true)] {
             let mut frame = data_frame(v6);
@@ -158,7 +158,7 @@ fn hop_and_mark_keep_the_frame_valid() {
 }
 
 #[test]
-fn switches_read_which_packet_a_frame_is_of() {
+fn switches_read_the_packet_number_of_a_frame() {
     for v6 in [false, true] {
         for (body, payload) in bodies() {
             let mut frame = build(&envelope(v6), &common(), &body, &payload);

@@ -59,7 +59,7 @@ fn the_first_window_goes_without_credit() {
 //= docs/specs/eqds.md#EQDS-1 credit spent
 //= docs/specs/eqds.md#EQDS-4 credit in place of the window
 #[test]
-fn a_packet_may_overdraw_and_the_next_waits_for_that() {
+fn a_packet_may_overdraw_credit_and_the_next_waits() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(200), true);
     let _ = demand(&mut cc);
@@ -75,7 +75,7 @@ fn a_packet_may_overdraw_and_the_next_waits_for_that() {
 //= docs/specs/eqds.md#EQDS-3 end of speculation
 //= docs/specs/eqds.md#EQDS-7 announcing the demand
 #[test]
-fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
+fn feedback_ends_speculation_and_the_rest_is_requested() {
     type Feedback = fn(&mut Eqds);
     let kinds: [(Feedback, u64); 4] = [
         (|cc| cc.on_ack(path().at_ps(0), &AckInfo::default()), 0),
@@ -97,7 +97,7 @@ fn feedback_ends_speculation_and_what_is_left_is_asked_for() {
 
 //= docs/specs/eqds.md#EQDS-6 demand
 #[test]
-fn trims_are_the_receivers_to_count_other_losses_ours() {
+fn trims_add_no_demand_but_other_losses_do() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), drain(&mut cc)), (Some(packets(1)), BDP_PACKETS));
@@ -112,7 +112,7 @@ fn trims_are_the_receivers_to_count_other_losses_ours() {
 
 //= docs/specs/eqds.md#EQDS-19 one packet in advance
 #[test]
-fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
+fn a_sender_requests_one_packet_in_advance() {
     let asked = |bytes: u64| {
         let mut cc = sender();
         cc.on_queued(&path(), bytes, true);
@@ -137,7 +137,7 @@ fn a_sender_whose_speculation_ends_early_has_a_packets_credit() {
 
 //= docs/specs/eqds.md#EQDS-8 size of a request
 #[test]
-fn a_long_message_is_asked_for_piece_by_piece() {
+fn a_long_message_is_requested_in_parts() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(100_000), true);
     let window = 3 * 416_850;
@@ -159,7 +159,7 @@ fn a_long_message_is_asked_for_piece_by_piece() {
 
 //= docs/specs/eqds.md#EQDS-2 speculation
 #[test]
-fn credit_left_over_counts_towards_the_next_speculation() {
+fn unused_credit_reduces_the_next_speculation() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(150), true);
     let _ = demand(&mut cc);
@@ -177,7 +177,7 @@ fn credit_left_over_counts_towards_the_next_speculation() {
 //= docs/specs/eqds.md#EQDS-5 totals
 //= docs/specs/eqds.md#EQDS-9 excess credit
 #[test]
-fn more_credit_than_there_can_be_is_not_believed() {
+fn credit_beyond_the_possible_is_ignored() {
     let mut cc = sender();
     cc.on_queued(&path(), packets(200), true);
     assert_eq!(demand(&mut cc), Some(packets(99)));
@@ -278,7 +278,7 @@ proptest! {
     //= docs/specs/eqds.md#EQDS-16 limit of unused credit
     //= docs/specs/eqds.md#EQDS-17 requests without room
     #[test]
-    fn the_pacer_is_the_literal_one(
+    fn the_pacer_agrees_with_a_literal_one(
         ops in prop::collection::vec(op(), 1..300),
         pulls in prop::collection::vec((1u64..9_000, 0u64..60_000, 0u64..3_000_000), 5..6),
         (gbps, share) in (1u64..800, 500u64..=1_000),
@@ -344,7 +344,7 @@ proptest! {
 
 //= docs/specs/eqds.md#EQDS-11 one queue
 #[test]
-fn pulls_go_round_and_stop_where_demand_ends() {
+fn pulls_take_turns_and_end_with_the_demand() {
     let mut pacer = PullPacer::new(400_000_000_000, Ratio::permille(1_000));
     let entries: Vec<u32> = (0..3).map(|owner| pacer.open(10 + owner, 4_000, CreditBound::NONE)).collect();
     for (entry, target) in entries.iter().zip([12_000, 4_100, 20_000]) {
@@ -376,7 +376,7 @@ fn pulls_go_round_and_stop_where_demand_ends() {
 }
 
 #[test]
-fn entries_are_used_again_and_the_closed_get_nothing() {
+fn entries_are_reused_and_closed_ones_get_no_pulls() {
     let mut pacer = PullPacer::new(100_000_000_000, Ratio::permille(990));
     let first = pacer.open(1, 100, CreditBound::NONE);
     let second = pacer.open(2, 100, CreditBound::NONE);
@@ -395,7 +395,7 @@ fn entries_are_used_again_and_the_closed_get_nothing() {
 }
 
 #[test]
-fn any_numbers_do_no_harm() {
+fn no_pacer_input_causes_a_panic() {
     let mut pacer = PullPacer::new(0, Ratio::default());
     let entry = pacer.open(0, 0, CreditBound::NONE);
     pacer.on_target(Time::NEVER, entry, u64::MAX);
@@ -412,6 +412,6 @@ fn any_numbers_do_no_harm() {
 }
 
 #[test]
-fn state_is_as_small_as_said() {
+fn sizes_of_states_are_as_documented() {
     assert_eq!(<Eqds as Scheme>::STATE_BYTES, 64);
 }

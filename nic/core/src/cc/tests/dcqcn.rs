@@ -20,7 +20,7 @@ fn rates(cc: &Dcqcn) -> (u64, u64) {
 }
 
 #[test]
-fn it_begins_at_the_links_rate_and_stays_there() {
+fn the_initial_rate_is_that_of_the_link() {
     //= docs/specs/dcqcn.md#DQN-1 initial rate
     //= docs/specs/dcqcn.md#DQN-9 pacing
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -36,7 +36,7 @@ fn it_begins_at_the_links_rate_and_stays_there() {
 }
 
 #[test]
-fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
+fn a_mark_cuts_by_half_of_alpha_once_per_interval() {
     //= docs/specs/dcqcn.md#DQN-2 notifications
     //= docs/specs/dcqcn.md#DQN-3 rate decrease
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -58,7 +58,7 @@ fn a_mark_cuts_by_half_of_alpha_once_an_interval() {
 
 //= docs/specs/dcqcn.md#DQN-10 a learned rate
 #[test]
-fn a_learned_rate_is_the_links_until_the_first_notification() {
+fn a_learned_rate_applies_until_the_first_notification() {
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &Path::new(8 * US, LINK / 10, 1_000));
     assert_eq!(rates(&cc), (10_000, 10_000));
     cc.on_start(&path());
@@ -69,7 +69,7 @@ fn a_learned_rate_is_the_links_until_the_first_notification() {
 }
 
 #[test]
-fn time_brings_the_rate_back() {
+fn the_rate_recovers_with_time() {
     //= docs/specs/dcqcn.md#DQN-5 triggers of a rate increase
     //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     let mut cc = Dcqcn::make(&DcqcnConfig::default(), &path());
@@ -88,7 +88,7 @@ fn time_brings_the_rate_back() {
 }
 
 #[test]
-fn time_and_bytes_together_rise_faster_and_faster() {
+fn timer_and_byte_counter_together_increase_faster() {
     //= docs/specs/dcqcn.md#DQN-6 size of a rate increase
     let own = DcqcnConfig { counter_bytes: ByteSize::new(1_000), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::make(&own, &path());
@@ -107,7 +107,7 @@ fn time_and_bytes_together_rise_faster_and_faster() {
 }
 
 #[test]
-fn a_learned_rate_is_that_of_the_start() {
+fn a_learned_rate_replaces_the_initial_one() {
     //= docs/specs/dcqcn.md#DQN-10 a learned rate
     let (mut cc, learned) = (Dcqcn::make(&DcqcnConfig::default(), &path()), Path { link_bps: LINK / 4, ..path() });
     cc.on_start(&learned);
@@ -212,7 +212,7 @@ proptest! {
     /// timer.
     //= docs/specs/dcqcn.md#DQN-7 lazy timers
     #[test]
-    fn dcqcn_is_the_text_without_timers(
+    fn dcqcn_agrees_with_its_specification_in_floating_point(
         counter in 1_000..200_000u64,
         steps in prop::collection::vec((0..200 * US / Time::STEP_PS, 0..4u8, 1..50_000u32), 1..300),
     ) {

@@ -157,7 +157,7 @@ fn a_late_flow_gets_its_share_and_queues_stay_short() {
 }
 
 #[test]
-fn sixteen_flows_at_once_settle_without_trims() {
+fn sixteen_flows_at_once_converge_without_trims() {
     for (kind, settle) in REACTIVE {
         let mut many = Loop::new(kind, &[0; 16]);
         many.run(settle);

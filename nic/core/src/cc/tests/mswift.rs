@@ -113,7 +113,7 @@ impl Literal {
 }
 
 #[test]
-fn it_begins_with_the_window_of_the_target_delay() {
+fn the_initial_window_is_that_of_the_target_delay() {
     //= docs/specs/mswift.md#MSW-8 first and largest window
     let bdp = bdp_bytes(RTT_PS, LINK_BPS);
     assert_eq!(make(|_| ()).window_bytes(&path()), bdp + 113_000);
@@ -176,7 +176,7 @@ fn a_window_below_a_packet_is_paced() {
 }
 
 #[test]
-fn a_window_that_cannot_shrink_has_not_shrunk() {
+fn a_cut_at_the_minimum_window_does_not_count() {
     //= docs/specs/mswift.md#MSW-6 one decrease a round trip
     let mut cc = make(|_| ());
     for n in 1..=5 {
@@ -199,7 +199,7 @@ proptest! {
     //= docs/specs/mswift.md#MSW-5 decrease
     //= docs/specs/mswift.md#MSW-10 integers
     #[test]
-    fn mswift_is_the_text_in_integers(
+    fn mswift_agrees_with_its_specification_in_floating_point(
         packet_bytes in 500..=9000u32,
         initial in 10_000..2_000_000u64,
         feedback in prop::collection::vec((0..320u64, 9_000..80_000u64, 1..=8u8, 1..=4u64, 0..40u8), 1..400),

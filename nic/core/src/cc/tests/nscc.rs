@@ -56,7 +56,7 @@ fn a_window_without_delay_begins_fast_increase() {
 }
 
 #[test]
-fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
+fn marks_with_delay_decrease_once_per_round_trip() {
     //= docs/specs/nscc.md#NSC-8 multiplicative decrease
     //= docs/specs/nscc.md#NSC-3 average delay
     let mut cc = at(150_000);
@@ -79,7 +79,7 @@ fn marks_with_delay_shrink_by_the_average_once_a_round_trip() {
 }
 
 #[test]
-fn quick_adapt_sets_the_window_to_what_got_through() {
+fn quick_adapt_sets_the_window_to_the_delivered_bytes() {
     //= docs/specs/nscc.md#NSC-4 quick adapt
     //= docs/specs/nscc.md#NSC-10 losses
     let mut cc = at(150_000);
@@ -100,7 +100,7 @@ fn quick_adapt_sets_the_window_to_what_got_through() {
 }
 
 #[test]
-fn much_that_gets_through_forbids_quick_adapt() {
+fn no_quick_adapt_after_enough_delivered_bytes() {
     //= docs/specs/nscc.md#NSC-4 quick adapt
     let mut cc = at(150_000);
     cc.on_ack(path().at_ps(RTT_PS), &ack(RTT_PS, false, PACKET_BYTES));
@@ -256,7 +256,7 @@ proptest! {
     //= docs/specs/nscc.md#NSC-2 delay
     //= docs/specs/nscc.md#NSC-11 target delay
     #[test]
-    fn nscc_is_the_text_in_integers(
+    fn nscc_agrees_with_its_specification_in_floating_point(
         packet_bytes in 500..=9000u32,
         (initial, link_gbps, rtt_us) in (1_000..2_000_000u64, 100..800u64, 8..60u64),
         feedback in prop::collection::vec(

@@ -21,7 +21,7 @@ fn packets(count: u64) -> u64 {
 }
 
 #[test]
-fn the_credit_and_the_window_must_both_let_a_packet_go() {
+fn credit_and_window_must_both_admit_a_packet() {
     //= docs/specs/nscc-eqds.md#NSE-1 window and credit
     let path = path(10);
     let mut cc = at(10);
@@ -40,7 +40,7 @@ fn the_credit_and_the_window_must_both_let_a_packet_go() {
 }
 
 #[test]
-fn a_sender_asks_for_its_window_and_a_packet() {
+fn a_sender_requests_its_window_and_a_packet() {
     //= docs/specs/nscc-eqds.md#NSE-2 requests limited by the window
     let asked = |window: u64, cc: CcKind| {
         let mut cc = AnyCc::new(&cc.into(), &path(window));
@@ -53,7 +53,7 @@ fn a_sender_asks_for_its_window_and_a_packet() {
 }
 
 #[test]
-fn what_the_last_port_trims_leaves_the_window() {
+fn trims_at_the_last_port_do_not_reduce_the_window() {
     //= docs/specs/nscc-eqds.md#NSE-3 trimmed by the last port
     let left = |kind: CcKind, cause: LossCause| {
         let mut cc = AnyCc::new(&kind.into(), &path(10));

@@ -53,7 +53,7 @@ fn the_timeout_follows_the_measured_round_trip_time() {
 }
 
 #[test]
-fn the_best_round_is_forgotten_by_and_by() {
+fn the_best_round_expires_gradually() {
     //= docs/specs/calibration.md#CAL-2 rounds
     let (mut sender, mut rng) = calibrated(&typed(RTT_PS));
     let mut psn = 20;
@@ -73,7 +73,7 @@ fn the_best_round_is_forgotten_by_and_by() {
 }
 
 #[test]
-fn no_window_is_larger_than_the_largest() {
+fn no_window_exceeds_the_maximum() {
     //= docs/specs/calibration.md#CAL-3 slow start
     let mut config = typed(RTT_PS);
     config.path.max_window_bytes = 24 * u64::from(PAYLOAD + HEADER);
@@ -84,7 +84,7 @@ fn no_window_is_larger_than_the_largest() {
 }
 
 #[test]
-fn what_was_typed_is_not_kept() {
+fn configured_values_are_replaced_by_measurements() {
     //= docs/specs/calibration.md#CAL-5 initial estimates
     let settings = |typed_ps| FlowConfig { rto: config().rto, ack_delay_ps: 0, window_packets: 256, ..typed(typed_ps) };
     let kept = settings(RTT_PS).learning();
@@ -120,7 +120,7 @@ impl Publisher for Recycled {
 }
 
 #[test]
-fn of_eight_marks_without_a_queue_the_balancer_sees_one() {
+fn one_of_eight_marks_without_queues_reaches_the_balancer() {
     //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     let mut echoes = Echoes::default();
     (10..17).for_each(|port| echoes.push(EvPort::new(port), true, 7));

@@ -82,7 +82,7 @@ fn a_clean_channel_needs_no_retransmission() {
 }
 
 #[test]
-fn marks_that_others_cause_do_not_starve() {
+fn marks_by_competing_traffic_do_not_starve_a_sender() {
     //= docs/specs/calibration.md#CAL-9 competing traffic
     //= docs/specs/calibration.md#CAL-10 loss-based control
     let packets = 4_000;
@@ -113,7 +113,7 @@ fn marks_that_others_cause_do_not_starve() {
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn reordering_alone_hardly_ever_looks_like_loss() {
+fn reordering_rarely_looks_like_loss() {
     let channel = Channel { jitter_ps: 3 * US, ack_jitter_ps: 3 * US, ..CLEAN };
     let done = run(config(), channel, &[3_000_000], 2);
     assert!(done.receiver.stats().order.reordered > 1000);
@@ -140,7 +140,7 @@ fn trims_are_repaired_without_timeouts() {
 }
 
 #[test]
-fn many_small_messages_over_a_bad_channel() {
+fn many_small_messages_over_a_lossy_channel() {
     let channel = Channel {
         loss: 200,
         ack_loss: 200,
@@ -157,7 +157,7 @@ fn many_small_messages_over_a_bad_channel() {
 
 //= docs/specs/transport.md#TRN-57 granting
 #[test]
-fn grants_lost_with_their_acks_are_asked_for() {
+fn grants_lost_with_their_acks_are_requested() {
     let mut config = config();
     config.max_data_bytes = 3000;
     config.max_message_bytes = 3000;
@@ -169,7 +169,7 @@ fn grants_lost_with_their_acks_are_asked_for() {
 /// Requests and pulls are lost like acknowledgements: half of them do not arrive.
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
-fn credit_lost_is_asked_for_again() {
+fn lost_credit_is_requested_again() {
     let mut config = config();
     config.cc = CcKind::Eqds.into();
     let channel = Channel { ack_loss: 500, loss: 100, ..CLEAN };
@@ -181,7 +181,7 @@ fn credit_lost_is_asked_for_again() {
 /// Pulls may arrive where data does not: credit alone must not keep a connection alive.
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 #[test]
-fn a_sender_whose_data_never_arrives_fails_though_credit_comes() {
+fn a_sender_without_acknowledgements_fails_despite_credit() {
     let config = FlowConfig { cc: CcKind::Eqds.into(), give_up_ps: 5_000 * US, ..config() };
     let mut rng = rng::stream(4, 4);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
@@ -206,7 +206,7 @@ fn a_sender_whose_data_never_arrives_fails_though_credit_comes() {
 //= docs/specs/eqds.md#EQDS-14 A sender without credit
 //= docs/specs/eqds.md#EQDS-18 Paths of requests and pulls
 #[test]
-fn repeated_requests_take_the_balancers_path_at_most_four_timeouts_apart() {
+fn repeated_requests_take_the_balancers_path() {
     let mut config = FlowConfig { cc: CcKind::Eqds.into(), give_up_ps: 1 << 60, ..config() };
     (config.path.evs, config.balancer) = (1024, BalancerKind::Ecmp.into());
     let mut rng = rng::stream(3, 3);
@@ -255,7 +255,7 @@ fn credit_paces_a_clean_channel_at_the_link_rate() {
 //= docs/specs/eqds.md#EQDS-16 limit of unused credit
 //= docs/specs/eqds.md#EQDS-17 requests without room
 #[test]
-fn losses_use_no_credit_up() {
+fn losses_do_not_consume_credit() {
     let mut config = config();
     config.cc = CcKind::Eqds.into();
     config.give_up_ps = 1_000_000 * US;

@@ -57,7 +57,7 @@ fn every_loop_ends_at_the_end_of_the_clock() {
 
 /// No byte of the message is in memory: only the offsets of the packets are checked.
 #[test]
-fn a_message_of_more_than_4_gib_has_every_byte_once() {
+fn a_message_beyond_4_gib_sends_every_byte_once() {
     let bytes = (4 << 30) + 123_456_789u64;
     let (payload_bytes, max_message_bytes) = (65_000, 5 << 30);
     let config = FlowConfig {

@@ -82,7 +82,7 @@ fn random_loss_costs_packets_and_no_timeouts() {
 }
 
 #[test]
-fn packets_sent_for_nothing_are_not() {
+fn superfluous_packets_are_not_sent() {
     //= docs/specs/erasure.md#ERA-2 packets counted for a message
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     // Frames that are up to 4 round trips late are declared lost by the plain rule; both copies
@@ -99,7 +99,7 @@ fn packets_sent_for_nothing_are_not() {
 }
 
 #[test]
-fn a_span_is_the_place_of_a_message() {
+fn a_span_is_the_range_of_packet_numbers_of_a_message() {
     //= docs/specs/erasure.md#ERA-3 A complete message
     let data = Data { psn: 107, offset: 2_000, message_bytes: 4_500, payload_bytes: 1_000, ..Data::default() };
     let span = Span::of(&data, 1_000);
@@ -110,7 +110,7 @@ fn a_span_is_the_place_of_a_message() {
 }
 
 #[test]
-fn an_acknowledgement_of_more_than_was_handed_over_is_refused() {
+fn an_acknowledgement_of_unsent_numbers_is_rejected() {
     //= docs/specs/erasure.md#ERA-5 settling numbers never sent
     for (is_coded, cumulative, taken) in [(false, 11, false), (true, 11, true), (true, 20, true), (true, 21, false)] {
         let mut rng = rng::stream(1, 1);
@@ -148,7 +148,7 @@ proptest! {
     /// Any losses and message sizes: every message arrives once, none is decoded from too few
     /// packets, and the transfer ends.
     #[test]
-    fn whatever_is_lost_enough_arrives(
+    fn messages_complete_under_any_losses(
         messages in prop::collection::vec(prop_oneof![0..3_000u64, 0..200_000u64], 1..12),
         loss in [0..400u32, 0..300u32, 0..200u32],
         (jitter_us, gap, plain, seed) in (0..60u64, 0..12u32, any::<bool>(), any::<u64>()),

@@ -193,7 +193,7 @@ fn every_connection_completes_where_nothing_is_lost() {
 }
 
 #[test]
-fn no_feedback_makes_a_balancer_leave_its_set_or_wait_for_ever() {
+fn no_feedback_makes_a_balancer_leave_its_set_or_block() {
     let cases = (prop::collection::vec(Step::any(), 1..400), evs(), any::<u64>());
     let failures = BalancerKind::ALL.into_iter().filter_map(|balancer| {
         let failure = failure(200, &cases, |(steps, evs, seed)| {

@@ -202,7 +202,7 @@ fn runs(balancer: BalancerKind, condition: Condition, gap: Option<u32>, trims: b
 //= docs/specs/transport.md#TRN-35 gap rule
 //= docs/specs/transport.md#TRN-38 reordering window
 #[test]
-fn slow_paths_are_not_mistaken_for_losses() {
+fn slow_paths_do_not_look_like_losses() {
     for balancer in [BalancerKind::Ops, BalancerKind::Reps] {
         for condition in [Condition::Healthy, Condition::Slow] {
             let with = runs(balancer, condition, GAP, true);
@@ -218,7 +218,7 @@ fn slow_paths_are_not_mistaken_for_losses() {
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn a_dead_path_is_found_by_gaps_before_timeouts() {
+fn gaps_detect_a_failed_path_before_timeouts() {
     for trims in [false, true] {
         let with = runs(BalancerKind::Reps, Condition::Dead, GAP, trims);
         let without = runs(BalancerKind::Reps, Condition::Dead, None, trims);

@@ -28,7 +28,7 @@ fn ack(cumulative: u64) -> Ack {
 
 //= docs/specs/transport.md#TRN-23 feedback of an ACK
 #[test]
-fn an_ack_of_no_packet_counts_by_what_it_settles() {
+fn an_ack_without_a_packet_counts_what_it_settles() {
     let (mut sender, evs) = sending(BalancerKind::Ecmp);
     assert_eq!(evs.len(), 5);
     let mut window_bytes = |cumulative| {
@@ -42,7 +42,7 @@ fn an_ack_of_no_packet_counts_by_what_it_settles() {
 
 //= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
-fn what_the_balancer_has_learned_is_handed_on() {
+fn the_balancers_state_is_returned_at_the_end() {
     for balancer in [BalancerKind::Ecmp, BalancerKind::RepsPlus] {
         let (mut sender, evs) = sending(balancer);
         assert_eq!(sender.remember(), None);

@@ -88,7 +88,7 @@ impl Paths {
 //= docs/specs/flowcut.md#FLC-43 lowest packet first
 //= docs/specs/flowcut.md#FLC-45 order and progress in repair
 #[test]
-fn no_delay_no_loss_and_no_needless_timeout_reorders() {
+fn flowcut_never_reorders() {
     let (mut repaired, mut moved) = (0, 0);
     for seed in 0..600 {
         let mut draw = stream(seed, 4);
@@ -147,7 +147,7 @@ fn no_delay_no_loss_and_no_needless_timeout_reorders() {
 //= docs/specs/flowcut.md#FLC-42 repair
 //= docs/specs/flowcut.md#FLC-43 lowest packet first
 #[test]
-fn a_dead_path_s_packets_go_one_by_one_from_the_lowest_on() {
+fn packets_of_a_failed_path_are_resent_one_by_one() {
     let mut paths = Paths::new(1, |_, own| own.dead_timeouts = 2);
     paths.sender.send_message(0, 8_000).unwrap();
     paths.send();

@@ -30,7 +30,7 @@ fn run(config: FlowConfig, channel: Channel, messages: &[u64], seed: u64) -> Pai
 }
 
 #[test]
-fn with_reordering_go_back_n_retransmits_and_irn_that_allows_for_it_does_not() {
+fn reordering_costs_go_back_n_retransmissions_but_not_irn() {
     let patient = ReceiverConfig::Irn(IrnConfig { nacks: 64, ..IrnConfig::default() });
     for seed in 0..5 {
         let messages = [200_000; 5];
@@ -47,7 +47,7 @@ fn with_reordering_go_back_n_retransmits_and_irn_that_allows_for_it_does_not() {
 }
 
 #[test]
-fn on_one_path_both_repair_losses_alone() {
+fn on_one_path_both_retransmit_only_losses() {
     for (kind, seed) in [(ReceiverKind::GoBackN, 1), (ReceiverKind::Irn, 2)] {
         let channel = Channel { loss: 20, in_order: true, ..reordering(0) };
         let done = run(with(kind.into()), channel, &[500_000; 4], seed);

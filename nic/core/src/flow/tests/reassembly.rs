@@ -35,7 +35,7 @@ fn place(reassembly: &mut Reassembly, data: &Data) -> Placed {
 
 //= docs/specs/transport.md#TRN-53 refused packets
 #[test]
-fn what_cannot_be_is_rejected() {
+fn inconsistent_packets_are_rejected() {
     let mut reassembly = reassembly();
     for data in [
         part(0, 1, 0, 0, 5),
@@ -94,7 +94,7 @@ fn open_messages_and_their_bytes_are_bounded() {
 /// The number of message numbers that may be skipped.
 //= docs/specs/transport.md#TRN-53 has the number of one that is complete
 #[test]
-fn few_numbers_may_be_left_out() {
+fn few_message_numbers_may_be_skipped() {
     let mut reassembly = Reassembly::new(64, 1000, 10_000);
     let whole = |psn: u64, message: u32| part(psn, message, 0, 5, 5);
     assert_eq!(place(&mut reassembly, &whole(0, MOST_MISSING + 1)), Placed::Rejected);
@@ -145,7 +145,7 @@ impl Memory {
 
 //= docs/specs/transport.md#TRN-67 twice what has arrived
 #[test]
-fn a_peer_gets_no_more_than_twice_what_it_sends() {
+fn a_peer_uses_at_most_twice_the_memory_it_sends() {
     for (payload, message_bytes) in
         [(1, 2), (1, 4_096), (1, 60_000), (1_000, 65_535), (9_000, 1 << 20), (1_400, 1 << 30)]
     {
@@ -287,7 +287,7 @@ proptest! {
     /// arrived.
     //= docs/specs/transport.md#TRN-67 twice what has arrived
     #[test]
-    fn memory_is_bounded_and_packets_that_come_again_fit(
+    fn memory_is_bounded_and_retransmissions_fit(
         lengths in prop::collection::vec((1u16..9_000, 1u64..3_000_000), 1..60), seed: u64,
     ) {
         let mut memory = Memory { reassembly: Reassembly::new(1 << 16, 9_000, 1 << 40), rooms: HashMap::new() };

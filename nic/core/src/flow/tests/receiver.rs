@@ -62,7 +62,7 @@ const NEW: Accept = Accept::New { place: None };
 
 //= docs/specs/transport.md#TRN-54 when an ACK is due
 #[test]
-fn one_ack_for_so_many_packets() {
+fn one_ack_per_configured_number_of_packets() {
     let mut rig = Rig::new(FlowConfig { ack_every: 3, ..config() });
     for psn in 0..7 {
         assert_eq!(rig.take(0, packet(psn)), NEW);
@@ -125,7 +125,7 @@ fn marks_are_counted_per_ack() {
 
 //= docs/specs/flowcut-switch.md#FCS-4 acknowledged packets
 #[test]
-fn an_ack_of_a_duplicate_says_that_it_was_trimmed() {
+fn an_ack_of_a_duplicate_reports_that_it_was_trimmed() {
     let mut rig = Rig::new(config());
     rig.take(0, packet(0));
     assert!(!rig.acks()[0].trimmed);
@@ -164,7 +164,7 @@ fn window_duplicates_and_order() {
 
 //= docs/specs/transport.md#TRN-55 content of an ACK
 #[test]
-fn a_marked_packet_is_acknowledged_at_once_where_asked_for() {
+fn a_marked_packet_is_acknowledged_at_once_if_configured() {
     //= docs/specs/transport.md#TRN-54 when an ACK is due
     for (ack_marked, acks) in [(false, 0), (true, 1)] {
         let mut rig = Rig::new(FlowConfig { ack_every: 8, ack_marked, ..config() });
@@ -193,7 +193,7 @@ fn the_bitmap_reaches_the_latest_packet() {
 
 //= docs/specs/transport.md#TRN-55 one bitmap does not cover
 #[test]
-fn packets_too_far_apart_for_one_bitmap_are_acknowledged_at_once_by_two() {
+fn packets_beyond_one_bitmap_are_acknowledged_by_two() {
     let mut rig = Rig::new(FlowConfig { window_packets: 8192, ack_every: 200, ..config() });
     let mut take = |psn| {
         assert!(matches!(rig.take(0, of_many(psn)), NEW | Accept::Duplicate));
@@ -219,7 +219,7 @@ proptest! {
     /// is acknowledged when an ACK is due.
     //= docs/specs/transport.md#TRN-55 one bitmap does not cover
     #[test]
-    fn an_arrival_brings_two_acks_at_most(
+    fn an_arrival_triggers_at_most_two_acks(
         psns in prop::collection::vec(prop_oneof![0u64..6, 200u64..300, 3_000u64..3_010, 5_000u64..8_000], 1..80),
         ack_every in prop_oneof![Just(1), Just(4), Just(200)],
     ) {
@@ -240,7 +240,7 @@ proptest! {
 
 //= docs/specs/transport.md#TRN-56 NACKs
 #[test]
-fn a_trimmed_frame_is_answered_by_a_nack_and_a_known_one_by_an_ack() {
+fn a_trimmed_packet_is_answered_by_a_nack_or_if_known_an_ack() {
     let mut rig = Rig::new(config());
     let trimmed = |psn| Arrival { trimmed: true, marked: true, ..arrival(packet(psn)) };
     assert_eq!(rig.receiver.on_data(Time::ZERO, &trimmed(5)), Accept::Trimmed);
@@ -288,7 +288,7 @@ fn the_grant_is_enforced_and_grows_with_consumption() {
 }
 
 #[test]
-fn completions_not_taken_hold_the_sender_back() {
+fn untaken_completions_withhold_the_grant() {
     let mut rig = Rig::new(FlowConfig { window_packets: 1024, ..config() });
     let whole = |psn: u64| Data { message: psn as u32, offset: 0, message_bytes: 1000, ..packet(psn) };
     for psn in 0..64 {
@@ -301,7 +301,7 @@ fn completions_not_taken_hold_the_sender_back() {
 
 //= docs/specs/transport.md#TRN-59 further echoes
 #[test]
-fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
+fn an_ack_echoes_the_packets_before_its_trigger() {
     for (ack_evs, echoed) in [(1, 0..0), (2, 2..3), (3, 1..3), (4, 0..3), (16, 0..3)] {
         let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs, ..config() });
         for round in 0..3u64 {
@@ -316,7 +316,7 @@ fn an_ack_echoes_the_packets_before_the_one_that_triggers_it() {
 
 //= docs/specs/transport.md#TRN-64 among the further echoes
 #[test]
-fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
+fn misrouted_packets_are_reported_and_not_as_marked() {
     let mut rig = Rig::new(FlowConfig { ack_every: 4, ack_evs: 4, ..config() });
     for (psn, astray) in [false, true, true, true].into_iter().enumerate() {
         rig.receiver.on_data(Time::ZERO, &Arrival { astray, ..arrival(packet(psn as u64)) });
@@ -331,7 +331,7 @@ fn packets_that_came_astray_are_told_as_such_and_not_as_marked() {
 
 //= docs/specs/transport.md#TRN-53 a window of packets with the receiver's own
 #[test]
-fn open_messages_are_no_longer_than_packets_of_our_own_length_make_them() {
+fn open_messages_are_bounded_by_packets_of_our_size() {
     let config = FlowConfig { max_message_bytes: 10_000, ..config() };
     let mut receiver = Receiver::new(&config);
     let begun = (0..60u32).filter(|number| {
@@ -344,7 +344,7 @@ fn open_messages_are_no_longer_than_packets_of_our_own_length_make_them() {
 
 //= docs/specs/eqds.md#EQDS-16 limit of unused credit
 #[test]
-fn credit_comes_back_for_what_may_have_used_it() {
+fn credit_is_returned_for_packets_that_may_have_used_it() {
     let receiver = Receiver::new(&config());
     let back = |accept, trimmed, payload_bytes| {
         let data = Data { payload_bytes, ..packet(0) };

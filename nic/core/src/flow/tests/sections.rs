@@ -44,7 +44,7 @@ proptest! {
 
     //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
-    fn nothing_that_was_only_overtaken_is_sent_again(
+    fn overtaken_packets_are_not_retransmitted(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
         gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400,
@@ -61,7 +61,7 @@ proptest! {
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     #[test]
-    fn what_is_lost_and_only_that_is_sent_again_without_a_timeout(
+    fn exactly_the_lost_packets_are_resent_without_timeouts(
         seed in any::<u64>(), subflows in 0u32..=5, spread in 0u64..40, ack_every in 1u32..9,
         gap_ps in prop_oneof![Just(0), Just(100_000u64)],
         packets in 1u64..400, loss in 1u32..200, ack_loss in prop_oneof![Just(0), 1u32..100], trim in prop_oneof![Just(0), 1u32..50],
@@ -83,7 +83,7 @@ proptest! {
 const FIRST: Time = at(1_000);
 
 #[test]
-fn a_nack_speaks_of_what_was_sent_before_its_frame() {
+fn a_nack_reports_packets_sent_before_its_frame() {
     //= docs/specs/ordered-chaos.md#ORC-25 stale NACKs
     let mut rng = rng::stream(1, 0);
     let config = chaos(1, 4, 1_000);
@@ -140,7 +140,7 @@ fn a_nack_speaks_of_what_was_sent_before_its_frame() {
 //= docs/specs/ordered-chaos.md#ORC-20 trailers on the wire
 //= docs/specs/ordered-chaos.md#ORC-21 never from trimmed ones
 #[test]
-fn a_trailer_is_no_packet() {
+fn a_trailer_is_not_a_packet() {
     //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     //= docs/specs/ordered-chaos.md#ORC-26 ACKs of trailers
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 64, ..config() });
@@ -179,7 +179,7 @@ fn a_trailer_is_no_packet() {
 
 /// A peer forges trailers, each of which reports many packets missing.
 #[test]
-fn made_up_trailers_bring_few_nacks() {
+fn forged_trailers_trigger_few_nacks() {
     //= docs/specs/ordered-chaos.md#ORC-23 three for each frame
     let mut receiver = Receiver::new(&FlowConfig { window_packets: 4096, ..config() });
     let section = spray_wire::Section::new(2, 100);

@@ -167,7 +167,7 @@ fn the_window_bounds_what_is_in_flight() {
 
 //= docs/specs/transport.md#TRN-3 bytes in flight stay within the window
 #[test]
-fn one_packet_goes_whatever_the_window() {
+fn one_packet_is_sent_regardless_of_the_window() {
     let mut config = config();
     config = fixed(config, 10, 1 << 40);
     config.path.packet_bytes = 1;
@@ -195,7 +195,7 @@ fn numbers_stay_inside_the_lesser_window() {
 //= docs/specs/transport.md#TRN-5 the receiver's grant
 //= docs/specs/transport.md#TRN-6 requesting a grant
 #[test]
-fn a_sender_without_grant_waits_and_asks() {
+fn a_sender_without_grant_waits_and_requests_one() {
     let config = FlowConfig { give_up_ps: 2_000 * US, ..open_config() };
     let mut rig = Rig::with_peer(config, 64, 2000);
     rig.sender.send_message(1, 5000).unwrap();
@@ -219,7 +219,7 @@ fn a_sender_without_grant_waits_and_asks() {
 
 //= docs/specs/transport.md#TRN-6 requesting a grant
 #[test]
-fn the_first_ask_of_all_has_no_settled_number() {
+fn the_first_request_has_no_settled_number() {
     let mut rig = Rig::with_peer(open_config(), 64, 0);
     rig.sender.send_message(1, 10).unwrap();
     assert_eq!(rig.psns(0), [0; 0]);
@@ -229,7 +229,7 @@ fn the_first_ask_of_all_has_no_settled_number() {
 
 //= docs/specs/transport.md#TRN-9 giving up
 #[test]
-fn a_silent_peer_fails_a_waiting_sender_and_an_answering_one_does_not() {
+fn a_waiting_sender_fails_only_if_its_peer_is_silent() {
     for answers in [false, true] {
         let config = FlowConfig { give_up_ps: 5_000 * US, ..open_config() };
         let mut rig = Rig::with_peer(config, 64, 0);
@@ -268,7 +268,7 @@ fn no_progress_ends_in_failure_at_a_known_time() {
 
 //= docs/specs/transport.md#TRN-8 requesting an ACK
 #[test]
-fn a_stalling_packet_asks_for_its_ack() {
+fn a_packet_that_stalls_the_sender_requests_its_ack() {
     let coalesced = FlowConfig { ack_every: 4, ..open_config() };
     let mut rig = Rig::with_peer(coalesced, 2, u64::MAX);
     rig.sender.send_message(1, 50_000).unwrap();
@@ -300,7 +300,7 @@ fn claims_of_packets_never_sent_change_nothing() {
 
 //= docs/specs/transport.md#TRN-22 round-trip times
 #[test]
-fn round_trips_come_from_believable_echoes_only() {
+fn round_trips_are_measured_from_plausible_echoes_only() {
     let mut rig = Rig::new(open_config());
     rig.sender.send_message(1, 30_000).unwrap();
     rig.drain(5 * US);
@@ -386,7 +386,7 @@ fn every_echo_of_an_ack_is_recycled() {
 
 //= docs/specs/flowcut-switch.md#FCS-5 draining
 #[test]
-fn a_switch_s_pause_counts_as_drained_while_it_holds_packets_back() {
+fn a_pause_counts_as_drain_while_it_holds_packets_back() {
     let payload = u64::from(config().payload_bytes);
     let mut rig = Rig::new(FlowConfig { window_packets: 4, ..open_config() });
     rig.sender.send_message(0, 10 * payload).unwrap();

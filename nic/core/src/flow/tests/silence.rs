@@ -94,14 +94,14 @@ fn stuck(dead: Dead) -> Vec<BalancerKind> {
 //= docs/specs/transport.md#TRN-41 repeated timeouts
 //= docs/specs/flowcut.md#FLC-41 A dead path
 #[test]
-fn a_message_arrives_though_the_only_path_that_is_known_is_dead() {
+fn a_message_arrives_though_the_only_known_path_failed() {
     assert_eq!(stuck(Dead::Forward), [BalancerKind::Ecmp]);
     assert_eq!(stuck(Dead::Back), [BalancerKind::Ecmp]);
 }
 
 /// One request at a time, as in `ping`: schemes that use several paths leave the failed one.
 #[test]
-fn sparse_messages_leave_a_dead_path() {
+fn sparse_messages_leave_a_failed_path() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     //= docs/specs/flowcut.md#FLC-41 A dead path
     for dead in [Dead::Forward, Dead::Back] {

@@ -93,7 +93,7 @@ fn history(config: FlowConfig, before: &Before) -> History {
 /// for packet.
 //= docs/specs/endpoint.md#END-36 no age limit
 #[test]
-fn a_connection_goes_on_as_it_began_whatever_it_has_counted() {
+fn large_counters_do_not_change_a_connection() {
     let schemes = BalancerKind::ALL.map(|balancer| (balancer, CcKind::Dctcp, ReceiverKind::Selective));
     let controls = CcKind::ALL.map(|cc| (BalancerKind::Reps, cc, ReceiverKind::Selective));
     let receivers = RECEIVERS.map(|receiver| (BalancerKind::Ecmp, CcKind::Dctcp, receiver));
@@ -142,7 +142,7 @@ fn timeouts_in_a_row_may_be_many() {
 /// An ACK counts packets in eight bits. More packets accumulate only if no ACKs are polled.
 //= docs/specs/transport.md#TRN-55 content of an ACK
 #[test]
-fn an_ack_counts_no_more_packets_than_it_can_tell() {
+fn the_packet_count_of_an_ack_saturates() {
     let config = FlowConfig { window_packets: 1 << 10, ack_every: 255, ..config() };
     let (mut rng, now) = (rng::stream(1, 1), Time::ZERO.after(US));
     let mut sender = Sender::new(&open_config(), 64, 1 << 30, &mut rng);
@@ -163,7 +163,7 @@ fn an_ack_counts_no_more_packets_than_it_can_tell() {
 /// TB.
 #[test]
 #[ignore = "cargo xtask ci runs it"]
-fn as_many_packets_as_there_is_time_for() {
+fn packets_for_the_time_available() {
     let packets: u64 = std::env::var("SOAK_PACKETS").map_or(20_000_000, |count| count.parse().unwrap());
     let config = FlowConfig { window_packets: 1 << 10, give_up_ps: 1 << 60, ..open_config() };
     let before = Before {

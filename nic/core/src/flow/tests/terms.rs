@@ -6,7 +6,7 @@ use super::*;
 
 //= docs/specs/endpoint.md#END-4a invalid limits
 #[test]
-fn senseless_limits_are_not_accepted() {
+fn invalid_limits_are_rejected() {
     let least = LEAST_PAYLOAD_BYTES;
     let fine =
         Terms { window_packets: 16, max_payload: least, max_data: least.into(), ack_every: 1, ..Terms::default() };

@@ -54,7 +54,7 @@ impl Rig {
 }
 
 #[test]
-fn what_the_section_sent_before_is_missing() {
+fn earlier_packets_of_the_section_are_missing() {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     // (what arrived before, packet, log2 of subflows, behind) -> missing
     type Row = (&'static [u64], u64, u8, u16, &'static [u64]);
@@ -79,7 +79,7 @@ fn what_the_section_sent_before_is_missing() {
 }
 
 #[test]
-fn each_is_told_once_by_packets_and_again_by_probes() {
+fn packets_report_each_loss_once_and_probes_again() {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-23 repeated reports
     let mut rig = Rig::new();
@@ -159,7 +159,7 @@ proptest! {
     //= docs/specs/ordered-chaos.md#ORC-22 missing packets
     //= docs/specs/ordered-chaos.md#ORC-24 missing packets are lost
     #[test]
-    fn nothing_reordered_is_missing_and_what_is_lost_is(
+    fn exactly_the_lost_packets_are_reported_missing(
         log2 in 0u8..=4,
         fates in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
     ) {

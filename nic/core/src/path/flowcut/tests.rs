@@ -148,7 +148,7 @@ fn a_path_lasts_until_it_drains() {
 
 //= docs/specs/flowcut.md#FLC-4 choice of another path
 #[test]
-fn a_change_of_path_is_one() {
+fn a_new_path_differs_from_the_old_one() {
     let mut rig = Rig::new(&Given { evs: 2, ..config(|_| ()) });
     for _ in 0..50 {
         let before = rig.drain();
@@ -196,7 +196,7 @@ fn acks_until_drained(config: &Given, rtt_ps: u64) -> Option<usize> {
 //= docs/specs/flowcut.md#FLC-12 average against threshold
 //= docs/specs/flowcut.md#FLC-15 A table for each connection
 #[test]
-fn the_average_crosses_the_ratio_when_arithmetic_says() {
+fn the_average_exceeds_the_ratio_after_the_computed_count() {
     // 1 + (n - 1)(1 - 0.88^k) > 4 for the first time; the base RTT bounds the unknown minimum.
     for (normalised, expected) in [(5, 11), (6, 8), (10, 4), (20, 2), (4, 0)] {
         let found = acks_until_drained(&config(|own| own.trend = Ratio::default()), normalised * BASE_RTT_PS);
@@ -230,7 +230,7 @@ fn fast_growth_drains_before_the_average_does() {
 //= docs/specs/flowcut.md#FLC-10 least round-trip time
 //= docs/specs/flowcut.md#FLC-11 normalised RTT
 #[test]
-fn hops_and_serialisation_are_told_apart() {
+fn hops_and_serialisation_are_distinguished() {
     // 25 Gb/s: 4,160 bytes take 1.33 us a hop.
     let config = config(|own| {
         (own.trend, own.link_rate_gbps) = (Ratio::default(), Some(Gbps::new(25)));
@@ -269,7 +269,7 @@ fn acks_of_other_paths_change_nothing() {
 //= docs/specs/flowcut.md#FLC-42 repair
 //= docs/specs/flowcut.md#FLC-44 end of repair
 #[test]
-fn a_silent_path_is_left_and_what_was_open_goes_one_by_one() {
+fn a_silent_path_is_left_and_its_packets_resent_one_by_one() {
     let mut rig = Rig::new(&config(|_| ()));
     let old = rig.drain();
     // Two rounds; only the first timeout of a flight counts.
@@ -348,7 +348,7 @@ fn a_trimmed_packet_shows_a_path_alive() {
 
 //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
-fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
+fn the_simple_rule_changes_paths_only_after_drains() {
     let mut rig = Rig::new(&config(|own| own.rule = FlowcutRule::Simple));
     let first = rig.send();
     rig.ack(BASE_RTT_PS);
@@ -369,7 +369,7 @@ fn the_simple_rule_keeps_its_average_and_changes_paths_after_drains_only() {
 
 //= docs/specs/flowcut.md#FLC-60 bytes of state
 #[test]
-fn the_state_takes_what_the_specification_says() {
+fn the_size_of_the_state_is_as_specified() {
     assert_eq!(Flowcut::STATE_BYTES, 128);
     assert!(size_of::<crate::path::AnyBalancer>() <= 200);
 }

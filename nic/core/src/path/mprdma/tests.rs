@@ -69,7 +69,7 @@ fn before_the_first_acknowledgement_packets_go_anywhere() {
 }
 
 #[test]
-fn an_acknowledgement_with_room_for_two_packets_gives_its_path_to_all_that_follow() {
+fn an_ack_with_room_for_two_packets_sets_the_path() {
     //= docs/specs/mprdma.md#MPRDMA-2 room
     //= docs/specs/mprdma.md#MPRDMA-3 reuse
     let mut rig = mprdma(|_| ());
@@ -100,7 +100,7 @@ fn the_artifact_reuses_the_path_of_a_trimmed_packet() {
 }
 
 #[test]
-fn a_timeout_gives_its_path_up() {
+fn a_timeout_abandons_the_path() {
     //= docs/specs/mprdma.md#MPRDMA-5 timeouts
     for mut rig in [mprdma(|_| ()), paper()] {
         rig.ack_of(0, 7);
@@ -115,7 +115,7 @@ fn a_timeout_gives_its_path_up() {
 }
 
 #[test]
-fn by_the_papers_rule_late_packets_do_not_give_their_path_on() {
+fn by_the_papers_rule_late_packets_do_not_set_the_path() {
     //= docs/specs/mprdma.md#MPRDMA-6 slow paths
     let mut rig = paper();
     let acks = [(100, 1, 1), (68, 2, 2), (67, 3, 2), (133, 4, 4), (101, 5, 5), (100, 6, 5), (132, 7, 7)];
@@ -152,13 +152,13 @@ fn by_the_papers_rule_one_packet_in_a_hundred_round_trips_probes() {
 }
 
 #[test]
-fn only_the_papers_rule_asks_for_packets() {
+fn only_the_papers_rule_needs_packet_feedback() {
     assert!(paper().mprdma.offers().packet_feedback && !mprdma(|_| ()).mprdma.offers().packet_feedback);
     assert_eq!(Mprdma::STATE_BYTES, 32);
 }
 
 #[test]
-fn an_entropy_value_outside_the_set_is_not_taken_up() {
+fn an_entropy_value_outside_the_set_is_not_reused() {
     let path = Path { evs: 4, ..path_of(RTT_PS, 10) };
     for rule in [MprdmaRule::Artifact, MprdmaRule::Paper] {
         let own = MprdmaConfig { rule, probe_share: Ratio::default(), ..MprdmaConfig::default() };

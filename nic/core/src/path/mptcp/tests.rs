@@ -135,7 +135,7 @@ fn feedback_moves_its_own_subflows_window() {
 }
 
 #[test]
-fn lost_packets_go_again_on_another_subflow_if_one_has_room() {
+fn lost_packets_are_resent_on_another_subflow_with_room() {
     //= docs/specs/subflow.md#MPTCP-3 order of subflows
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([rig.send(false), rig.send(false)], [Some(0), Some(1)]);
@@ -195,7 +195,7 @@ fn a_stale_subflow_is_probed_less_and_less_often() {
 }
 
 #[test]
-fn without_a_subflow_that_is_not_stale_all_are_used() {
+fn if_all_subflows_are_stale_all_are_used() {
     //= docs/specs/subflow.md#MPTCP-7 stale subflows
     let mut rig = Rig::new(2, MptcpSplit::Free, CcKind::Dctcp, Path { learned: true, ..path() });
     for label in [0, 1] {
@@ -213,7 +213,7 @@ fn without_a_subflow_that_is_not_stale_all_are_used() {
 }
 
 #[test]
-fn equal_subflows_send_equally_and_free_ones_as_they_can() {
+fn equal_subflows_send_equally_and_free_ones_at_their_rate() {
     //= docs/specs/subflow.md#MPTCP-4 equal shares
     for (split, expected) in [(MptcpSplit::Equal, [25, 25, 25, 25]), (MptcpSplit::Free, [1, 33, 33, 33])] {
         let mut rig = Rig::dctcp(4, split);
@@ -237,7 +237,7 @@ fn equal_subflows_send_equally_and_free_ones_as_they_can() {
 }
 
 #[test]
-fn a_paced_subflow_says_when() {
+fn a_paced_subflow_returns_its_wake_up_time() {
     //= docs/specs/subflow.md#MPTCP-2 room on a subflow
     let path = Path { max_window_bytes: u64::MAX, ..path() };
     let mut rig = Rig::new(2, MptcpSplit::Equal, CcKind::FixedRate, path);
@@ -249,7 +249,7 @@ fn a_paced_subflow_says_when() {
 }
 
 #[test]
-fn a_coalesced_ack_is_shared_out() {
+fn a_coalesced_ack_is_divided_among_subflows() {
     //= docs/specs/subflow.md#MPTCP-5 feedback of a subflow
     let mut rig = Rig::dctcp(2, MptcpSplit::Free);
     assert_eq!([(); 4].map(|()| rig.send(false)), [0, 1, 0, 1].map(Some));
@@ -264,7 +264,7 @@ fn a_coalesced_ack_is_shared_out() {
 }
 
 #[test]
-fn without_windows_of_their_own_labels_take_turns() {
+fn without_separate_windows_labels_take_turns() {
     //= docs/specs/subflow.md#MPTCP-6 without windows
     let (mut rng, path) = (stream(4, 4), path());
     let mut mptcp = Mptcp::make(&MptcpConfig { subflows: 3, split: MptcpSplit::Equal }, &path, &mut rng);
@@ -320,7 +320,7 @@ fn one_subflow_is_a_plain_connection() {
 }
 
 #[test]
-fn what_is_in_flight_adds_up_and_never_sticks() {
+fn bytes_in_flight_add_up_and_never_block() {
     //= docs/specs/subflow.md#MPTCP-3 order of subflows
     for split in [MptcpSplit::Equal, MptcpSplit::Free] {
         let mut rig = Rig::dctcp(8, split);

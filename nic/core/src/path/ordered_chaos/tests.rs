@@ -150,7 +150,7 @@ fn the_subflow_with_the_largest_mean_moves_each_interval() {
 }
 
 #[test]
-fn a_trailer_ends_the_section_that_is_left_if_its_packets_are_under_way() {
+fn a_trailer_ends_an_abandoned_section_with_packets_in_flight() {
     //= docs/specs/ordered-chaos.md#ORC-11 A trailer before a move
     for (packets, trailers) in [(4, &[][..]), (8, &[5][..])] {
         let mut rig = Rig::new(|config| config.probe_packets = 1_000);
@@ -167,7 +167,7 @@ fn a_trailer_ends_the_section_that_is_left_if_its_packets_are_under_way() {
 }
 
 #[test]
-fn a_threshold_keeps_what_is_not_much_worse() {
+fn a_threshold_keeps_subflows_that_are_slightly_worse() {
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     for (threshold, moves) in [(0, true), (249, true), (250, true), (251, false), (1_000, false)] {
         let mut rig = Rig::new(|config| config.threshold = Ratio::permille(threshold));
@@ -192,7 +192,7 @@ fn a_threshold_keeps_what_is_not_much_worse() {
 }
 
 #[test]
-fn a_timeout_moves_its_subflow_unless_that_has_moved() {
+fn a_timeout_moves_its_subflow_unless_it_has_moved_since() {
     //= docs/specs/ordered-chaos.md#ORC-7 timeouts
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
@@ -208,7 +208,7 @@ fn a_timeout_moves_its_subflow_unless_that_has_moved() {
 }
 
 #[test]
-fn what_flees_takes_the_best_path_known() {
+fn a_subflow_that_times_out_takes_the_best_known_path() {
     //= docs/specs/ordered-chaos.md#ORC-9 move to the best measured path
     let mut rig = Rig::new(|_| {});
     let evs = rig.evs();
@@ -232,7 +232,7 @@ fn what_flees_takes_the_best_path_known() {
 }
 
 #[test]
-fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
+fn a_subflow_without_feedback_for_two_intervals_moves() {
     //= docs/specs/ordered-chaos.md#ORC-8 silent subflows
     for silence in [true, false] {
         let mut rig = Rig::new(|config| config.silence = silence);
@@ -256,7 +256,7 @@ fn a_subflow_that_hears_nothing_for_two_intervals_moves() {
 }
 
 #[test]
-fn probes_follow_the_last_packets_and_those_sent_again() {
+fn probes_follow_the_last_packets_and_retransmissions() {
     //= docs/specs/ordered-chaos.md#ORC-12 trailers at the end
     //= docs/specs/ordered-chaos.md#ORC-14 trailers of retransmissions
     let mut rig = Rig::new(|_| {});
@@ -278,7 +278,7 @@ fn probes_follow_the_last_packets_and_those_sent_again() {
 }
 
 #[test]
-fn probes_follow_for_the_time_or_by_number() {
+fn probes_follow_after_a_time_or_number_of_packets() {
     //= docs/specs/ordered-chaos.md#ORC-13 periodic trailers
     let mut rig = Rig::new(|config| config.interval_us = Micros::new(1_000));
     let evs = rig.evs();
@@ -331,7 +331,7 @@ fn intervals_differ_by_their_jitter() {
 }
 
 #[test]
-fn sizes_are_as_stated() {
+fn sizes_are_as_documented() {
     assert_eq!(size_of::<Subflow>(), 12);
     assert_eq!(OrderedChaos::STATE_BYTES, 296);
     assert!(size_of::<OrderedChaos>() <= 160);
@@ -367,7 +367,7 @@ impl Published {
 proptest! {
     //= docs/specs/ordered-chaos.md#ORC-5 the worst subflow moves
     #[test]
-    fn the_worst_is_whom_the_published_rule_finds(
+    fn the_worst_subflow_agrees_with_the_published_rule(
         feedback in prop::collection::vec((0usize..4, 1u64..40, 0u64..6 * US / Time::STEP_PS), 1..400)
     ) {
         let mut rig = Rig::new(|config| config.silence = false);
@@ -391,7 +391,7 @@ proptest! {
 
 /// The sum of 65,535 round-trip times of 10 ms would be 655 s; the field holds up to 4.4 s.
 #[test]
-fn a_mean_stays_one_when_its_sum_is_full() {
+fn a_mean_stays_correct_when_its_sum_is_full() {
     let mut subflow = Subflow::default();
     for rtt_ps in [10_000_000_000, 100_000_000] {
         subflow = Subflow { ev: subflow.ev, ..Subflow::default() };

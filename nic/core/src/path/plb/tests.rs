@@ -63,7 +63,7 @@ impl Rig {
 }
 
 #[test]
-fn a_connection_begins_on_its_own_lasting_path() {
+fn a_connection_starts_on_a_seeded_path() {
     //= docs/specs/plb.md#PLB-1 the first EV
     let made = |seed| {
         let config = Path { seed: Some(seed), ..path_of(RTT_PS, 10) };
@@ -74,7 +74,7 @@ fn a_connection_begins_on_its_own_lasting_path() {
 }
 
 #[test]
-fn rounds_are_judged_by_each_variants_share_and_count() {
+fn each_variant_has_its_share_and_count_of_rounds() {
     //= docs/specs/plb.md#PLB-4 congested rounds
     //= docs/specs/plb.md#PLB-5 A new EV
     //= docs/specs/plb.md#PLB-9 rules
@@ -121,7 +121,7 @@ fn a_round_by_time_ends_with_the_first_feedback_after_it() {
 }
 
 #[test]
-fn an_idle_connection_moves_sooner_where_the_variant_says_so() {
+fn an_idle_connection_moves_sooner_in_some_variants() {
     //= docs/specs/plb.md#PLB-6 moving while idle
     let mut busy = plb(|plb| plb.rule = PlbRule::Linux);
     assert_eq!(busy.rounds(0, &[5, 5, 5, 5], 1), [false; 4]);
@@ -243,7 +243,7 @@ proptest! {
     /// Clauses 2 to 7 and 9: the same as REPS's artifact, move by move; it draws at a timeout, the
     /// implementation at the next send.
     #[test]
-    fn reps_variant_is_its_artifacts(ops in prop::collection::vec(op(), 1..300)) {
+    fn the_reps_variant_agrees_with_its_artifact(ops in prop::collection::vec(op(), 1..300)) {
         let (mut ours, mut theirs, mut now, mut drawn) = (plb(|_| ()), Artifact::default(), 1, 0);
         for op in ops {
             match op {

@@ -150,7 +150,7 @@ type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
 //= docs/specs/reps-plus.md#RPP-2 candidates
 //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
 #[test]
-fn an_ack_vouches_for_the_packets_it_stands_for() {
+fn candidates_are_the_packets_that_an_ack_covers() {
     let table: [Vouched; 10] = [
         (&[1, 2, 3, 4], 4, false, 0, &[1, 2, 3, 4]),
         // Its mark excludes only its value. It does not state which other packets were marked.
@@ -183,7 +183,7 @@ fn an_ack_vouches_for_the_packets_it_stands_for() {
 
 //= docs/specs/reps-plus.md#RPP-4 several EVs in an ACK
 #[test]
-fn echoes_take_the_place_of_records() {
+fn echoes_replace_records() {
     let mut rig = Rig::new(|_| ());
     (1..=4).for_each(|ev| rig.plus.on_packet_acked(rig.path.at_ps(0), &packet(ev)));
     for (ev, marked) in [(7, false), (8, true), (9, false), (EVS, false)] {
@@ -226,7 +226,7 @@ fn exploring_is_even() {
 
 //= docs/specs/reps-plus.md#RPP-9 start of exploration
 #[test]
-fn connections_begin_exploring_at_places_of_their_own() {
+fn connections_start_exploring_at_different_values() {
     let first = |seed| {
         let config = Given { seed: Some(seed), ..config(|_| ()) };
         let mut plus = make(&config, &mut rng::stream(9, 9));
@@ -241,7 +241,7 @@ fn connections_begin_exploring_at_places_of_their_own() {
 
 //= docs/specs/reps-plus.md#RPP-17 slow paths
 #[test]
-fn the_value_of_a_packet_that_took_four_round_trips_is_not_cached() {
+fn values_of_very_slow_packets_are_not_cached() {
     let slow = |ev| PacketInfo { sent_at: Time::ZERO, ..packet(ev) };
     let fast = |ev| PacketInfo { sent_at: Time::ZERO.next(), ..packet(ev) };
     let now_ps = 4 * RTT_PS;
@@ -295,7 +295,7 @@ fn values_of_a_slow_path_are_cached_less_often() {
 /// the next ACK.
 //= docs/specs/reps-plus.md#RPP-2 candidates
 #[test]
-fn what_an_ack_without_a_report_settles_is_no_candidate() {
+fn an_ack_without_a_report_yields_no_candidates() {
     let mut rig = Rig::new(|_| ());
     (1..=4).for_each(|ev| rig.plus.on_packet_acked(rig.path.at_ps(0), &PacketInfo { reported: false, ..packet(ev) }));
     rig.plus.on_ack(rig.path.at_ps(0), &info(10, false, 4, 0), &mut rig.log);
@@ -304,7 +304,7 @@ fn what_an_ack_without_a_report_settles_is_no_candidate() {
 
 //= docs/specs/reps-plus.md#RPP-8 even exploration
 #[test]
-fn exploring_takes_the_paths_that_it_is_told_in_turn() {
+fn exploring_takes_turns_over_known_paths() {
     let mut rig = Rig::new(|_| ());
     let told = [700, 20, 3, 41, EVS];
     rig.plus.on_reachable(rig.path.at_ps(0), &told.map(|ev| [Ev::new(ev); 8]));
@@ -331,7 +331,7 @@ fn exploring_takes_the_paths_that_it_is_told_in_turn() {
 
 //= docs/specs/reps-plus.md#RPP-16 requests for a packet
 #[test]
-fn it_asks_for_the_oldest_packet_when_its_ack_is_overdue() {
+fn an_overdue_ack_of_the_oldest_packet_is_requested() {
     let mut rig = Rig::new(|_| ());
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing was sent");
     rig.send();

@@ -171,7 +171,7 @@ fn ecmp_uses_one_path_and_ops_all_alike() {
 }
 
 #[test]
-fn reps_leaves_a_slow_path_what_it_can_carry() {
+fn reps_sends_a_slow_path_what_it_can_carry() {
     // REPS §4.3.2: marked paths are not recycled.
     for seed in 0..8 {
         let slow = |kind| {
@@ -187,7 +187,7 @@ fn reps_leaves_a_slow_path_what_it_can_carry() {
 }
 
 #[test]
-fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
+fn reps_leaves_a_failed_path_in_one_timeout_and_returns() {
     // REPS §3.2. The 40 packets that explore afterwards may all miss it: one seed in 200.
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     //= docs/specs/reps.md#REPS-10 freezing on a failure
@@ -209,7 +209,7 @@ fn reps_leaves_a_dead_path_within_one_timeout_and_finds_it_again() {
 }
 
 #[test]
-fn reps_loses_far_less_than_ops_to_a_path_that_stays_dead() {
+fn reps_loses_far_less_than_ops_to_a_failed_path() {
     // REPS §4.3.3
     for seed in 0..8 {
         let lost = |kind| {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_frozen_connection_walks_what_it_knows() {
+fn a_frozen_connection_cycles_through_its_buffer() {
     //= docs/specs/reps.md#REPS-7 reusing the oldest valid EV
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -14,7 +14,7 @@ fn a_frozen_connection_walks_what_it_knows() {
 }
 
 #[test]
-fn an_ack_in_freezing_mode_replaces_the_next_in_turn() {
+fn an_ack_in_freezing_mode_replaces_the_next_value() {
     //= docs/specs/reps.md#REPS-8 reuse while frozen
     let mut rig = Rig::paper().acks(&[1, 2, 3, 4, 5, 6, 7, 8]);
     rig.sends(8);
@@ -70,7 +70,7 @@ fn thawing_needs_an_unmarked_ack_after_the_timeout_and_keeps_the_buffer() {
 
 /// Regardless of when it froze and of how long it has been idle.
 #[test]
-fn the_exit_time_is_exact_and_does_not_run_out() {
+fn the_exit_time_is_exact_and_does_not_wrap() {
     //= docs/specs/reps.md#REPS-12 thawing
     const HOUR_PS: u64 = 3_600 * 1_000_000 * TICK_PS;
     let timeout_ps = 10 * TICK_PS + 750;
@@ -108,7 +108,7 @@ fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
 }
 
 #[test]
-fn with_trimming_any_other_loss_is_failure_whatever_the_rtt() {
+fn with_trimming_any_other_loss_is_a_failure() {
     //= docs/specs/reps.md#REPS-14 networks that trim
     //= docs/specs/reps.md#REPS-16 declared losses
     for cause in [LossCause::Timeout, LossCause::SackGap] {
@@ -168,7 +168,7 @@ impl Untrimmed {
 }
 
 #[test]
-fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has_passed() {
+fn unanswered_probes_make_a_loss_a_failure_after_its_timeout() {
     //= docs/specs/reps.md#REPS-27 evidence by EV
     for cause in [LossCause::SackGap, LossCause::Timeout] {
         let mut case = Untrimmed::after_loss(cause, |_| ());
@@ -189,7 +189,7 @@ fn without_trimming_unanswered_probes_make_a_loss_a_failure_once_its_timeout_has
 }
 
 #[test]
-fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
+fn an_answered_probe_shows_that_a_loss_is_not_a_failure() {
     //= docs/specs/reps.md#REPS-27 evidence by EV
     let mut case = Untrimmed::after_loss(LossCause::SackGap, |_| ());
     assert_eq!(case.probe(100 * BASE_RTT_PS, 10), 5);
@@ -203,7 +203,7 @@ fn without_trimming_an_answered_probe_makes_a_loss_no_failure() {
 }
 
 #[test]
-fn without_trimming_probes_end_freezing_if_they_are_asked_to() {
+fn without_trimming_probes_end_freezing_if_configured() {
     //= docs/specs/reps.md#REPS-18 answers to probes
     let mut case = Untrimmed::after_loss(LossCause::SackGap, |reps| reps.probing = true);
     case.probe(4 * case.wait_ps, 0);

@@ -66,7 +66,7 @@ proptest! {
 
     /// Clauses 1 to 12 and 14: the same as the paper's pseudo-code, draw by draw.
     #[test]
-    fn reps_is_the_papers_algorithm(
+    fn reps_agrees_with_the_papers_algorithm(
         ops in prop::collection::vec(op((0..30u64).prop_map(|ticks| ticks * TICK_PS)), 1..300),
         (depth, evs, bdp_packets, timeout_ticks) in (1..=8u8, ev_count(), 0..40u32, 0..25u64),
         start in prop_oneof![Just(Time::ZERO), any::<u64>().prop_map(|steps| at_step(steps / 2))],

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
+fn an_interface_that_is_down_is_an_error_until_it_returns() {
     if !has_root() {
         return;
     }
@@ -37,7 +37,7 @@ fn an_interface_that_is_down_is_an_error_and_one_that_comes_back_is_not() {
 }
 
 #[test]
-fn an_interface_that_is_removed_is_an_error_for_who_only_receives_too() {
+fn a_removed_interface_is_an_error_also_for_receivers() {
     if !has_root() {
         return;
     }

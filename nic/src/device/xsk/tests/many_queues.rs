@@ -153,7 +153,7 @@ fn number_in(frame: &[u8]) -> u64 {
 }
 
 #[test]
-fn shards_hand_each_other_what_came_by_the_wrong_queue() {
+fn shards_forward_misrouted_frames() {
     /// Frames to each port on each queue per round; those to three ports fit veth's ring.
     const EACH: u64 = 60;
     /// With these rounds there are more frames than a queue has: forwarded frames must return.
@@ -236,7 +236,7 @@ fn queues_of_each(shards: &[XskInterface]) -> Vec<usize> {
 }
 
 #[test]
-fn a_shard_that_sleeps_is_woken_by_another() {
+fn a_sleeping_shard_is_woken_by_another() {
     if !has_root() {
         return;
     }
@@ -278,7 +278,7 @@ fn a_shard_that_sleeps_is_woken_by_another() {
 }
 
 #[test]
-fn many_queues_share_the_frames_of_eight() {
+fn many_queues_share_the_memory_of_eight() {
     let config = XskConfig::new("spray-none", 0);
     let of = |queues| {
         let XskConfig { frames, fill_ring, tx_ring, .. } = queues::share(&config, queues);

@@ -43,7 +43,7 @@ fn eventually_off(interface: &str) {
 }
 
 #[test]
-fn interrupts_come_back_however_the_process_ends() {
+fn interrupts_are_restored_when_the_process_ends() {
     if !has_root() {
         return;
     }
@@ -84,7 +84,7 @@ fn interrupts_come_back_however_the_process_ends() {
 
 /// Known from Linux 6.13 on; earlier kernels do not report it.
 #[test]
-fn a_driver_that_cannot_be_polled_is_refused_only_who_insists() {
+fn a_driver_without_busy_polling_is_an_error_only_if_required() {
     if !has_root() || drivers::running() < Some((6, 13)) {
         return;
     }

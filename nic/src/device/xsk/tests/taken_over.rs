@@ -25,7 +25,7 @@ fn number(interface: &str, host: u8) {
 }
 
 #[test]
-fn the_interface_and_the_peers_address_are_enough() {
+fn interface_and_peer_address_suffice() {
     if !has_root() {
         return;
     }
@@ -75,7 +75,7 @@ fn the_interface_and_the_peers_address_are_enough() {
 }
 
 #[test]
-fn a_socket_without_a_program_says_what_is_missing() {
+fn a_socket_without_a_program_reports_what_is_missing() {
     if !has_root() {
         return;
     }
@@ -101,7 +101,7 @@ fn a_socket_without_a_program_says_what_is_missing() {
 /// A sleeping thread is woken by a request of its user, and does not sleep again before it has
 /// handled it.
 #[test]
-fn a_message_after_a_pause_goes_at_once() {
+fn a_message_after_a_pause_is_sent_at_once() {
     if !has_root() {
         return;
     }
@@ -143,7 +143,7 @@ fn a_message_after_a_pause_goes_at_once() {
 
 /// A polled host whose `close` waits until its peer has received everything.
 #[test]
-fn a_host_that_is_closed_has_delivered_what_was_sent() {
+fn a_closed_host_has_delivered_everything() {
     if !has_root() {
         return;
     }
@@ -179,7 +179,7 @@ fn a_host_that_is_closed_has_delivered_what_was_sent() {
 
 /// The link comes up only after the command that uses it has started.
 #[test]
-fn a_link_is_waited_for_and_its_absence_told() {
+fn a_link_is_awaited_and_its_absence_reported() {
     if !has_root() {
         return;
     }
@@ -217,7 +217,7 @@ fn a_link_is_waited_for_and_its_absence_told() {
 /// Frames that arrive while an interface is taken over do not count as frames to a queue without a
 /// socket.
 #[test]
-fn what_comes_before_the_sockets_is_no_stray() {
+fn frames_before_the_sockets_are_not_strays() {
     if !has_root() {
         return;
     }
@@ -244,7 +244,7 @@ fn what_comes_before_the_sockets_is_no_stray() {
 
 /// The error contains the driver's reason and its consequence for the mode.
 #[test]
-fn a_driver_that_refuses_a_program_says_why() {
+fn a_refusal_of_the_driver_contains_its_reason() {
     if !has_root() {
         return;
     }
@@ -278,7 +278,7 @@ fn a_driver_that_refuses_a_program_says_why() {
 /// Some drivers lose the program when they are set down: it is attached again, which needs no
 /// privilege to load programs.
 #[test]
-fn the_program_is_attached_anew_when_nothing_arrives_after_the_interface_was_down() {
+fn the_program_is_attached_again_after_the_interface_was_down() {
     if !has_root() {
         return;
     }

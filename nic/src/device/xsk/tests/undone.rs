@@ -28,7 +28,7 @@ fn begin(interface: &str) -> Undo {
 }
 
 #[test]
-fn a_setting_of_the_driver_is_put_back_however_the_process_ends() {
+fn driver_settings_are_restored_when_the_process_ends() {
     if !has_root() {
         return;
     }
@@ -59,7 +59,7 @@ fn a_setting_of_the_driver_is_put_back_however_the_process_ends() {
 
 /// Veth has no flow rules: sockets work without them, and frames are forwarded between shards.
 #[test]
-fn without_rules_in_the_driver_there_are_none() {
+fn a_driver_without_flow_rules_works() {
     if !has_root() {
         return;
     }

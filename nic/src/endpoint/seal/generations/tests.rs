@@ -166,7 +166,7 @@ fn no_frame_has_the_nonce_of_another() {
 
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
-fn who_has_all_of_a_generation_has_nothing_of_the_next() {
+fn a_stolen_generation_does_not_reveal_the_next() {
     let (mut pair, stolen) = (Pair::new(0).0, PrivateKey::generate().unwrap());
     let now = at(120);
     let bond = pair.server.bond;
@@ -229,7 +229,7 @@ fn messages_of_other_exchanges_and_other_keys_change_nothing() {
 
 //= docs/specs/endpoint.md#END-46 no sooner than 60 s after
 #[test]
-fn a_flood_has_few_messages_read() {
+fn few_messages_of_a_flood_are_read() {
     let (mut pair, _) = Pair::new(0);
     let mut read = 0;
     for tenth in 0..6_000u64 {
@@ -252,7 +252,7 @@ fn a_flood_has_few_messages_read() {
 
 //= docs/specs/endpoint.md#END-46 of all its connections
 #[test]
-fn all_connections_together_have_few_messages_read() {
+fn messages_read_are_limited_across_connections() {
     let (first, _) = Pair::new(0);
     let mut limit = Rekeys::default();
     let mut pairs: Vec<Pair> = (0..20).map(|_| Pair::of(first.keys.clone(), 0)).collect();
@@ -280,7 +280,7 @@ fn agreed(pair: &Pair) -> Agreed {
 
 //= docs/specs/endpoint.md#END-46 one answer for each Rekey
 #[test]
-fn a_client_reads_one_answer_for_each_time_that_it_asks() {
+fn a_client_reads_one_answer_per_request() {
     let (mut pair, _) = Pair::new(0);
     let asked = pair.ask(at(120));
     let answer = pair.answer(at(120), &asked).unwrap();

@@ -42,7 +42,7 @@ fn run(arrivals: &mut Arrivals, messages: &[Message<'_>]) -> Result<Vec<Answer>,
 
 #[test]
 //= docs/specs/endpoint.md#END-21 in the order of their numbers
-fn entries_are_taken_in_the_order_of_their_numbers() {
+fn entries_are_processed_in_order_of_their_numbers() {
     let dir = Folder::new();
     let opener = opener(&dir, false);
     let mut arrivals = Arrivals::new(0, &opener);
@@ -66,7 +66,7 @@ fn entries_are_taken_in_the_order_of_their_numbers() {
 
 /// The description is refused, so that no data is sent.
 #[test]
-fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
+fn a_second_file_is_refused_before_its_data() {
     let dir = Folder::new();
     let opener = Opener::start(Out::new(&dir.path().join("one"), false).unwrap()).unwrap();
     for number in 0..2 {
@@ -80,7 +80,7 @@ fn where_one_file_is_taken_a_second_is_refused_before_its_first_piece() {
 }
 
 #[test]
-fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
+fn a_withdrawn_file_is_removed_and_others_are_received() {
     let dir = Folder::new();
     let opener = opener(&dir, false);
     let mut arrivals = Arrivals::new(0, &opener);
@@ -105,7 +105,7 @@ fn a_file_that_is_withdrawn_is_removed_and_the_others_are_taken() {
 /// Entries are created by the opener thread, and answered later.
 #[test]
 //= docs/specs/endpoint.md#END-28 creates files and folders
-fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
+fn no_message_waits_for_the_disk() {
     let dir = Folder::new();
     let (jobs, todo) = channel();
     let opener = opener(&dir, true);
@@ -122,7 +122,7 @@ fn nothing_is_asked_of_the_disk_while_a_message_is_taken() {
 }
 
 #[test]
-fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
+fn a_complete_file_is_kept_though_its_sender_left_early() {
     for is_whole in [true, false] {
         let (dir, (jobs, todo)) = (Folder::new(), channel());
         let opener = opener(&dir, true);
@@ -156,7 +156,7 @@ fn what_was_said_whole_is_kept_though_its_sender_left_before_it_was_begun() {
 /// The answer for an existing file does not depend on its length and content.
 #[test]
 //= docs/specs/endpoint.md#END-22 no file is replaced
-fn what_is_in_a_file_that_is_there_is_not_disclosed() {
+fn the_content_of_an_existing_file_is_not_disclosed() {
     for bytes in [5, 6] {
         let dir = Folder::new();
         fs::write(dir.path().join("there"), "mine!").unwrap();
@@ -168,7 +168,7 @@ fn what_is_in_a_file_that_is_there_is_not_disclosed() {
 }
 
 #[test]
-fn one_entry_is_refused_and_the_others_are_taken() {
+fn one_entry_is_refused_and_others_are_received() {
     let (dir, outside) = (Folder::new(), Folder::new());
     fs::write(dir.path().join("there"), "mine").unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
@@ -195,7 +195,7 @@ fn one_entry_is_refused_and_the_others_are_taken() {
 
 #[test]
 //= docs/specs/endpoint.md#END-21 At most 16 described entries
-fn who_describes_too_much_at_once_is_refused() {
+fn too_many_descriptions_at_once_are_refused() {
     let dir = Folder::new();
     let opener = opener(&dir, true);
     let many =
@@ -213,7 +213,7 @@ fn who_describes_too_much_at_once_is_refused() {
 /// Nothing is replaced, no link is followed, and no file gets the rights of another user.
 #[test]
 //= docs/specs/endpoint.md#END-22 No symbolic link on the way is followed
-fn names_that_programs_look_for_are_like_any_other() {
+fn special_names_get_no_special_treatment() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let (dir, outside) = (Folder::new(), Folder::new());
     fs::write(outside.path().join("bashrc"), "theirs").unwrap();
@@ -275,7 +275,7 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// Nothing is written outside of the folder, existing files stay, and no partial file remains.
     #[test]
-    fn no_conversation_leaves_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
+    fn no_messages_write_outside_of_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
         let (dir, outside) = (Folder::new(), Folder::new());
         fs::write(dir.path().join("a"), "mine").unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();

@@ -45,7 +45,7 @@ fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
 
 #[test]
 //= docs/specs/endpoint.md#END-25 continues to listen
-fn who_never_says_anything_is_told_and_another_is_served() {
+fn a_silent_client_is_disconnected_and_another_served() {
     let (folder, content) = (Folder::new(), content(PIECE_BYTES));
     let outcomes = meet(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
     assert_eq!(error(&outcomes[1]), "no message came for 10 s");
@@ -55,7 +55,7 @@ fn who_never_says_anything_is_told_and_another_is_served() {
 
 #[test]
 //= docs/specs/endpoint.md#END-26 Probes and acknowledgements are no progress
-fn who_says_nothing_more_is_told_and_what_has_arrived_is_removed() {
+fn a_stalled_transfer_ends_and_its_data_is_removed() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
     for said in [1, 2] {
@@ -69,7 +69,7 @@ fn who_says_nothing_more_is_told_and_what_has_arrived_is_removed() {
 
 #[test]
 //= docs/specs/endpoint.md#END-27 16 transfers at once
-fn sixteen_silent_senders_keep_nobody_out() {
+fn sixteen_silent_senders_do_not_keep_others_out() {
     let (folder, content) = (Folder::new(), content(1000));
     let idles = (0..20).map(|n| later(idle(vec![]), n * MS));
     let outcomes = meet(&folder, true, idles.chain([later(sender(&content), S)]).collect());
@@ -80,7 +80,7 @@ fn sixteen_silent_senders_keep_nobody_out() {
 
 #[test]
 //= docs/specs/endpoint.md#END-27 the new one is refused
-fn nobody_who_sends_gives_way() {
+fn active_senders_are_not_evicted() {
     let folder = Folder::new();
     let begun = (0..16).map(|n| idle(vec![Message::Entry(0, file(&format!("{n}"), 5)).encode()]));
     let late = later(sender(&content(5)), S);
@@ -121,7 +121,7 @@ fn slow<'a>() -> Role<'a> {
 
 #[test]
 //= docs/specs/endpoint.md#END-27 fewer than 35,000 bytes
-fn who_sends_a_few_bytes_now_and_then_gives_way() {
+fn slow_senders_are_evicted() {
     let (folder, content) = (Folder::new(), content(1000));
     let others = (0..16).map(|_| slow());
     let outcomes = meet(&folder, true, others.chain([later(sender(&content), 25 * S)]).collect());
@@ -133,7 +133,7 @@ fn who_sends_a_few_bytes_now_and_then_gives_way() {
 /// A sender that was killed and started again is served while its first connection is still open.
 #[test]
 //= docs/specs/endpoint.md#END-27 16 transfers at once
-fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
+fn an_address_may_start_a_second_transfer() {
     let (folder, network) = (Folder::new(), MemoryNetwork::new(MemoryConfig::default()));
     let attach = |host: usize| {
         let mac = address(host).1;
@@ -169,7 +169,7 @@ fn an_address_may_begin_another_transfer_before_its_first_has_ended() {
 /// The receiver is alive but consumes nothing, so that the sender may send no more.
 #[test]
 //= docs/specs/endpoint.md#END-26 within 300 s if it has sent all that the grant permits
-fn a_receiver_that_takes_nothing_is_left() {
+fn a_sender_leaves_a_receiver_that_takes_nothing() {
     let network = MemoryNetwork::new(MemoryConfig::default());
     let limited = |host| {
         let EndpointConfig { flow, .. } = config(host);

@@ -45,7 +45,7 @@ fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
 
 #[test]
 //= docs/specs/endpoint.md#END-20 files and folders by one connection
-fn folders_arrive_with_all_that_is_in_them_over_paths_that_reorder_and_lose() {
+fn folders_arrive_complete_despite_reordering_and_loss() {
     let impairments = Impairments { delay_ps: 100 * US, jitter_ps: 2 * MS, loss_ppm: 1000, ..Impairments::default() };
     for seed in 0..4 {
         let (here, there) = (Folder::new(), Folder::new());
@@ -61,7 +61,7 @@ fn folders_arrive_with_all_that_is_in_them_over_paths_that_reorder_and_lose() {
 
 #[test]
 //= docs/specs/endpoint.md#END-22 no file is replaced
-fn what_is_sent_twice_is_refused_the_second_time_and_stays_as_it_is() {
+fn a_folder_sent_twice_is_refused_and_unchanged() {
     let (here, there) = (Folder::new(), Folder::new());
     let top = tree(&here);
     let send =
@@ -77,7 +77,7 @@ fn what_is_sent_twice_is_refused_the_second_time_and_stays_as_it_is() {
 }
 
 #[test]
-fn of_a_folder_the_files_that_are_there_are_refused_and_the_others_arrive() {
+fn existing_files_of_a_folder_are_refused_and_others_arrive() {
     let (here, there) = (Folder::new(), Folder::new());
     let top = tree(&here);
     fs::create_dir(there.path().join("tree")).unwrap();
@@ -123,7 +123,7 @@ fn files_without_a_true_length_arrive_whole() {
 
 #[test]
 //= docs/specs/endpoint.md#END-20 withdraws it
-fn a_file_that_becomes_shorter_costs_no_other_and_does_not_count() {
+fn a_file_that_becomes_shorter_does_not_affect_others() {
     let there = Folder::new();
     let contents = [content(1000), content(2 * PIECE_BYTES), content(3 * PIECE_BYTES)];
     let files = [("a", 1000), ("short", 3 * PIECE_BYTES), ("b", 3 * PIECE_BYTES)];

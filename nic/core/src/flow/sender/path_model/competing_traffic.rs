@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_govern_while_all_is_marked_whatever_is_sent() {
+    fn losses_govern_while_marks_do_not_follow_the_window() {
         //= docs/specs/calibration.md#CAL-9 competing traffic
         let begins = Begins { window_bytes: 8_000, is_first: true };
         for round in [MARKED, LATE] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_govern_where_they_tell_something() {
+    fn marks_govern_while_they_follow_the_window() {
         //= docs/specs/calibration.md#CAL-9 competing traffic
         let unmarked = [Outcome { marked: 7, ..MARKED }, Outcome { marked: 1, ..LATE }];
         for round in unmarked {
@@ -189,7 +189,7 @@ mod tests {
 
     /// A peer may claim such counts.
     #[test]
-    fn counts_end_at_their_limits() {
+    fn counters_saturate() {
         let most = Outcome { packets: u32::MAX, marked: u32::MAX, ..LATE };
         let mut cross_traffic = CrossTraffic::default();
         (cross_traffic.observed.lost, cross_traffic.observed.rounds) = (u32::MAX, OBSERVED_ROUNDS);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_are_too_many_do_not_govern() {
+    fn too_many_losses_do_not_govern() {
         //= docs/specs/calibration.md#CAL-11 return to marks
         for (round, others) in [(MARKED, 1024), (LATE, 8)] {
             let mut cross_traffic = CrossTraffic::default();

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_late_at_five_milliseconds_and_none_where_marks_come() {
+    fn packets_are_late_at_5_ms_and_never_in_a_marking_network() {
         //= docs/specs/calibration.md#CAL-7 networks that do not mark
         let mut lateness = Lateness::new();
         let late = |lateness: &Lateness, delay_us: u64| lateness.is_late(LEAST_PS + delay_us * US, LEAST_PS);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_limit_that_starves_is_given_up() {
+    fn a_lower_limit_that_starves_is_abandoned() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         let mut lateness = Lateness::new();
         let mut now_us = 0;
@@ -230,7 +230,7 @@ mod tests {
     /// Where the network marks, no span ends: losses are counted for the lifetime of the
     /// connection.
     #[test]
-    fn counts_end_at_their_limits() {
+    fn counters_saturate() {
         let mut marking = Lateness::new();
         marking.end();
         marking.span.lost = u32::MAX;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_grows_by_a_sixty_fourth_with_each_span_of_two_round_trips() {
+    fn a_limit_grows_by_1_64_per_span_of_two_round_trips() {
         let mut lateness = Lateness { limit_ps: 640 * US, ..Lateness::new() };
         let mut after = |now_us: u64, gives_up: bool| {
             if gives_up {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_overflows_is_kept_shorter() {
+    fn an_overflowing_queue_is_kept_shorter() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         for depth_us in [200, 1_000, 2_000, 4_000] {
             let (lateness, lost, longest_ps) = sender(depth_us * US, 0, 400_000);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_by_chance_keep_no_queue_short() {
+    fn random_losses_do_not_shorten_the_queue() {
         //= docs/specs/calibration.md#CAL-8 losses by queue overflow
         let (lateness, lost, _) = sender(40_000 * US, 100, 1_000_000);
         assert!((0.009..0.011).contains(&lost));

@@ -153,7 +153,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         //= docs/specs/transport.md#TRN-65 the remaining ports of the space are found
-        fn whatever_the_key_packets_come_to_the_right_queue_of_two_to_sixty_four(
+        fn packets_reach_the_right_queue_with_any_key(
             key: u64, bits in 1..=6_u32, queue: u32, rest: u32,
         ) {
             let of = |port| (toeplitz(key, port) ^ rest) & ((1 << bits) - 1);
@@ -168,7 +168,7 @@ mod tests {
 
     //= docs/specs/transport.md#TRN-65 by chance
     #[test]
-    fn a_table_that_changes_is_learned_anew_from_whatever_is_told_and_however_late() {
+    fn a_changed_table_is_learned_again_from_late_reports() {
         for (every, delay, changes) in [(1, 0, 40), (8, 67, 4), (4, 1000, 12)] {
             let mut run = Run::new(every, delay);
             for change in 0..changes {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_hash_that_is_not_linear_nothing_is_taken_for_known_for_long() {
+    fn a_nonlinear_hash_is_not_believed_for_long() {
         let mut run = Run::new(1, 0);
         let (astray, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
         assert!((550..800).contains(&astray) && ports > 900, "as without learning: {astray} misrouted, {ports} ports");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_liar_leaves_as_many_values_as_it_takes() {
+    fn false_reports_leave_at_least_256_values() {
         let mut right = RightQueue::default();
         (0..8).for_each(|bit| right.learn(EvPort::new(1 << bit), EVS, false));
         assert_eq!(right.rank, 7);

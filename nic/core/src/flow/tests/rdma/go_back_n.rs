@@ -180,7 +180,7 @@ proptest! {
     //= docs/specs/go-back-n.md#GBN-1 accepted packets
     //= docs/specs/go-back-n.md#GBN-2 one NACK for a gap
     #[test]
-    fn the_receiver_answers_as_the_published_one(arrivals in prop::collection::vec((0..12u64, 0..30u64), 1..200)) {
+    fn the_receiver_agrees_with_the_published_one(arrivals in prop::collection::vec((0..12u64, 0..30u64), 1..200)) {
         let (mut receiver, mut literal, mut now_ps) = (Receiver::new(&config()), LiteralReceiver::default(), 0);
         for (ahead, after_us) in arrivals {
             now_ps += after_us * US;
@@ -205,7 +205,7 @@ proptest! {
     //= docs/specs/go-back-n.md#GBN-4 going back
     //= docs/specs/go-back-n.md#GBN-6 timeouts
     #[test]
-    fn the_sender_sends_as_the_published_one(ops in prop::collection::vec(op(), 1..120)) {
+    fn the_sender_agrees_with_the_published_one(ops in prop::collection::vec(op(), 1..120)) {
         let mut ends = Ends::new();
         ops.into_iter().try_for_each(|op| ends.step(op))?;
     }

@@ -100,7 +100,7 @@ proptest! {
     //= docs/specs/irn.md#IRN-5 BDP-FC
     //= docs/specs/irn.md#IRN-4 new packets
     #[test]
-    fn the_sender_sends_as_the_paper_has_it(acks in prop::collection::vec((0..6u64, prop::collection::vec(0..CAP, 0..4)), 1..80)) {
+    fn the_sender_agrees_with_the_papers(acks in prop::collection::vec((0..6u64, prop::collection::vec(0..CAP, 0..4)), 1..80)) {
         let (mut rig, mut literal) = (Rig::new(plain()), Literal::default());
         for (ahead, sacked) in acks {
             let expected: Vec<u64> = core::iter::from_fn(|| literal.send()).collect();
@@ -116,7 +116,7 @@ proptest! {
 
 //= docs/specs/irn.md#IRN-3 lost packets
 #[test]
-fn each_packet_goes_again_once_in_a_recovery() {
+fn each_packet_is_resent_once_per_recovery() {
     let mut rig = Rig::new(plain());
     assert_eq!(rig.drain(), (0..CAP).collect::<Vec<_>>());
     rig.ack(0, &[3]);
@@ -134,7 +134,7 @@ fn each_packet_goes_again_once_in_a_recovery() {
 
 //= docs/specs/irn.md#IRN-7 NACKs of trimmed frames are unchanged
 #[test]
-fn a_trimmed_packet_goes_again_at_its_nack() {
+fn a_trimmed_packet_is_resent_at_its_nack() {
     let mut rig = Rig::new(plain());
     rig.drain();
     rig.sender.on_nack(rig.now, &Nack { psn: 3, timestamp_echo: rig.now, ..Nack::default() }, &mut ());
@@ -143,7 +143,7 @@ fn a_trimmed_packet_goes_again_at_its_nack() {
 
 //= docs/specs/irn.md#IRN-2 recoveries
 #[test]
-fn more_nacks_may_be_asked_for() {
+fn a_recovery_may_require_several_nacks() {
     let mut rig = Rig::new(IrnConfig { nacks: 3, ..plain() });
     rig.drain();
     rig.ack(0, &[1]);

@@ -6,7 +6,7 @@ use super::*;
 
 //= docs/specs/transport.md#TRN-34 timeout per transmission
 #[test]
-fn only_what_timed_out_goes_again() {
+fn only_packets_that_timed_out_are_resent() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: None, ..open_config() });
     (0..4).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     let first = rig.drain(0);
@@ -34,7 +34,7 @@ fn only_what_timed_out_goes_again() {
 //= docs/specs/transport.md#TRN-33 largest recent round-trip time
 //= docs/specs/reps.md#REPS-15 networks that do not trim
 #[test]
-fn congestion_a_timeout_ago_is_no_failure() {
+fn congestion_a_timeout_ago_is_not_a_failure() {
     for (congested, freezes) in [(30 * US, 0), (10 * US, 1)] {
         let balancer = BalancerKind::Reps.into();
         let mut rig = Rig::new(FlowConfig { balancer, sack_gap_packets: None, ..open_config() });
@@ -108,7 +108,7 @@ fn a_gap_is_a_loss_after_enough_arrivals_and_enough_time() {
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn reordering_within_a_round_trip_is_no_loss() {
+fn reordering_within_a_round_trip_is_not_a_loss() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
     (0..10).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(0);
@@ -124,7 +124,7 @@ fn reordering_within_a_round_trip_is_no_loss() {
 
 //= docs/specs/transport.md#TRN-35 gap rule
 #[test]
-fn a_slow_path_seen_lately_is_waited_out() {
+fn a_recently_slow_path_is_waited_for() {
     let mut rig = Rig::new(FlowConfig { sack_gap_packets: Some(2), ..open_config() });
     (0..6).for_each(|message| rig.sender.send_message(message, 1000).unwrap());
     rig.drain(0);
@@ -151,7 +151,7 @@ fn without_a_gap_rule_only_timeouts_and_trims_lose() {
 
 //= docs/specs/transport.md#TRN-36 trimmed packets
 #[test]
-fn a_trimmed_packet_goes_again_first_and_once() {
+fn a_trimmed_packet_is_resent_first_and_once() {
     let mut rig = Rig::new(config());
     rig.sender.send_message(1, 100_000).unwrap();
     rig.drain(0);
@@ -176,7 +176,7 @@ fn a_trimmed_packet_goes_again_first_and_once() {
 
 //= docs/specs/transport.md#TRN-66 trimmed again
 #[test]
-fn a_packet_trimmed_again_waits_for_an_acknowledgement_or_a_round_trip() {
+fn a_packet_trimmed_again_waits_for_an_ack_or_a_round_trip() {
     // The window is below a packet: one packet at a time is sent.
     let mut rig = Rig::new(fixed(config(), 1, 1 << 40));
     rig.sender.send_message(1, 10_000).unwrap();
@@ -227,7 +227,7 @@ fn every_lost_packet_cuts_the_window_by_its_bytes() {
 }
 
 #[test]
-fn an_ack_in_time_saves_a_packet_declared_lost() {
+fn an_ack_in_time_revokes_a_declared_loss() {
     let mut rig = Rig::new(config());
     rig.sender.send_message(1, 100_000).unwrap();
     rig.drain(0);
@@ -239,7 +239,7 @@ fn an_ack_in_time_saves_a_packet_declared_lost() {
 
 //= docs/specs/transport.md#TRN-38 reordering window
 #[test]
-fn a_packet_mistaken_for_lost_teaches_patience() {
+fn a_spurious_loss_widens_the_reorder_window() {
     let config = FlowConfig { sack_gap_packets: Some(2), ..open_config() };
     let mut rig = Rig::new(config);
     let mut start_ps = 0;
@@ -265,7 +265,7 @@ fn a_packet_mistaken_for_lost_teaches_patience() {
 }
 
 #[test]
-fn the_plain_rule_takes_all_that_is_missing_for_lost_and_waits_for_nothing() {
+fn the_plain_rule_declares_all_missing_packets_lost_at_once() {
     //= docs/specs/transport.md#TRN-39 plain gap rule
     for gap in [6, 32] {
         let mut rig = Rig::new(plain(gap));
@@ -292,7 +292,7 @@ proptest! {
     /// acknowledged sequence numbers crosses a configured threshold", evaluated from the lowest
     /// number to the highest.
     #[test]
-    fn the_plain_rule_is_the_papers(gap in 1..12u32, acks in prop::collection::vec(0..64u64, 1..200)) {
+    fn the_plain_rule_agrees_with_the_papers(gap in 1..12u32, acks in prop::collection::vec(0..64u64, 1..200)) {
         //= docs/specs/transport.md#TRN-39 plain gap rule
         let mut rig = Rig::new(plain(gap));
         rig.sender.send_message(1, 64 * u64::from(PAYLOAD)).unwrap();

@@ -5,7 +5,7 @@ use super::*;
 //= docs/specs/flowcut.md#FLC-22 XOFF with credit
 //= docs/specs/flowcut.md#FLC-30 external pausing
 #[test]
-fn a_drain_s_credit_is_spent_and_told() {
+fn the_credit_of_a_drain_is_spent_and_reported() {
     let mut rig = Rig::new(&config(|own| own.credit_bytes = ByteSize::new(2 * u64::from(BYTES) + 1)));
     assert_eq!(rig.flowcut.allowed_bytes(), u64::MAX);
     let old = rig.drain();
@@ -42,7 +42,7 @@ fn a_drain_without_acks_ends_on_the_old_path() {
 
 //= docs/specs/flowcut.md#FLC-25 no drain near the end
 #[test]
-fn the_last_packets_are_not_worth_a_drain() {
+fn no_drain_for_the_last_packets() {
     let drains = |tail_bytes: Option<u64>, unsent_bytes: u64| {
         let mut rig = Rig::new(&config(|own| own.tail_bytes = tail_bytes.map(ByteSize::new)));
         let ev = rig.send().unwrap();
@@ -64,7 +64,7 @@ fn the_last_packets_are_not_worth_a_drain() {
 
 //= docs/specs/flowcut.md#FLC-3 end of a flowcut
 #[test]
-fn a_congested_path_that_no_drain_pays_to_leave_is_left_when_nothing_is_open() {
+fn a_congested_path_is_left_when_idle_if_no_drain_pays_off() {
     for (rtt_ps, is_kept) in [(BASE_RTT_PS, true), (50 * BASE_RTT_PS, false)] {
         let mut rig = Rig::new(&config(|own| own.tail_bytes = None));
         let path = rig.send();

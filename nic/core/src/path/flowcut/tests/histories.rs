@@ -10,7 +10,7 @@ use super::*;
 //= docs/specs/flowcut.md#FLC-12 average against threshold
 //= docs/specs/flowcut.md#FLC-50 the published artifact's rule
 #[test]
-fn random_histories_go_as_the_texts_say() {
+fn random_histories_agree_with_the_published_rules() {
     let mut compared = 0;
     for seed in 0..300 {
         let mut draw = stream(seed, 77);
@@ -51,7 +51,7 @@ fn random_histories_go_as_the_texts_say() {
 }
 
 #[test]
-fn no_history_is_too_odd() {
+fn no_history_causes_a_panic() {
     for seed in 0..200 {
         let mut draw = stream(seed, 78);
         let mut odd = || match draw.next_u64() % 4 {

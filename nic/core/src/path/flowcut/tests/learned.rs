@@ -72,7 +72,7 @@ fn a_path_is_tried_again_less_and_less_often() {
 
 //= docs/specs/flowcut.md#FLC-17 comparison of paths
 #[test]
-fn a_path_left_before_its_first_round_takes_no_ones_place() {
+fn a_path_left_before_its_first_round_replaces_no_other() {
     let mut rates = rates::Rates::default();
     for is_known in [true, true, true, false, false, true, true] {
         if is_known {

@@ -4,7 +4,7 @@ use super::*;
 
 //= docs/specs/reps-plus.md#RPP-10 a suspect
 #[test]
-fn a_loss_that_nothing_explains_makes_a_suspect() {
+fn an_unexplained_loss_makes_a_suspect() {
     let table = [
         (LossCause::Timeout, Some(Ev::new(7))),
         (LossCause::SackGap, Some(Ev::new(7))),
@@ -24,7 +24,7 @@ fn a_loss_that_nothing_explains_makes_a_suspect() {
 //= docs/specs/reps-plus.md#RPP-11 probes
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
-fn five_unanswered_probes_freeze_once_a_later_packet_is_acknowledged() {
+fn five_unanswered_probes_and_a_later_ack_freeze() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 7, 3], false, 0);
     rig.lose(RTT_PS, 7);
@@ -45,7 +45,7 @@ fn five_unanswered_probes_freeze_once_a_later_packet_is_acknowledged() {
 
 //= docs/specs/reps-plus.md#RPP-11 probes
 #[test]
-fn probes_wait_for_the_largest_round_trip_time_seen_lately() {
+fn probes_wait_for_the_largest_recent_round_trip_time() {
     let mut rig = Rig::new(|_| ());
     rig.plus.on_loss(rig.path.at_ps(0), &LossInfo { max_rtt_ps: 16 * RTT_PS, ..lost(7) }, &mut rig.log);
     // Nine eighths of 128 us are 137 whole ticks, plus one.
@@ -78,7 +78,7 @@ fn answers_clear_the_suspect() {
 /// The host paused: the answers had arrived in time.
 //= docs/specs/reps-plus.md#RPP-12 freezing
 #[test]
-fn answers_that_come_late_count() {
+fn late_answers_count() {
     let mut rig = Rig::new(|_| ());
     rig.lose(0, 7);
     rig.probes(at(20 * RTT_PS));
@@ -92,7 +92,7 @@ fn answers_that_come_late_count() {
 
 //= docs/specs/reps-plus.md#RPP-7 reuse with a suspect
 #[test]
-fn beside_a_suspect_it_reuses_the_buffer() {
+fn with_a_suspect_the_buffer_is_reused() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.lose(0, 9);
@@ -117,7 +117,7 @@ fn beside_a_suspect_it_reuses_the_buffer() {
 
 //= docs/specs/reps-plus.md#RPP-20 many losses
 #[test]
-fn with_many_losses_it_reuses_the_buffer() {
+fn with_many_losses_the_buffer_is_reused() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3], false, 0);
     let lose = |rig: &mut Rig, count: u16| {
@@ -169,7 +169,7 @@ fn freezing_ends_with_eight_answers_in_a_row() {
 
 //= docs/specs/reps-plus.md#RPP-19 exploration by probes
 #[test]
-fn beside_a_suspect_probes_explore() {
+fn with_a_suspect_probes_explore() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2], false, 0);
     rig.lose(0, 9);
@@ -214,7 +214,7 @@ fn after_a_timeout_four_probes_explore() {
 
 //= docs/specs/reps-plus.md#RPP-14 lost values
 #[test]
-fn a_value_that_is_lost_is_forgotten() {
+fn a_lost_value_is_removed() {
     let mut rig = Rig::new(|_| ());
     rig.ack(0, &[1, 2, 3, 2, 4], false, 0);
     rig.lose(0, 9);

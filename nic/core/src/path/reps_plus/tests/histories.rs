@@ -283,7 +283,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn any_history_is_as_the_clauses_say(steps in history(), depth in 1u64..=16) {
+    fn any_history_agrees_with_the_clauses(steps in history(), depth in 1u64..=16) {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
         let mut twin = Twin {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0,
@@ -330,7 +330,7 @@ proptest! {
     /// With an ACK per packet it behaves as REPS until a failure, except for the values explored.
     //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
     #[test]
-    fn with_an_ack_per_packet_it_is_reps(
+    fn with_an_ack_per_packet_it_agrees_with_reps(
         steps in prop::collection::vec((any::<bool>(), 0..EVS, prop::bool::weighted(0.3)), 1..300),
         seed: u64,
     ) {

@@ -29,7 +29,7 @@ fn with_values(count: u16) -> Rig {
 
 //= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
-fn the_next_connection_begins_with_the_values_of_the_last() {
+fn the_next_connection_starts_with_the_values_of_the_last() {
     let mut first = with_values(3);
     // Values that were already reused count, too.
     first.send();
@@ -42,7 +42,7 @@ fn the_next_connection_begins_with_the_values_of_the_last() {
 
 //= docs/specs/reps-plus.md#RPP-18 that ends without cached EVs and without a suspect
 #[test]
-fn what_has_learned_nothing_hands_on_nothing() {
+fn a_connection_without_values_passes_none_on() {
     assert_eq!(Rig::new(|_| {}).ends(), None);
     let mut off = Rig::new(|own| own.remember = false);
     off.ack(RTT_PS, &[7], false, 0);
@@ -53,7 +53,7 @@ fn what_has_learned_nothing_hands_on_nothing() {
 
 //= docs/specs/reps-plus.md#RPP-18 probed at once
 #[test]
-fn a_suspect_goes_along_and_is_probed_at_once() {
+fn a_suspect_is_passed_on_and_probed_at_once() {
     let mut first = with_values(12);
     first.lose(RTT_PS, 105);
     let learned = first.ends().unwrap();
@@ -71,7 +71,7 @@ fn a_suspect_goes_along_and_is_probed_at_once() {
 
 //= docs/specs/reps-plus.md#RPP-18 frozen or not
 #[test]
-fn a_frozen_connection_s_successor_is_frozen_until_its_path_works() {
+fn the_successor_of_a_frozen_connection_is_frozen() {
     let mut first = with_values(12);
     let frozen_ps = first.freeze(RTT_PS, 105);
     assert!(first.plus.is_frozen());
@@ -85,7 +85,7 @@ fn a_frozen_connection_s_successor_is_frozen_until_its_path_works() {
 
 //= docs/specs/reps-plus.md#RPP-18 at least half
 #[test]
-fn few_values_go_without_the_suspect() {
+fn few_values_are_passed_on_without_the_suspect() {
     let begins = |count: u16, paths: u16| {
         let mut first = with_values(count);
         first.lose(RTT_PS, 900);
@@ -103,7 +103,7 @@ fn few_values_go_without_the_suspect() {
 
 //= docs/specs/reps-plus.md#RPP-18 memory across connections
 #[test]
-fn values_beyond_the_set_are_left_out() {
+fn values_outside_the_set_are_not_passed_on() {
     let learned = with_values(3).ends().unwrap();
     let mut few = Rig::new(|_| {});
     few.path.evs = 102;

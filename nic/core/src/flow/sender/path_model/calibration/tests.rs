@@ -27,7 +27,7 @@ fn rounds(calibration: &mut On<Calibration>, from: u64, packets: &[u64]) {
 }
 
 #[test]
-fn the_window_doubles_until_rounds_bring_no_more() {
+fn the_window_doubles_until_rounds_deliver_no_more() {
     //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     assert_eq!(calibration.path.initial_window_bytes, 32 * PACKET);
@@ -68,7 +68,7 @@ fn the_window_grows_by_a_quarter_where_a_packet_is_late() {
 }
 
 #[test]
-fn careful_rounds_need_less_growth_to_go_on() {
+fn careful_rounds_need_less_growth_to_continue() {
     //= docs/specs/calibration.md#CAL-6 conservative slow start
     for (late, phase) in [(true, Phase::Starting(0)), (false, Phase::Starting(1))] {
         let mut calibration = calibration();
@@ -81,7 +81,7 @@ fn careful_rounds_need_less_growth_to_go_on() {
 }
 
 #[test]
-fn the_links_rate_is_twice_what_arrives() {
+fn the_link_rate_is_twice_the_delivery_rate() {
     //= docs/specs/calibration.md#CAL-4 use of the measurements
     let mut calibration = calibration();
     rounds(&mut calibration, 1, &[1, 100]);
@@ -90,7 +90,7 @@ fn the_links_rate_is_twice_what_arrives() {
 }
 
 #[test]
-fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
+fn marks_on_a_third_of_a_round_end_the_start() {
     //= docs/specs/calibration.md#CAL-3 slow start
     let mut calibration = calibration();
     let mark = |calibration: &mut On<Calibration>, count: u64| {
@@ -115,7 +115,7 @@ fn marks_of_a_third_of_a_rounds_packets_end_the_start() {
 }
 
 #[test]
-fn the_balancer_sees_as_many_marks_as_queues_are_long() {
+fn the_balancer_sees_marks_in_proportion_to_queues() {
     //= docs/specs/calibration.md#CAL-17 marks passed to the balancer
     for (rtt_us, seen) in [(100, 10), (125, 10), (200, 20), (500, 32), (u64::MAX / US, 40)] {
         let mut calibration = calibration();
@@ -129,7 +129,7 @@ fn the_balancer_sees_as_many_marks_as_queues_are_long() {
 }
 
 #[test]
-fn unmarked_packets_tell_the_base_rtt_where_the_network_marks() {
+fn unmarked_packets_measure_the_base_rtt() {
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     let mut calibration = calibration();
     calibration.scheme.on_ack(at(50 * US), &mut calibration.path, &ack(20 * US, false), 50 * US);
@@ -170,7 +170,7 @@ fn a_timeout_before_the_first_acknowledgement_does_not_end_the_start() {
 }
 
 #[test]
-fn an_answer_to_a_probe_is_late_as_a_packet_is() {
+fn answers_to_probes_are_late_by_the_rule_of_packets() {
     //= docs/specs/calibration.md#CAL-7 networks that do not mark
     let mut calibration = calibration();
     assert!(!calibration.is_late(u64::MAX / 2), "no sample yet");
@@ -181,7 +181,7 @@ fn an_answer_to_a_probe_is_late_as_a_packet_is() {
 }
 
 #[test]
-fn what_was_least_long_ago_is_forgotten() {
+fn an_old_minimum_of_the_rtt_expires() {
     //= docs/specs/calibration.md#CAL-1 base round-trip time
     let mut calibration = calibration();
     calibration.scheme.on_ack(at(1_000), &mut calibration.path, &ack(20 * US, false), 50 * US);
