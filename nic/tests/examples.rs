@@ -31,20 +31,20 @@ fn run(example: &str, server: &[&str], client: &[&str]) -> Option<(String, Serve
     }
     let pair = Pair::new(example).unwrap();
     let process = start(&pair, 1, example, &[&["server", "eth0"], server].concat());
-    let mut serving = Server(process, pair);
+    let mut server_process = Server(process, pair);
     let mut line = String::new();
-    BufReader::new(serving.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(server_process.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "listening on 10.78.0.2\n");
-    let asking = start(&serving.1, 0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
-    let output = asking.wait_with_output().unwrap();
+    let client_process = start(&server_process.1, 0, example, &[&["client", "eth0", "10.78.0.2"], client].concat());
+    let output = client_process.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stdout));
-    Some((text(&output.stdout), serving))
+    Some((text(&output.stdout), server_process))
 }
 
 #[test]
 fn echo() {
-    let Some((said, _)) = run("echo", &[], &[]) else { return };
-    assert!(said.starts_with("100 messages there and back"), "{said}");
+    let Some((output, _)) = run("echo", &[], &[]) else { return };
+    assert!(output.starts_with("100 messages there and back"), "{output}");
 }
 
 #[test]
@@ -52,14 +52,14 @@ fn file() {
     let folder = Folder::new();
     let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
     let (from, to) = (folder.file("from", &content), folder.path().join("to"));
-    let Some((said, mut serving)) = run("file", &[to.to_str().unwrap()], &[&from]) else { return };
-    assert_eq!(said, "sent 3000000 bytes\n");
-    assert!(serving.0.wait().unwrap().success());
+    let Some((output, mut server_process)) = run("file", &[to.to_str().unwrap()], &[&from]) else { return };
+    assert_eq!(output, "sent 3000000 bytes\n");
+    assert!(server_process.0.wait().unwrap().success());
     assert!(fs::read(to).unwrap() == content);
 }
 
 #[test]
 fn iperf() {
-    let Some((said, _)) = run("iperf", &[], &["1"]) else { return };
-    assert!(said.contains(" Gb/s\n") && said.contains(" packets, "), "{said}");
+    let Some((output, _)) = run("iperf", &[], &["1"]) else { return };
+    assert!(output.contains(" Gb/s\n") && output.contains(" packets, "), "{output}");
 }

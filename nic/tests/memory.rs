@@ -27,7 +27,7 @@ const PROCESS_BYTES: u64 = 4 << 20;
 /// Allowed per endpoint: the pool of pages of messages that the user has dropped.
 const POOL_BYTES: u64 = 32 << 20;
 /// The number of peers of an attack, and of connections that each starts.
-const CROWDS: [(&str, u32, u32); 3] =
+const PEER_SETS: [(&str, u32, u32); 3] =
     [("four connections", 1, 4), ("a peer with all slots", 1, SLOTS + 4), ("all peers", SLOTS + 4, 1)];
 
 fn address(host: u8) -> IpAddr {
@@ -114,11 +114,11 @@ impl Rig {
         self.sent_bytes += bytes as u64;
         self.peer.transmit(frame, bytes as u32).unwrap();
         self.peer.flush().unwrap();
-        self.pass(10 * US)
+        self.advance(10 * US)
     }
 
     /// Advances the time, while the user takes nothing. Returns the bodies of the answers.
-    fn pass(&mut self, by_ps: u64) -> Vec<Body> {
+    fn advance(&mut self, by_ps: u64) -> Vec<Body> {
         self.now = self.now.after(by_ps);
         self.network.advance(self.now);
         self.endpoint.poll(self.now);
@@ -134,9 +134,9 @@ impl Rig {
     }
 
     /// Advances beyond the idle timeout while the peers send nothing; the user takes all events.
-    fn silence(&mut self) {
+    fn expire_all(&mut self) {
         for _ in 0..40 {
-            self.pass(SECOND_PS / 4);
+            self.advance(SECOND_PS / 4);
         }
         while self.endpoint.poll_event().is_some() {}
         assert_eq!(self.endpoint.connections(), 0);
@@ -145,7 +145,7 @@ impl Rig {
     /// Opens a connection from a host. Returns the endpoint's number and cookie for it, unless no
     /// slot is free.
     fn connect(&mut self, host: u8, number: u32) -> Option<(u32, u64)> {
-        let asked = Terms {
+        let terms = Terms {
             connection: number,
             cookie: 7,
             window_packets: WINDOW as u32,
@@ -155,9 +155,9 @@ impl Rig {
             exchange_bytes: 0,
             token: [0; 16],
         };
-        let answers = self.send(host, 0, 0, &Body::Connect(asked), &[]);
+        let answers = self.send(host, 0, 0, &Body::Connect(terms), &[]);
         let Some(Body::Retry(retry)) = answers.first() else { panic!("{answers:?}") };
-        let answers = self.send(host, 0, 0, &Body::Connect(Terms { token: retry.token, ..asked }), &[]);
+        let answers = self.send(host, 0, 0, &Body::Connect(Terms { token: retry.token, ..terms }), &[]);
         let Some(Body::Accept(accept)) = answers.first() else {
             assert!(matches!(answers[..], [Body::Close(_)]) && self.endpoint.connections() == SLOTS as usize);
             return None;
@@ -200,12 +200,12 @@ impl Rig {
 
 /// Runs one attack by one set of peers, in a process of its own: memory that the allocator keeps
 /// would hide that of the next attack. Prints the memory used.
-fn alone(crowd: usize, number: usize) {
-    let ((who, peers, each), attack) = (CROWDS[crowd], &ATTACKS[number]);
+fn run_attack(peer_set: usize, number: usize) {
+    let ((who, peers, each), attack) = (PEER_SETS[peer_set], &ATTACKS[number]);
     let mut rig = Rig::new();
     // Opens a connection first, so that one-time allocations are not measured.
     rig.connect(2, u32::MAX);
-    rig.silence();
+    rig.expire_all();
     let (before, mut taken, mut sent, mut opened) = (resident_bytes(), 0, 0, 0);
     // In the second round the allocator returns memory that is not zeroed.
     for round in 0..2 {
@@ -213,7 +213,7 @@ fn alone(crowd: usize, number: usize) {
         opened = rig.run(attack, (peers, each), 1 + round * peers * each);
         (taken, sent) = (taken.max(resident_bytes().saturating_sub(before)), rig.sent_bytes - sent_before);
         assert_eq!(opened, u64::from(SLOTS.min(peers * each)), "{who}, {}", attack.name);
-        rig.silence();
+        rig.expire_all();
     }
     let kept = resident_bytes().saturating_sub(before);
     println!("{who}, {}: {opened} connections, {sent} bytes sent, {taken} taken, {kept} kept", attack.name);
@@ -231,17 +231,23 @@ fn alone(crowd: usize, number: usize) {
 #[test]
 fn peers_use_at_most_twice_the_memory_they_send() {
     const ATTACK: &str = "SPRAY_ATTACK";
-    if let Some((crowd, number)) = std::env::var(ATTACK).ok().as_deref().and_then(|text| text.split_once(' ')) {
-        return alone(crowd.parse().unwrap(), number.parse().unwrap());
+    if let Some((peer_set, number)) = std::env::var(ATTACK).ok().as_deref().and_then(|text| text.split_once(' ')) {
+        return run_attack(peer_set.parse().unwrap(), number.parse().unwrap());
     }
     let mut failed = Vec::new();
-    for (crowd, number) in (0..CROWDS.len()).flat_map(|crowd| (0..ATTACKS.len()).map(move |number| (crowd, number))) {
+    for (peer_set, number) in
+        (0..PEER_SETS.len()).flat_map(|peer_set| (0..ATTACKS.len()).map(move |number| (peer_set, number)))
+    {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = child.env(ATTACK, format!("{crowd} {number}")).arg("--nocapture").output().unwrap();
+        let output = child.env(ATTACK, format!("{peer_set} {number}")).arg("--nocapture").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         println!("{}", text.lines().find(|line| line.contains(" taken, ")).unwrap_or(&text));
         if !output.status.success() {
-            failed.push((CROWDS[crowd].0, ATTACKS[number].name, String::from_utf8_lossy(&output.stderr).into_owned()));
+            failed.push((
+                PEER_SETS[peer_set].0,
+                ATTACKS[number].name,
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+            ));
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");

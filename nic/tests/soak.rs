@@ -45,7 +45,7 @@ fn content(number: u64, bytes: usize) -> Bytes {
 
 /// The events of one endpoint since they were last evaluated.
 #[derive(Debug, Default)]
-struct Told {
+struct Observed {
     accepted: Option<ConnectionId>,
     received: Vec<(ConnectionId, Bytes)>,
     delivered: u64,
@@ -57,7 +57,7 @@ struct Told {
 struct Pair {
     network: MemoryNetwork,
     hosts: [Endpoint<MemoryDevice>; 2],
-    told: [Told; 2],
+    observed: [Observed; 2],
     now: Time,
     polls: u64,
 }
@@ -67,7 +67,7 @@ impl Pair {
         let impairments = Impairments::delay(5 * US);
         let network = MemoryNetwork::new(MemoryConfig { impairments, ..MemoryConfig::default() });
         let hosts = [0, 1].map(|host| Endpoint::new(network.attach(peer(host).mac), config(host, keys)).unwrap());
-        Self { network, hosts, told: Default::default(), now: Time::ZERO, polls: 0 }
+        Self { network, hosts, observed: Default::default(), now: Time::ZERO, polls: 0 }
     }
 
     /// Polls both endpoints whenever something is due, until `end` or until `enough` returns true.
@@ -75,10 +75,10 @@ impl Pair {
         loop {
             self.network.advance(self.now);
             let mut next_at = self.network.next_due().unwrap_or(Time::NEVER);
-            for (host, told) in self.hosts.iter_mut().zip(&mut self.told) {
+            for (host, observed) in self.hosts.iter_mut().zip(&mut self.observed) {
                 next_at = next_at.min(host.poll(self.now).unwrap_or(Time::NEVER));
                 while let Some(event) = host.poll_event() {
-                    told.take(event);
+                    observed.take(event);
                 }
             }
             self.polls += 2;
@@ -95,17 +95,19 @@ impl Pair {
     }
 
     /// Runs until `enough` returns true; panics after a second.
-    fn until(&mut self, what: &str, enough: impl Fn(&Self) -> bool) {
+    fn run_until(&mut self, what: &str, enough: impl Fn(&Self) -> bool) {
         let end = self.now.after(SECOND_PS);
-        assert!(self.run(end, enough), "{what}: {:?}", self.told);
+        assert!(self.run(end, enough), "{what}: {:?}", self.observed);
     }
 
     /// Sends a message from one end and receives it at the other.
     fn exchange(&mut self, from: usize, connection: ConnectionId, data: &Bytes) -> ConnectionId {
         self.hosts[from].send_at(connection, data.clone(), self.now).unwrap();
-        self.until("delivery", |pair| pair.told[1 - from].received.len() == 1 && pair.told[from].delivered == 1);
-        let (there, received) = self.told[1 - from].received.pop().unwrap();
-        assert!(received == *data && std::mem::take(&mut self.told[from].delivered) == 1);
+        self.run_until("delivery", |pair| {
+            pair.observed[1 - from].received.len() == 1 && pair.observed[from].delivered == 1
+        });
+        let (there, received) = self.observed[1 - from].received.pop().unwrap();
+        assert!(received == *data && std::mem::take(&mut self.observed[from].delivered) == 1);
         there
     }
 
@@ -113,7 +115,7 @@ impl Pair {
     fn open(&mut self, number: u64) -> [ConnectionId; 2] {
         let ours = self.hosts[0].connect(self.now, peer(1), None).unwrap();
         let theirs = self.exchange(0, ours, &content(number, 700 + (number % 3_000) as usize));
-        assert_eq!(self.told[1].accepted.take(), Some(theirs));
+        assert_eq!(self.observed[1].accepted.take(), Some(theirs));
         assert_eq!(self.exchange(1, theirs, &content(number, 100)), ours);
         [ours, theirs]
     }
@@ -125,8 +127,8 @@ impl Pair {
             1 => self.hosts[1].close(theirs),
             _ => self.hosts[0].abort(ours),
         }
-        self.until("the end", |pair| pair.told.iter().all(|told| told.ended == 1));
-        self.told.iter_mut().for_each(|told| told.ended = 0);
+        self.run_until("the end", |pair| pair.observed.iter().all(|observed| observed.ended == 1));
+        self.observed.iter_mut().for_each(|observed| observed.ended = 0);
     }
 
     /// Checks that every frame is accounted for and that none is held.
@@ -141,7 +143,7 @@ impl Pair {
     }
 }
 
-impl Told {
+impl Observed {
     fn take(&mut self, event: EndpointEvent) {
         match event {
             EndpointEvent::Accepted { connection, .. } => assert_eq!(self.accepted.replace(connection), None),
@@ -235,13 +237,13 @@ fn bytes(count: u64, keys: Option<&Keys>) {
     let (mut sent, mut taken, mut live) = (0, 0, Vec::with_capacity(1_000));
     let messages = count / data.len() as u64;
     while taken < messages {
-        while sent < messages && sent - pair.told[0].delivered < 16 {
+        while sent < messages && sent - pair.observed[0].delivered < 16 {
             pair.hosts[0].send_at(both[0], data.clone(), pair.now).unwrap();
             sent += 1;
         }
-        let delivered = pair.told[0].delivered;
-        pair.until("more", |pair| pair.told[0].delivered > delivered && !pair.told[1].received.is_empty());
-        for (connection, received) in pair.told[1].received.drain(..) {
+        let delivered = pair.observed[0].delivered;
+        pair.run_until("more", |pair| pair.observed[0].delivered > delivered && !pair.observed[1].received.is_empty());
+        for (connection, received) in pair.observed[1].received.drain(..) {
             assert!(connection == both[1] && received == data);
             taken += 1;
         }
@@ -249,13 +251,13 @@ fn bytes(count: u64, keys: Option<&Keys>) {
             live.push(counts().live_bytes);
         }
     }
-    pair.until("the last message", |pair| pair.told[0].delivered == messages);
+    pair.run_until("the last message", |pair| pair.observed[0].delivered == messages);
     let (sender, receiver) = pair.hosts[0].totals();
     let (early, most) = (live[..100].iter().max().unwrap(), live.iter().max().unwrap());
     println!("{messages} messages, {} packets, {early} bytes in use early and {most} at most", sender.packets_sent);
     assert!(*most <= early + 4 * data.len() as i64);
     assert_eq!((pair.hosts[1].totals().1.messages, receiver.messages), (messages + 1, 1));
-    pair.told[0].delivered = 0;
+    pair.observed[0].delivered = 0;
     pair.end(0, both);
     pair.audit();
 }
@@ -286,7 +288,7 @@ fn days(count: u64, keys: Option<&Keys>) {
     let idle = pair.open(0);
     let busy = pair.open(1);
     let mut ends = Vec::with_capacity(count as usize);
-    let mut said = 0;
+    let mut message_count = 0;
     for day in 0..count {
         let begun = pair.now;
         let daily = pair.open(day);
@@ -302,8 +304,8 @@ fn days(count: u64, keys: Option<&Keys>) {
         }
         assert!(pair.now >= begun.after(DAY_S * SECOND_PS));
         let probes: u64 = pair.hosts.iter().map(|host| host.stats().sent[Kind::Probe]).sum();
-        ends.push((probes - said, counts().live_bytes));
-        said = probes;
+        ends.push((probes - message_count, counts().live_bytes));
+        message_count = probes;
     }
     check_days(&ends);
     let later = pair.now.after(DAY_S / 2 * SECOND_PS);

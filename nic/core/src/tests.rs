@@ -32,7 +32,7 @@ impl Path {
 
 /// A balancer's settings and its path, as configured by a test.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct Setup {
     pub(crate) balancer: BalancerConfig,
     pub(crate) evs: u16,
     pub(crate) bdp_packets: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Given {
     pub(crate) seed: Option<u64>,
 }
 
-impl Given {
+impl Setup {
     pub(crate) fn new(balancer: impl Into<BalancerConfig>, base_rtt_ps: u64, bdp_packets: u32) -> Self {
         Self { balancer: balancer.into(), evs: 65_535, bdp_packets, base_rtt_ps, trimming: false, seed: None }
     }

@@ -46,23 +46,23 @@ fn owned(words: &[&str]) -> Vec<String> {
 }
 
 /// Runs the selected role, or both in one process.
-pub async fn play(
+pub async fn run_role(
     role: Role,
-    serve: impl AsyncFn(Endpoint) -> Outcome,
-    ask: impl AsyncFn(Endpoint, Destination) -> Outcome,
+    run_server: impl AsyncFn(Endpoint) -> Outcome,
+    run_client: impl AsyncFn(Endpoint, Destination) -> Outcome,
 ) -> Outcome {
     match role {
         Role::Server(endpoint) => {
             let Peer { address, .. } = endpoint.local();
             println!("listening on {address}");
-            serve(endpoint).await
+            run_server(endpoint).await
         }
-        Role::Client(endpoint, address) => ask(endpoint, address.into()).await,
+        Role::Client(endpoint, address) => run_client(endpoint, address.into()).await,
         Role::Memory { server, client } => {
             let to = server.local().into();
             tokio::select! {
-                served = serve(server) => served,
-                asked = ask(client, to) => asked,
+                served = run_server(server) => served,
+                asked = run_client(client, to) => asked,
             }
         }
     }

@@ -433,7 +433,7 @@ fn lists_instead_of_a_value_are_axes() {
 
 #[test]
 fn a_wrong_value_of_an_axis_is_named_with_its_place() {
-    let said = |text: &str, most| {
+    let error_of = |text: &str, most| {
         let document = Document::parse(Path::new("s.toml"), text).unwrap();
         let all = document
             .variants::<Top>(most)
@@ -441,13 +441,13 @@ fn a_wrong_value_of_an_axis_is_named_with_its_place() {
         all.unwrap_err().to_string()
     };
     let with = |leaves: &str| format!("name = \"x\"\n[shape]\nkind = \"two-tiers\"\nleaves = {leaves}\n");
-    assert_eq!(said(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: integer, 1 to 8");
-    assert_eq!(said(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: integer, 1 to 8");
-    assert_eq!(said(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
+    assert_eq!(error_of(&with("[2, 9]"), 10), "s.toml:4:14: `leaves` is 9; allowed: integer, 1 to 8");
+    assert_eq!(error_of(&with("[]"), 10), "s.toml:4:10: `leaves` is []; allowed: integer, 1 to 8");
+    assert_eq!(error_of(&with("[2, 3, 2]"), 10), "s.toml:4:17: the list has 2 twice; allowed: each value once");
     let many = "s.toml:4:10: this list leads to 3 combinations of values; allowed: at most 2";
-    assert_eq!(said(&with("[2, 3, 4]"), 2), many);
+    assert_eq!(error_of(&with("[2, 3, 4]"), 2), many);
     // The tag that selects a table's variant cannot be an axis.
-    assert!(said("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
+    assert!(error_of("name = \"x\"\n[shape]\nkind = [\"drawn\", \"two-tiers\"]\n", 10).contains("`kind` is ["));
 }
 
 #[test]
@@ -489,12 +489,12 @@ fn resolved_settings_read_back_the_same() {
     document.assign("name", "5", "--set name=5").unwrap();
     let text = toml::to_string(&document.resolved::<Top>().unwrap()).unwrap();
     let again = Document::parse(Path::new("elsewhere/scenario.toml"), &text).unwrap();
-    let (mut meant, found): (Top, Top) =
+    let (mut original, found): (Top, Top) =
         (document.read().unwrap(), again.read().unwrap_or_else(|error| panic!("{error}\n{text}")));
     let there = std::path::absolute("dir/f.topo").unwrap();
-    if let Kind::Drawn { file, .. } = &mut meant.shape {
+    if let Kind::Drawn { file, .. } = &mut original.shape {
         *file = there.display().to_string();
     }
-    assert_eq!(found, meant, "{text}");
+    assert_eq!(found, original, "{text}");
     assert_eq!(document.files::<Top>(), [Path::new("dir/f.topo")]);
 }

@@ -24,13 +24,13 @@ use crate::{
 };
 
 /// A network in real time.
-struct Running {
+struct RunningNetwork {
     network: MemoryNetwork,
     stop: Arc<AtomicBool>,
     give_up: Duration,
 }
 
-impl Running {
+impl RunningNetwork {
     /// Creates a network whose give-up time tolerates a machine that stalls for a second.
     fn new(impairments: Impairments) -> Self {
         Self::giving_up(impairments, Duration::from_secs(20))
@@ -61,7 +61,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningNetwork {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -82,7 +82,7 @@ fn many_messages_in_both_directions_over_a_lossy_network() {
         corrupt_ppm: 20_000,
         ..Impairments::default()
     };
-    let network = Running::new(rough);
+    let network = RunningNetwork::new(rough);
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -109,7 +109,7 @@ fn many_messages_in_both_directions_over_a_lossy_network() {
 
 #[test]
 fn concurrent_sends_beyond_every_queue() {
-    let network = Running::new(Impairments::default());
+    let network = RunningNetwork::new(Impairments::default());
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -133,7 +133,7 @@ fn concurrent_sends_beyond_every_queue() {
 
 #[test]
 fn a_removed_interface_ends_all_waits() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -151,7 +151,7 @@ fn a_removed_interface_ends_all_waits() {
 #[test]
 fn errors_reach_the_handles() {
     // On a busy machine a thread may be delayed by several tenths of a second.
-    let network = Running::giving_up(Impairments::delay(US), Duration::from_secs(2));
+    let network = RunningNetwork::giving_up(Impairments::delay(US), Duration::from_secs(2));
     block_on(async {
         let (client, server) = (network.spawn(0, true), network.spawn(1, false));
         let refused = client.connect(peer(1, false)).await;
@@ -175,7 +175,7 @@ fn errors_reach_the_handles() {
 /// Handles are dropped while messages wait for space in the endpoint and for delivery.
 #[test]
 fn a_closed_endpoint_has_delivered_everything() {
-    let network = Running::new(Impairments::delay(100 * US));
+    let network = RunningNetwork::new(Impairments::delay(100 * US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
@@ -199,7 +199,7 @@ fn a_closed_endpoint_has_delivered_everything() {
 /// Also connections with live handles: everything sent arrives, then the handles report the close.
 #[test]
 fn closing_an_endpoint_closes_connections_in_use() {
-    let network = Running::new(Impairments::delay(100 * US));
+    let network = RunningNetwork::new(Impairments::delay(100 * US));
     block_on(async {
         let (client, server) = (network.spawn(0, false), network.spawn(1, true));
         let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());

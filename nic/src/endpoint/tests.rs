@@ -1,5 +1,6 @@
 //! Endpoints on an in-memory network.
 
+mod arbitrary;
 mod credit;
 mod delivery;
 mod edges;
@@ -8,7 +9,6 @@ mod handshake;
 mod hostile;
 mod in_place;
 mod late;
-mod liars;
 mod next_hops;
 mod reachable;
 mod rekey;

@@ -276,8 +276,8 @@ mod tests {
     #[test]
     fn a_missing_interface_is_enodev() {
         for name in ["spray-nope", "a name longer than the kernel's", "a\0b"] {
-            let asked = Ethtool::open(name).and_then(|ethtool| ethtool.channels());
-            assert_eq!(asked.unwrap_err().raw_os_error(), Some(libc::ENODEV), "{name}");
+            let channels = Ethtool::open(name).and_then(|ethtool| ethtool.channels());
+            assert_eq!(channels.unwrap_err().raw_os_error(), Some(libc::ENODEV), "{name}");
         }
     }
 

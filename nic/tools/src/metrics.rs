@@ -85,7 +85,7 @@ mod tests {
         assert!(port("localhost:9464").is_err() && port("70000").is_err());
     }
 
-    fn ask(address: SocketAddr, request: &str) -> String {
+    fn request(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -98,7 +98,8 @@ mod tests {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
-        let ask_for = |what: &str| ask(address, &format!("{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+        let ask_for =
+            |what: &str| request(address, &format!("{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
         let get = |path: &str| ask_for(&format!("GET {path}"));
         let part = metrics.part().unwrap();
         part.put(vec![Metric::counter("frames", "Frames").with(vec![("kind", "da\"ta".into())], 7.0)]);
@@ -118,7 +119,7 @@ mod tests {
         assert!(second.contains("spray_runs 0.5\n") && !second.contains("frames"), "{second}");
         assert!(get("/other").starts_with("HTTP/1.1 404"));
         assert!(ask_for("POST /metrics").starts_with("HTTP/1.1 405"));
-        assert!(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
+        assert!(request(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
     }
 
     #[test]
@@ -127,7 +128,7 @@ mod tests {
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
         let idle: Vec<TcpStream> = (0..8 * server::CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let answer = request(address, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         // The oldest client was disconnected.
         assert_eq!((&idle[0]).read(&mut [0]).unwrap(), 0);

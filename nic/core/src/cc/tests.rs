@@ -179,8 +179,8 @@ fn a_late_sender_does_not_catch_up() {
 fn a_fixed_window_is_the_configured_one() {
     //= docs/specs/fixed-window.md#FXW-1 the window
     //= docs/specs/fixed-window.md#FXW-2 no feedback
-    for (asked, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
-        let own = FixedWindowConfig { window_bytes: asked.map(ByteSize::new) };
+    for (configured, window) in [(Some(2_500_000), 2_500_000), (None, 625_275), (Some(1), 4150)] {
+        let own = FixedWindowConfig { window_bytes: configured.map(ByteSize::new) };
         let mut cc = AnyCc::new(&ControlConfig::FixedWindow(own), &reference());
         cc.on_ack(reference().at_ps(1_000), &acks(4150, 1, 1));
         cc.on_send(reference().at_ps(2_000), PACKET);
@@ -188,7 +188,7 @@ fn a_fixed_window_is_the_configured_one() {
         assert_eq!(
             (cc.window_bytes(&reference()), cc.poll_send(reference().at_ps(4_000))),
             (window, at(4_000)),
-            "{asked:?}"
+            "{configured:?}"
         );
     }
 }

@@ -310,13 +310,13 @@ fn connections_take_turns_packet_by_packet() {
 fn a_probe_is_answered_on_its_port() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let probe = Body::Probe(Probe { token: 9, timestamp: at(5_000) });
-    let asked = EvPort::new(4711);
-    station.arrive(at(20_000), (0, asked, probe, None), false);
+    let port = EvPort::new(4711);
+    station.arrive(at(20_000), (0, port, probe, None), false);
     let (number, port, answer, _) = station.out.pop_front().unwrap();
     let Body::ProbeAck(answer) = answer else { panic!("{answer:?}") };
     assert_eq!(
         (number, port, answer.port, answer.token, answer.timestamp, answer.hops),
-        (0, asked, asked, 9, at(5_000), 1)
+        (0, port, port, 9, at(5_000), 1)
     );
 }
 
@@ -324,9 +324,9 @@ fn a_probe_is_answered_on_its_port() {
 fn a_host_grants_credit_while_connections_request_it() {
     let mut station = Station::<usize>::new(1, 2, None, &config(CcKind::Dctcp));
     assert!(station.host.pacer.is_none());
-    let ask = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
-    station.arrive(Time::ZERO, (0, EvPort::new(1), ask(10_000), None), false);
-    station.arrive(Time::ZERO, (1, EvPort::new(1), ask(3_000), None), false);
+    let request = |demand_bytes| Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
+    station.arrive(Time::ZERO, (0, EvPort::new(1), request(10_000), None), false);
+    station.arrive(Time::ZERO, (1, EvPort::new(1), request(3_000), None), false);
     assert_eq!(station.host.grant_at(), Some(Time::ZERO));
     let mut granted = [0, 0];
     let mut now = Time::ZERO;
@@ -341,7 +341,7 @@ fn a_host_grants_credit_while_connections_request_it() {
     assert_eq!(granted, [10_000, 3_000]);
     // 13 grants and two remainders at 99 % of 100 Gb/s.
     assert!((at(700_000)..at(1_200_000)).contains(&now), "{now:?}");
-    station.arrive(now, (0, EvPort::new(1), ask(20_000), None), false);
+    station.arrive(now, (0, EvPort::new(1), request(20_000), None), false);
     let (_, half) = station.table[0].halves.take().unwrap();
     station.host.close(&half);
     station.grant(now.after(US));
@@ -354,8 +354,8 @@ fn the_first_pull_takes_the_path_of_the_request() {
     let mut station = Station::<usize>::new(1, 1, None, &config(CcKind::Dctcp));
     let mut ports = Vec::new();
     for demand_bytes in [60_000, 120_000] {
-        let ask = Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
-        station.arrive(Time::ZERO, (0, EvPort::new(7), ask, None), false);
+        let request = Body::PullRequest(PullRequest { demand_bytes, pulled_bytes: 0 });
+        station.arrive(Time::ZERO, (0, EvPort::new(7), request, None), false);
         while let Some(at) = station.host.grant_at() {
             station.grant(at);
         }
@@ -375,8 +375,8 @@ fn pulls(again_ps: u64, send: Option<Data>) -> usize {
     for now_ps in (0..100_000 * US).step_by(US as usize / 10) {
         let now = at(now_ps);
         if now_ps >= asks_ps {
-            let ask = PullRequest { demand_bytes: u64::MAX, pulled_bytes };
-            station.arrive(now, (0, EvPort::new(1), Body::PullRequest(ask), None), false);
+            let request = PullRequest { demand_bytes: u64::MAX, pulled_bytes };
+            station.arrive(now, (0, EvPort::new(1), Body::PullRequest(request), None), false);
             asks_ps += again_ps;
             if let Some(data) = send {
                 station.arrive(now, (0, EvPort::new(1), Body::Data(data), Some(())), true);

@@ -201,7 +201,7 @@ mod tests {
 
     /// Runs a test of a path that loses this share of probes in both directions. Returns whether
     /// the path fails it, the number of waits, and the number of probes.
-    fn judged(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
+    fn run_test(loss: f64, rng: &mut impl RngCore) -> (bool, f64, u32) {
         let mut suspicion = Suspicion::of(Time::ZERO, Ev::new(7), 30, false);
         let (mut sent, mut answers) = (0, std::collections::VecDeque::new());
         loop {
@@ -239,7 +239,7 @@ mod tests {
         for (loss, most, least, waits, probes) in table {
             let (mut failed, mut took, mut sent) = (0, 0.0, 0);
             for _ in 0..20_000 {
-                let (fails, waits, probes) = judged(loss, &mut rng);
+                let (fails, waits, probes) = run_test(loss, &mut rng);
                 failed += u32::from(fails);
                 took += if fails { waits } else { 0.0 };
                 sent += probes;

@@ -3,8 +3,8 @@
 mod closed_loop;
 mod freezing;
 mod histories;
+mod model;
 mod names;
-mod twin;
 mod variants;
 
 use std::string::ToString;
@@ -15,7 +15,7 @@ use super::*;
 use crate::Time;
 use crate::event::{Event, FreezeReason};
 use crate::rng::{self, Rng};
-use crate::tests::{Given, at, at_step};
+use crate::tests::{Setup, at, at_step};
 use crate::units::{Micros, Ratio};
 
 /// A unit of time.
@@ -24,24 +24,24 @@ const BASE_RTT_PS: u64 = 8_337_000;
 const FREEZING_TIMEOUT: Micros = Micros::from_ps(10 * TICK_PS);
 const FROZEN_BY_TIMEOUT: Event = Event::FreezeEntered { reason: FreezeReason::Loss(LossCause::Timeout) };
 
-fn config(balancer: BalancerKind) -> Given {
-    Given { trimming: true, ..Given::new(balancer, BASE_RTT_PS, 100) }
+fn config(balancer: BalancerKind) -> Setup {
+    Setup { trimming: true, ..Setup::new(balancer, BASE_RTT_PS, 100) }
 }
 
-fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Given {
+fn reps_config(change: impl FnOnce(&mut RepsConfig)) -> Setup {
     let mut reps = RepsConfig { freezing_timeout_us: Some(FREEZING_TIMEOUT), ..RepsConfig::default() };
     change(&mut reps);
-    Given { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
+    Setup { balancer: BalancerConfig::Reps(reps), ..config(BalancerKind::Reps) }
 }
 
 /// Returns settings of REPS under another of its names.
-fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> Given {
+fn reps_named(kind: BalancerKind, change: impl FnOnce(&mut RepsConfig)) -> Setup {
     let config = reps_config(change);
     let schemes = Schemes { reps: *own(&config), ..Schemes::default() };
-    Given { balancer: kind.config(&schemes), ..config }
+    Setup { balancer: kind.config(&schemes), ..config }
 }
 
-fn own(config: &Given) -> &RepsConfig {
+fn own(config: &Setup) -> &RepsConfig {
     let BalancerConfig::Reps(reps) = &config.balancer else { panic!("{:?} is not REPS", config.balancer) };
     reps
 }
@@ -80,7 +80,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: &Given) -> Self {
+    fn new(config: &Setup) -> Self {
         let mut rng = rng::stream(1, 2);
         let path = config.path();
         Self { reps: Reps::make(own(config), &path, &mut rng), path, rng, log: Vec::new() }
@@ -189,7 +189,7 @@ fn a_full_buffer_loses_its_oldest_ev() {
 #[test]
 fn an_ev_outside_the_set_is_not_cached() {
     //= docs/specs/reps.md#REPS-4 coalesced ACKs
-    let mut rig = Rig::new(&Given { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
+    let mut rig = Rig::new(&Setup { evs: 32, ..reps_config(|_| ()) }).acks(&[32, 65_535, 31]);
     assert_eq!(rig.reps.cached_evs(), [31].map(Ev::new));
     assert_eq!(rig.sends(2), [Some(31), None]);
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 
 /// Opens a connection; returns both endpoints and both ends.
-async fn both(network: &Running) -> (Endpoint, Endpoint, Connection, Connection) {
+async fn both(network: &RunningNetwork) -> (Endpoint, Endpoint, Connection, Connection) {
     let (client, server) = (network.spawn(0, false), network.spawn(1, true));
     let (ours, theirs) = tokio::join!(client.connect(peer(1, false)), server.accept());
     (client, server, ours.unwrap(), theirs.unwrap())
@@ -37,7 +37,7 @@ fn rough() -> Impairments {
 
 #[test]
 fn both_halves_work_concurrently_in_separate_tasks() {
-    let network = Running::new(rough());
+    let network = RunningNetwork::new(rough());
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let ((our_send, our_recv), (their_send, their_recv)) = (ours.split(), theirs.split());
@@ -60,7 +60,7 @@ fn both_halves_work_concurrently_in_separate_tasks() {
 
 #[test]
 fn the_connection_stays_open_while_one_half_exists() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
         let (sending, receiving) = ours.split();
@@ -74,7 +74,7 @@ fn the_connection_stays_open_while_one_half_exists() {
 #[test]
 //= docs/specs/endpoint.md#END-39 in the order of their numbers
 fn a_stream_keeps_the_order_of_bytes_despite_reordering() {
-    let network = Running::new(rough());
+    let network = RunningNetwork::new(rough());
     block_on(async {
         let (_client, _server, ours, mut theirs) = both(&network).await;
         // Messages may precede the streams.
@@ -82,7 +82,7 @@ fn a_stream_keeps_the_order_of_bytes_despite_reordering() {
         assert_eq!(theirs.recv().await.unwrap().unwrap().data, "first");
         let (ours, theirs) = (ours.into_stream(), theirs.into_stream());
         let (up, down) = (content(1, 3_000_001), content(2, 700_000));
-        let talk = |stream: Stream, send: Bytes, expected: Bytes| async move {
+        let transfer = |stream: Stream, send: Bytes, expected: Bytes| async move {
             let (mut reader, mut writer) = tokio::io::split(stream);
             let write = async {
                 for part in send.chunks(17_000) {
@@ -98,14 +98,14 @@ fn a_stream_keeps_the_order_of_bytes_despite_reordering() {
             };
             tokio::join!(write, read);
         };
-        let theirs = talk(theirs, down.clone(), up.clone());
-        tokio::join!(talk(ours, up, down), theirs);
+        let theirs = transfer(theirs, down.clone(), up.clone());
+        tokio::join!(transfer(ours, up, down), theirs);
     });
 }
 
 #[test]
 fn a_writer_waits_for_its_reader() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, server, ours, theirs) = both(&network).await;
         let (mut ours, theirs) = (ours.into_stream(), theirs.into_stream());
@@ -127,7 +127,7 @@ fn a_writer_waits_for_its_reader() {
 #[test]
 //= docs/specs/endpoint.md#END-39 that is no error, as long as all bytes are
 fn a_reader_with_all_bytes_may_close_before_the_end() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
@@ -142,7 +142,7 @@ fn a_reader_with_all_bytes_may_close_before_the_end() {
 
 #[test]
 fn writing_to_a_closed_peer_is_an_error() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let mut ours = ours.into_stream();
@@ -155,7 +155,7 @@ fn writing_to_a_closed_peer_is_an_error() {
 
 #[test]
 fn a_stream_fails_when_its_peer_disappears() {
-    let network = Running::giving_up(Impairments::delay(US), Duration::from_millis(500));
+    let network = RunningNetwork::giving_up(Impairments::delay(US), Duration::from_millis(500));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, _theirs) = (ours.into_stream(), theirs.into_stream());
@@ -169,7 +169,7 @@ fn a_stream_fails_when_its_peer_disappears() {
 
 #[test]
 fn an_empty_write_is_not_the_end() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let (_client, _server, ours, theirs) = both(&network).await;
         let (mut ours, mut theirs) = (ours.into_stream(), theirs.into_stream());
@@ -188,7 +188,7 @@ fn an_empty_write_is_not_the_end() {
 
 #[test]
 fn an_address_without_route_is_an_error_with_a_remedy() {
-    let network = Running::new(Impairments::delay(US));
+    let network = RunningNetwork::new(Impairments::delay(US));
     block_on(async {
         let client = network.spawn(0, false);
         let error = client.connect(address(1, false)).await.unwrap_err();

@@ -16,7 +16,7 @@ use crate::{EndpointConfig, EndpointEvent, Host, Peer};
 
 /// Returns an address of the loopback interface that no other test uses, in this process or
 /// another.
-fn own() -> IpAddr {
+fn unused_address() -> IpAddr {
     static USED: AtomicU8 = AtomicU8::new(1);
     let [high, low] = (std::process::id() as u16).to_be_bytes();
     Ipv4Addr::new(127, 64 | high & 63, low, USED.fetch_add(1, Ordering::Relaxed)).into()
@@ -69,7 +69,7 @@ fn drain(device: &mut UdpDevice, ports: Ports) -> Vec<(u16, Ecn, Vec<u8>)> {
 #[test]
 fn frames_arrive_once_with_their_port_and_mark() {
     for segments in [64, 1] {
-        let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+        let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
         assert_eq!((a.info().evs, a.info().resolves_next_hop), (32, true));
         a.lanes.set_segments(segments);
         let mut sent = Vec::new();
@@ -109,7 +109,7 @@ fn ipv6_and_other_ports() {
 
 #[test]
 fn nothing_is_sent_to_other_ports() {
-    let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     queue(&mut a, &b, 32, Ecn::NotEct, &[]);
     let id = a.allocate().unwrap();
     a.transmit(id, 3).unwrap();
@@ -119,7 +119,7 @@ fn nothing_is_sent_to_other_ports() {
 
 #[test]
 fn a_full_queue_returns_frames() {
-    let (mut a, b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     (0..256).for_each(|_| queue(&mut a, &b, 5, Ecn::Ect0, &[7; 64]));
     let id = a.allocate().unwrap();
     let template = a.memory[..a.space].to_vec();
@@ -133,14 +133,14 @@ fn a_full_queue_returns_frames() {
 
 #[test]
 fn ports_in_use_are_an_error() {
-    let address = own();
+    let address = unused_address();
     let taken = std::net::UdpSocket::bind((address, Ev::new(10).port(32).number())).unwrap();
     assert_eq!(open(UdpConfig::at(address)).info().evs, 10);
     drop(taken);
     let _first = std::net::UdpSocket::bind((address, Ev::new(0).port(32).number())).unwrap();
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 49152") && refused.contains("ss -ulpn"), "{refused}");
-    let address = own();
+    let address = unused_address();
     let _device = open(UdpConfig::at(address));
     let refused = UdpDevice::open(&UdpConfig::at(address)).unwrap_err().to_string();
     assert!(refused.contains("UDP port 61440") && refused.contains("other ports"), "{refused}");
@@ -155,7 +155,7 @@ fn ports_in_use_are_an_error() {
 #[test]
 fn missing_kernel_features_are_tolerated() {
     let error = io::Error::from_raw_os_error;
-    let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     assert!(a.lanes.give_way(&error(libc::EINVAL), 5) && !a.lanes.may_fragment());
     assert!(!a.lanes.give_way(&error(libc::EINVAL), 1) && !a.lanes.give_way(&error(libc::ENETUNREACH), 1));
     assert!(a.lanes.give_way(&error(libc::EMSGSIZE), 1) && a.has_fragmented());
@@ -169,7 +169,7 @@ fn missing_kernel_features_are_tolerated() {
 
 #[test]
 fn frames_that_cannot_be_sent_do_not_affect_others() {
-    let (mut a, mut b) = (open(UdpConfig::at(own())), open(UdpConfig::at(own())));
+    let (mut a, mut b) = (open(UdpConfig::at(unused_address())), open(UdpConfig::at(unused_address())));
     // A packet from a loopback address cannot leave the machine.
     b.address = [203, 0, 113, 7].into();
     queue(&mut a, &b, 1, Ecn::Ect0, &[1; 100]);
@@ -180,13 +180,13 @@ fn frames_that_cannot_be_sent_do_not_affect_others() {
     assert_eq!(drain(&mut b, Ports::DEFAULT).len(), 1);
     // The port is closed: the kernel gets an ICMP error and reports it on our sockets.
     drop(b);
-    let b = UdpDevice::open(&UdpConfig::at(own())).unwrap();
-    let gone = b.address();
+    let b = UdpDevice::open(&UdpConfig::at(unused_address())).unwrap();
+    let closed_address = b.address();
     drop(b);
-    let mut nobody = open(UdpConfig::at(own()));
-    nobody.address = gone;
+    let mut unreachable = open(UdpConfig::at(unused_address()));
+    unreachable.address = closed_address;
     for _ in 0..3 {
-        queue(&mut a, &nobody, 1, Ecn::Ect0, &[1; 100]);
+        queue(&mut a, &unreachable, 1, Ecn::Ect0, &[1; 100]);
         a.flush().unwrap();
     }
     assert_eq!(a.stats().tx_completed, 4);
@@ -217,7 +217,7 @@ fn run_both(
 #[test]
 fn megabytes_arrive_over_all_sockets() {
     let host = || {
-        let config = UdpConfig { mtu: 1500, ..UdpConfig::at(own()) };
+        let config = UdpConfig { mtu: 1500, ..UdpConfig::at(unused_address()) };
         let endpoint =
             config.endpoint().unwrap().with_balancer(BalancerKind::Reps).with_give_up(Duration::from_secs(20));
         Host::open_udp_with(config, endpoint).unwrap()
@@ -247,19 +247,19 @@ fn megabytes_arrive_over_all_sockets() {
 
 #[test]
 fn datagrams_of_unknown_peers_change_nothing() {
-    let (mut a, mut b) = (Host::open_udp(own()).unwrap(), Host::open_udp(own()).unwrap());
+    let (mut a, mut b) = (Host::open_udp(unused_address()).unwrap(), Host::open_udp(unused_address()).unwrap());
     let to = b.endpoint.config().address;
-    let stranger = std::net::UdpSocket::bind((own(), 0)).unwrap();
-    let spray = |payload: &[u8]| drop(stranger.send_to(payload, (to, Ports::DEFAULT.first())));
+    let other_socket = std::net::UdpSocket::bind((unused_address(), 0)).unwrap();
+    let spray = |payload: &[u8]| drop(other_socket.send_to(payload, (to, Ports::DEFAULT.first())));
     (0..300).for_each(|bytes| spray(&content(bytes, bytes)));
     [9_000, 9_175, 30_000, 65_507].into_iter().for_each(|bytes| spray(&content(bytes, bytes)));
     // A valid frame of an unknown peer, for an unknown connection.
     let envelope = Envelope {
         src_mac: [0; 6],
         dst_mac: [0; 6],
-        src: stranger.local_addr().unwrap().ip(),
+        src: other_socket.local_addr().unwrap().ip(),
         dst: to,
-        src_port: EvPort::new(stranger.local_addr().unwrap().port()),
+        src_port: EvPort::new(other_socket.local_addr().unwrap().port()),
         dst_port: Ports::DEFAULT.first(),
         dscp: 0,
         ecn: Ecn::NotEct,
@@ -298,7 +298,7 @@ fn datagrams_of_unknown_peers_change_nothing() {
 fn handles_need_only_an_address() {
     use crate::aio::Endpoint;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let (ours, theirs) = (own(), own());
+    let (ours, theirs) = (unused_address(), unused_address());
     runtime.block_on(async {
         let (client, server) = (Endpoint::open_udp(ours).unwrap(), Endpoint::open_udp(theirs).unwrap());
         let connection = client.connect(theirs).await.unwrap();

@@ -127,7 +127,7 @@ mod tests {
         rules: RefCell<BTreeMap<u32, Rule>>,
         room: u32,
         /// The requests that undo its changes.
-        told: RefCell<Vec<Request>>,
+        undo_requests: RefCell<Vec<Request>>,
     }
 
     impl RuleTable for Fake {
@@ -155,12 +155,12 @@ mod tests {
     impl Fake {
         fn new(room: u32, rules: &[Rule]) -> Self {
             let rules = rules.iter().map(|rule| (rule.place, *rule)).collect();
-            Self { rules: RefCell::new(rules), room, told: RefCell::default() }
+            Self { rules: RefCell::new(rules), room, undo_requests: RefCell::default() }
         }
 
         fn put(&self, queues: &[u32], shards: usize) -> io::Result<usize> {
             put(self, wanted(ADDRESS, Ports::DEFAULT, queues, shards), |request| {
-                self.told.borrow_mut().push(*request);
+                self.undo_requests.borrow_mut().push(*request);
                 Ok(())
             })
         }
@@ -171,7 +171,7 @@ mod tests {
 
         /// Does what the undo process does at the end.
         fn undo(&self) {
-            for request in self.told.borrow().iter().rev() {
+            for request in self.undo_requests.borrow().iter().rev() {
                 let here: Vec<Rule> = self.all();
                 match here.iter().find(|rule| rule.removal() == *request) {
                     Some(rule) => self.remove(*rule).unwrap(),

@@ -16,7 +16,7 @@ mod rig;
 mod taken_over;
 mod undone;
 
-use rig::{Meeting, Steer, ip, joined, up, yield_to_softirq};
+use rig::{Steer, TimedBarrier, ip, run_on_veth, up, yield_to_softirq};
 use spray_test_support::has_root;
 
 const MTU: u32 = 3498;
@@ -46,12 +46,12 @@ fn clock() -> Instant {
 
 /// Fails when a count has not changed for ten seconds. The total time is not limited, because
 /// SCHED_IDLE threads get little time on a busy machine.
-struct Patience {
+struct StallCheck {
     last: u64,
     since: Instant,
 }
 
-impl Patience {
+impl StallCheck {
     fn new() -> Self {
         Self { last: 0, since: clock() }
     }
@@ -119,7 +119,7 @@ fn refusals_of_the_kernel_are_distinguished() {
         return;
     }
     let attempt = |config: XskConfig| XskDevice::open(&config).err().map(|error| error.to_string());
-    joined(
+    run_on_veth(
         1500,
         |interface| {
             let config = XskConfig::new(interface, 0);
@@ -137,9 +137,9 @@ fn refusals_of_the_kernel_are_distinguished() {
         |interface| {
             // Drops the privileges of this thread alone; the C library's function would change all
             // threads.
-            let nobody: libc::c_long = 65534;
+            let unprivileged: libc::c_long = 65534;
             // SAFETY: three plain numbers.
-            let outcome = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
+            let outcome = unsafe { libc::syscall(libc::SYS_setresuid, unprivileged, unprivileged, unprivileged) };
             assert_eq!(outcome, 0);
             let refused = attempt(XskConfig { frames: 64, ..XskConfig::new(interface, 0) }).unwrap();
             assert!(refused.starts_with("not permitted to open an AF_XDP socket"), "{refused}");
@@ -156,12 +156,12 @@ fn two_hundred_thousand_frames_cross_without_loss() {
     const LEN: u32 = 3000;
     // Below the 256 frames of veth's ring, which drops the excess.
     const WINDOW: u64 = 192;
-    let (arrived, start) = (AtomicU64::new(0), Meeting::default());
+    let (arrived, start) = (AtomicU64::new(0), TimedBarrier::default());
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
         yield_to_softirq();
         start.wait();
-        let (mut sent, mut patience) = (0, Patience::new());
+        let (mut sent, mut stall_check) = (0, StallCheck::new());
         while arrived.load(Relaxed) < TOTAL {
             let allowed = (arrived.load(Relaxed) + WINDOW).min(TOTAL);
             let burst = (allowed - sent).min(64);
@@ -171,7 +171,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
             if burst > 0 || device.census().tx > 0 {
                 device.flush().unwrap();
             }
-            patience.check(sent, || format!("{:?} {:?}", device.stats(), device.census()));
+            stall_check.check(sent, || format!("{:?} {:?}", device.stats(), device.census()));
         }
         eventually("completions", || {
             device.flush().unwrap();
@@ -186,7 +186,7 @@ fn two_hundred_thousand_frames_cross_without_loss() {
         let mut out = Vec::with_capacity(64);
         start.wait();
         let begin = clock();
-        let (mut next, mut patience) = (0, Patience::new());
+        let (mut next, mut stall_check) = (0, StallCheck::new());
         while next < TOTAL {
             let count = device.receive(&mut out, 64).unwrap();
             for Received { frame, len, .. } in out.drain(..) {
@@ -198,13 +198,13 @@ fn two_hundred_thousand_frames_cross_without_loss() {
                 device.flush().unwrap();
                 arrived.store(next, Relaxed);
             }
-            patience.check(next, || format!("{:?}", device.stats()));
+            stall_check.check(next, || format!("{:?}", device.stats()));
         }
         let elapsed = begin.elapsed();
         device.audit().unwrap();
         (device.stats(), device.census(), elapsed)
     };
-    let (tx, (rx, census, elapsed)) = joined(MTU, sender, receiver);
+    let (tx, (rx, census, elapsed)) = run_on_veth(MTU, sender, receiver);
     assert_eq!((tx.tx, tx.tx_completed, tx.tx_dropped, tx.tx_invalid), (TOTAL, TOTAL, 0, 0), "{tx:?}");
     assert_eq!((rx.rx, rx.rx_lost(), rx.fill_empty, rx.rx_invalid), (TOTAL, 0, 0, 0), "{rx:?}");
     assert_eq!(census, FrameCensus { total: 4096, free: 2048, fill: 2048, held: 0, tx: 0 });
@@ -222,7 +222,7 @@ fn one_flush_sends_a_full_tx_ring() {
     if !has_root() {
         return;
     }
-    let done = Meeting::default();
+    let done = TimedBarrier::default();
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
         // 32 frames per call, as in every kernel before 6.17. Where this cannot be set, that is the
@@ -256,7 +256,7 @@ fn one_flush_sends_a_full_tx_ring() {
         device.audit().unwrap();
         done.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_caller_that_holds_all_frames_recovers() {
         steer.register(0, device.fd());
         (device, steer)
     };
-    let (phase, sent) = (Meeting::default(), AtomicU64::new(0));
+    let (phase, sent) = (TimedBarrier::default(), AtomicU64::new(0));
     let sender = |interface: &str| {
         let (mut device, _steer) = small(interface);
         phase.wait();
@@ -315,7 +315,7 @@ fn a_caller_that_holds_all_frames_recovers() {
         device.audit().unwrap();
         phase.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn received_frames_can_be_sent_back() {
     if !has_root() {
         return;
     }
-    let done = Meeting::default();
+    let done = TimedBarrier::default();
     let ping = |interface: &str| {
         let (mut device, _steer) = open(interface);
         let mut out = Vec::with_capacity(64);
@@ -354,5 +354,5 @@ fn received_frames_can_be_sent_back() {
         device.audit().unwrap();
         done.wait();
     };
-    joined(MTU, ping, echo);
+    run_on_veth(MTU, ping, echo);
 }

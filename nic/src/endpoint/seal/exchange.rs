@@ -296,16 +296,16 @@ mod tests {
     //= docs/specs/endpoint.md#END-33 the key exchange
     #[test]
     fn both_sides_and_no_other_get_the_same_secrets() {
-        let (client, server, stranger) = keys();
+        let (client, server, third) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
-        let servers = Keys::new(server.clone(), vec![stranger.public(), client.public()]);
+        let servers = Keys::new(server.clone(), vec![third.public(), client.public()]);
         let (mut initiator, asked) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
         let (theirs, message) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
         let mut broken = message.clone();
         broken[40] ^= 1;
         assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
-        let (Agreed { secrets: ours, .. }, said) = initiator.finish(&message).unwrap();
-        assert_eq!(said, terms(2));
+        let (Agreed { secrets: ours, .. }, terms_received) = initiator.finish(&message).unwrap();
+        assert_eq!(terms_received, terms(2));
         assert_eq!((&ours.sending, &ours.receiving), (&theirs.receiving, &theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
         let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
@@ -331,15 +331,15 @@ mod tests {
 
     #[test]
     fn a_server_answers_only_its_peers() {
-        let (client, server, stranger) = keys();
+        let (client, server, third) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![client.public()]);
         let (_, meant) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
         let answers =
             |keys: &Keys, ends, terms: &Terms, message: &[u8]| respond(keys, ends, terms, message, terms).is_some();
         assert!(answers(&servers, ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(stranger.clone(), vec![client.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(server.clone(), vec![stranger.public()]), ends(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(third.clone(), vec![client.public()]), ends(), &terms(1), &meant));
+        assert!(!answers(&Keys::new(server.clone(), vec![third.public()]), ends(), &terms(1), &meant));
         assert!(!answers(&servers, ends(), &terms(2), &meant), "other terms");
         let other = Ends { client: IpAddr::from([10, 0, 0, 3]), ..ends() };
         assert!(!answers(&servers, other, &terms(1), &meant), "from elsewhere");
@@ -352,8 +352,8 @@ mod tests {
             assert!(!answers(&servers, ends(), &terms(1), &meant[..bytes]));
         }
         assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
-        let nobody = PublicKey::from_bytes(&[0; 32]).unwrap();
+        let invalid_key = PublicKey::from_bytes(&[0; 32]).unwrap();
         // A public key with which no exchange is possible is refused without a panic.
-        let _ = Initiator::new(&Keys::new(client, vec![nobody]), ends(), &terms(1));
+        let _ = Initiator::new(&Keys::new(client, vec![invalid_key]), ends(), &terms(1));
     }
 }

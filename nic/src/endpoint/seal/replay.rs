@@ -73,13 +73,13 @@ mod tests {
         //= docs/specs/wire.md#WIRE-19 numbers and keys
         #[test]
         fn each_number_passes_once(start in prop_oneof![Just(0u64), 0..100_000u64, Just(1 << 40)], steps in prop::collection::vec(step(), 1..400)) {
-            let (mut replays, mut came, mut highest) = (Replays::default(), HashSet::new(), None::<u64>);
+            let (mut replays, mut received, mut highest) = (Replays::default(), HashSet::new(), None::<u64>);
             let mut number = start;
             for step in steps {
                 number = number.saturating_add_signed(step);
                 let is_fresh = replays.is_fresh(number);
                 let back = highest.map_or(0, |highest| highest.saturating_sub(number));
-                if came.contains(&number) {
+                if received.contains(&number) {
                     prop_assert!(!is_fresh, "{number} was received before");
                 } else if back <= (WORDS - 1) * BITS {
                     prop_assert!(is_fresh, "{number} is new");
@@ -88,7 +88,7 @@ mod tests {
                 }
                 if is_fresh {
                     replays.mark(number);
-                    came.insert(number);
+                    received.insert(number);
                     highest = highest.max(Some(number));
                     prop_assert!(!replays.is_fresh(number));
                 }

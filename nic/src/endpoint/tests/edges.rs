@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spray_core::cc::CcKind;
 use spray_wire::{Body, Probe, Retry, Terms};
 
-use super::hostile::{STRANGER, Stranger, asked, with_token};
+use super::hostile::{RAW_HOST, RawHost, client_terms, with_token};
 use super::*;
 use crate::keys::{Keys, PrivateKey};
 
@@ -74,27 +74,27 @@ fn last(events: &[EndpointEvent]) -> Times {
 #[test]
 fn an_endpoint_works_after_ten_idle_years() {
     let mut rig = rig();
-    let mut stranger = Stranger::new(&rig);
-    let flood = |rig: &mut Rig, stranger: &mut Stranger| {
+    let mut raw_host = RawHost::new(&rig);
+    let flood = |rig: &mut Rig, raw_host: &mut RawHost| {
         for number in 0..300 {
             let probe = Body::Probe(Probe { token: 1, timestamp: rig.now });
-            stranger.send(rig, STRANGER, 1, 1000 + number, 5, &probe);
+            raw_host.send(rig, RAW_HOST, 1, 1000 + number, 5, &probe);
         }
         rig.run(US, 10 * US, |_| false);
-        stranger.received().len()
+        raw_host.received().len()
     };
-    assert_eq!(flood(&mut rig, &mut stranger), 64);
-    let early = Terms { exchange_bytes: 0, ..asked(3) };
+    assert_eq!(flood(&mut rig, &mut raw_host), 64);
+    let early = Terms { exchange_bytes: 0, ..client_terms(3) };
     let early = with_token(&rig, early);
     for since in [Time::ZERO, years(10)] {
         assert!(rig.endpoints.iter_mut().all(|endpoint| endpoint.poll(since).is_none()), "nothing is due");
     }
     rig.now = years(10);
     // The rate limit allows one burst, as at the start, and earlier tokens have expired.
-    assert_eq!(flood(&mut rig, &mut stranger), 64);
-    stranger.send(&rig, STRANGER, 1, 0, 0, &Body::Connect(early));
+    assert_eq!(flood(&mut rig, &mut raw_host), 64);
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &Body::Connect(early));
     rig.run(US, 10 * US, |_| false);
-    assert_eq!((rig.endpoints[1].connections(), stranger.received()), (0, vec![retry(&rig, early)]));
+    assert_eq!((rig.endpoints[1].connections(), raw_host.received()), (0, vec![retry(&rig, early)]));
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 100_000)).unwrap();
     assert!(rig.run(US, 10 * MS, |rig| rig.received(1).len() == 1 && rig.delivered(0) == 1));

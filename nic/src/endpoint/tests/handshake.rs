@@ -1,6 +1,6 @@
 //! Opening and closing of connections.
 
-use super::hostile::{STRANGER, Stranger, asked, with_token};
+use super::hostile::{RAW_HOST, RawHost, client_terms, with_token};
 use super::*;
 
 fn lossy(loss_ppm: u32) -> Impairments {
@@ -324,19 +324,19 @@ fn a_delayed_connect_leaves_no_connection() {
 #[test]
 fn a_repeated_connect_restarts_the_timeout_of_its_slot() {
     let mut rig = Rig::new(2, false, Impairments::delay(US));
-    let mut stranger = Stranger::new(&rig);
-    let connect = with_token(&rig, asked(1));
+    let mut raw_host = RawHost::new(&rig);
+    let connect = with_token(&rig, client_terms(1));
     let half_open_after = |rig: &mut Rig, time: u64| {
         rig.run(10 * US, time, |_| false);
         rig.endpoints[1].connections()
     };
-    stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &spray_wire::Body::Connect(connect));
     assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "12 attempts take 9.6 ms at most");
-    stranger.send(&rig, STRANGER, 1, 0, 0, &spray_wire::Body::Connect(connect));
+    raw_host.send(&rig, RAW_HOST, 1, 0, 0, &spray_wire::Body::Connect(connect));
     assert_eq!(half_open_after(&mut rig, 9 * MS), 1, "the second Connect restarts that time");
     assert_eq!(half_open_after(&mut rig, MS), 0);
     assert_eq!(rig.endpoints[1].stats().half_open_expired, 1);
-    stranger.received();
+    raw_host.received();
     rig.audit();
 }
 

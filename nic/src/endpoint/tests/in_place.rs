@@ -25,12 +25,12 @@ impl Sink for Collector {
 
 /// A message without memory: byte `at` is computed from `at` and `seed`.
 #[derive(Debug)]
-struct Made {
+struct Generated {
     seed: usize,
     bytes: usize,
 }
 
-impl Source for Made {
+impl Source for Generated {
     fn bytes(&self) -> u64 {
         self.bytes as u64
     }
@@ -65,9 +65,9 @@ fn every_byte_is_delivered_once() {
         let connection = rig.connect(0, 1);
         let lengths = [1, 999, 1_000, 1_001, 40_000];
         for (seed, bytes) in lengths.into_iter().enumerate() {
-            rig.endpoints[0].send_from(connection, Box::new(Made { seed, bytes })).unwrap();
+            rig.endpoints[0].send_from(connection, Box::new(Generated { seed, bytes })).unwrap();
         }
-        rig.endpoints[0].send_from(connection, Box::new(Made { seed: 0, bytes: 0 })).unwrap();
+        rig.endpoints[0].send_from(connection, Box::new(Generated { seed: 0, bytes: 0 })).unwrap();
         let count = lengths.len() + 1;
         assert!(rig.run(50 * US, 2_000 * MS, |rig| rig.delivered(0) == count && rig.received(1).len() == count));
         assert!(rig.received(1).iter().all(|(.., data)| data.is_empty()));

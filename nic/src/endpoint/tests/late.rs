@@ -6,34 +6,34 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 use spray_wire::{Body, Common, Data};
 
-use super::hostile::{STRANGER, Stranger};
-use super::liars::let_in;
+use super::arbitrary::open_unauthenticated;
+use super::hostile::{RAW_HOST, RawHost};
 use super::*;
 
 /// A peer that sends arbitrary packets on a connection of host 1.
 struct Attacker {
-    stranger: Stranger,
+    raw_host: RawHost,
     connection: u32,
     cookie: u64,
 }
 
 impl Attacker {
     fn new(rig: &mut Rig) -> Self {
-        let mut stranger = Stranger::new(rig);
-        let (connection, cookie) = let_in(rig, &mut stranger, 1).unwrap();
+        let mut raw_host = RawHost::new(rig);
+        let (connection, cookie) = open_unauthenticated(rig, &mut raw_host, 1).unwrap();
         rig.run(US, 10 * US, |_| false);
-        Self { stranger, connection, cookie }
+        Self { raw_host, connection, cookie }
     }
 
     /// Sends a packet with a payload of `byte`, and has host 1 process it. Its user takes nothing.
     fn send(&mut self, rig: &mut Rig, data: Data, byte: u8) {
         let common = Common { connection: self.connection, cookie: self.cookie, ..Common::default() };
         let payload = vec![byte; data.payload_bytes.into()];
-        self.stranger.emit(rig, [STRANGER, 1], &common, &Body::Data(data), &payload);
+        self.raw_host.emit(rig, [RAW_HOST, 1], &common, &Body::Data(data), &payload);
         rig.now = rig.now.after(10 * US);
         rig.network.advance(rig.now);
         rig.endpoints[1].poll(rig.now);
-        self.stranger.received();
+        self.raw_host.received();
     }
 
     /// Sends the packets `from..until` of a message of 100 packets, the first of which has the

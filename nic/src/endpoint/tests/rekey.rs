@@ -8,7 +8,7 @@ use crate::keys::{Keys, PrivateKey};
 
 const SECOND: u64 = 1000 * MS;
 /// The host that forwards the frames of the two others.
-const MIDDLE: usize = 9;
+const ATTACKER: usize = 9;
 /// By then a first exchange is complete.
 const FIRST: u64 = 129 * SECOND;
 
@@ -85,59 +85,53 @@ fn keys_change_every_two_minutes_while_data_flows() {
 
 /// What happens to a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    Passes,
-    IsLost,
-    ComesTwice,
+enum Treatment {
+    Forward,
+    Lose,
+    Duplicate,
     /// It is delivered after the next frame in its direction.
-    ComesAfterTheNext,
+    Delay,
     /// It is delivered when the test releases it.
-    Waits,
+    Hold,
 }
 
 /// An on-path attacker between two hosts, which recognises Rekeys, as anyone can, and forwards all
 /// other frames.
-struct Middle {
+struct OnPathAttacker {
     device: MemoryDevice,
     arrivals: Vec<Received>,
-    overtaken: Vec<Vec<u8>>,
-    waiting: Vec<Vec<u8>>,
+    delayed: Vec<Vec<u8>>,
+    held: Vec<Vec<u8>>,
     rekeys: Vec<Rekey>,
 }
 
-impl Middle {
+impl OnPathAttacker {
     fn new(rig: &Rig) -> Self {
-        let device = rig.network.attach(mac(MIDDLE));
-        Self {
-            device,
-            arrivals: Vec::with_capacity(256),
-            overtaken: Vec::new(),
-            waiting: Vec::new(),
-            rekeys: Vec::new(),
-        }
+        let device = rig.network.attach(mac(ATTACKER));
+        Self { device, arrivals: Vec::with_capacity(256), delayed: Vec::new(), held: Vec::new(), rekeys: Vec::new() }
     }
 
     /// Connects two hosts through this one.
     fn connect(&mut self, rig: &mut Rig) -> [ConnectionId; 2] {
-        let peer = Peer { mac: mac(MIDDLE), ..peer(1, false) };
+        let peer = Peer { mac: mac(ATTACKER), ..peer(1, false) };
         let ours = rig.endpoints[0].connect(rig.now, peer, None).unwrap();
-        assert!(self.run(rig, 10 * MS, |_, _| Fate::Passes, |rig| !rig.accepted(1).is_empty()));
+        assert!(self.run(rig, 10 * MS, |_, _| Treatment::Forward, |rig| !rig.accepted(1).is_empty()));
         [ours, rig.accepted(1)[0]]
     }
 
-    /// Runs until `done` returns true or `limit_ps` has passed. `fate` gets the Rekeys, numbered
+    /// Runs until `done` returns true or `limit_ps` has passed. `treatment` gets the Rekeys, numbered
     /// from 0 per side, and the client's later frames.
     fn run(
         &mut self,
         rig: &mut Rig,
         limit_ps: u64,
-        mut fate: impl FnMut(&Rekey, usize) -> Fate,
+        mut treatment: impl FnMut(&Rekey, usize) -> Treatment,
         mut done: impl FnMut(&mut Rig) -> bool,
     ) -> bool {
         let end = rig.now.after(limit_ps);
         while rig.now < end {
             let next_at = rig.step(rig.now);
-            self.forward(&mut fate);
+            self.forward(&mut treatment);
             if done(rig) {
                 return true;
             }
@@ -147,7 +141,7 @@ impl Middle {
         false
     }
 
-    fn forward(&mut self, fate: &mut impl FnMut(&Rekey, usize) -> Fate) {
+    fn forward(&mut self, treatment: &mut impl FnMut(&Rekey, usize) -> Treatment) {
         self.device.receive(&mut self.arrivals, 256).unwrap();
         for arrival in self.arrivals.drain(..).collect::<Vec<_>>() {
             let frame = self.device.frame(&arrival.frame, arrival.len).to_vec();
@@ -160,31 +154,31 @@ impl Middle {
                 .map(|frame| frame.body);
             let Some(Body::Rekey(rekey)) = body else {
                 self.pass(&frame);
-                self.pass_overtaken();
+                self.release_delayed();
                 continue;
             };
             let number = self.rekeys.iter().filter(|known| known.answer == rekey.answer).count();
             self.rekeys.push(rekey);
-            match fate(&rekey, number) {
-                Fate::Passes => self.pass(&frame),
-                Fate::IsLost => {}
-                Fate::ComesTwice => [(); 2].into_iter().for_each(|()| self.pass(&frame)),
-                Fate::ComesAfterTheNext => {
-                    self.overtaken.push(frame);
+            match treatment(&rekey, number) {
+                Treatment::Forward => self.pass(&frame),
+                Treatment::Lose => {}
+                Treatment::Duplicate => [(); 2].into_iter().for_each(|()| self.pass(&frame)),
+                Treatment::Delay => {
+                    self.delayed.push(frame);
                     continue;
                 }
-                Fate::Waits => self.waiting.push(frame),
+                Treatment::Hold => self.held.push(frame),
             }
-            self.pass_overtaken();
+            self.release_delayed();
         }
     }
 
-    fn pass_overtaken(&mut self) {
-        std::mem::take(&mut self.overtaken).iter().for_each(|frame| self.pass(frame));
+    fn release_delayed(&mut self) {
+        std::mem::take(&mut self.delayed).iter().for_each(|frame| self.pass(frame));
     }
 
-    fn pass_waiting(&mut self) {
-        std::mem::take(&mut self.waiting).iter().for_each(|frame| self.pass(frame));
+    fn release_held(&mut self) {
+        std::mem::take(&mut self.held).iter().for_each(|frame| self.pass(frame));
     }
 
     fn pass(&mut self, frame: &[u8]) {
@@ -195,7 +189,7 @@ impl Middle {
         let copy = self.device.frame_mut(&place);
         copy[..frame.len()].copy_from_slice(frame);
         copy[..6].copy_from_slice(&mac(host));
-        copy[6..12].copy_from_slice(&mac(MIDDLE));
+        copy[6..12].copy_from_slice(&mac(ATTACKER));
         self.device.transmit(place, frame.len() as u32).unwrap();
         self.device.flush().unwrap();
     }
@@ -210,21 +204,21 @@ impl Middle {
 }
 
 /// Creates two hosts and the attacker between them, with an open connection.
-fn through_the_middle() -> (Rig, Middle, [ConnectionId; 2]) {
+fn with_attacker() -> (Rig, OnPathAttacker, [ConnectionId; 2]) {
     let mut rig = Rig::with(2, false, Impairments::delay(5 * US), with_keys());
-    let mut middle = Middle::new(&rig);
-    let both = middle.connect(&mut rig);
-    (rig, middle, both)
+    let mut attacker = OnPathAttacker::new(&rig);
+    let both = attacker.connect(&mut rig);
+    (rig, attacker, both)
 }
 
 /// Sends a message in each direction and waits until both arrive.
-fn talk(rig: &mut Rig, middle: &mut Middle, both: [ConnectionId; 2]) {
+fn exchange_messages(rig: &mut Rig, attacker: &mut OnPathAttacker, both: [ConnectionId; 2]) {
     let before = [rig.received(0).len(), rig.received(1).len()];
     for host in [0, 1] {
         rig.endpoints[host].send_at(both[host], content(before[host], 20_000), rig.now).unwrap();
     }
     let arrived = |rig: &mut Rig| [0, 1].into_iter().all(|host| rig.received(host).len() == before[host] + 1);
-    assert!(middle.run(rig, 90 * MS, |_, _| Fate::Passes, arrived));
+    assert!(attacker.run(rig, 90 * MS, |_, _| Treatment::Forward, arrived));
     assert!([0, 1].into_iter().all(|host| rig.received(host)[before[host]].2 == content(before[host], 20_000)));
 }
 
@@ -232,13 +226,13 @@ fn talk(rig: &mut Rig, middle: &mut Middle, both: [ConnectionId; 2]) {
 //= docs/specs/endpoint.md#END-46 fresh keys
 #[test]
 fn lost_and_repeated_messages_leave_one_exchange() {
-    use Fate::{ComesAfterTheNext, ComesTwice, IsLost, Passes, Waits};
+    use Treatment::{Delay, Duplicate, Forward, Hold, Lose};
     for busy in [false, true] {
-        for asked in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
-            for answer in [Passes, IsLost, ComesTwice, ComesAfterTheNext, Waits] {
-                let (mut rig, mut middle, both) = through_the_middle();
-                talk(&mut rig, &mut middle, both);
-                assert!(!middle.run(&mut rig, 119 * SECOND, |_, _| Passes, |rig| rig.sent_rekeys() != [0, 0]));
+        for client_terms in [Forward, Lose, Duplicate, Delay, Hold] {
+            for answer in [Forward, Lose, Duplicate, Delay, Hold] {
+                let (mut rig, mut attacker, both) = with_attacker();
+                exchange_messages(&mut rig, &mut attacker, both);
+                assert!(!attacker.run(&mut rig, 119 * SECOND, |_, _| Forward, |rig| rig.sent_rekeys() != [0, 0]));
                 if busy {
                     for host in [0, 1] {
                         for at in 0..900 {
@@ -247,24 +241,29 @@ fn lost_and_repeated_messages_leave_one_exchange() {
                         }
                     }
                 }
-                let fate = |rekey: &Rekey, number| match (rekey.answer, number) {
-                    (false, 0) => asked,
+                let treatment = |rekey: &Rekey, number| match (rekey.answer, number) {
+                    (false, 0) => client_terms,
                     (true, 0) => answer,
-                    _ => Passes,
+                    _ => Forward,
                 };
-                assert!(!middle.run(&mut rig, 10 * SECOND, fate, |_| false));
-                assert_eq!(rig.generations(both), [1, 1], "{asked:?} {answer:?}");
+                assert!(!attacker.run(&mut rig, 10 * SECOND, treatment, |_| false));
+                assert_eq!(rig.generations(both), [1, 1], "{client_terms:?} {answer:?}");
                 // A late message belongs to a completed exchange.
-                middle.pass_waiting();
-                middle.run(&mut rig, MS, |_, _| Passes, |_| false);
-                assert_eq!((rig.generations(both), middle.exchanges()), ([1, 1], [1, 1]), "{asked:?} {answer:?}");
+                attacker.release_held();
+                attacker.run(&mut rig, MS, |_, _| Forward, |_| false);
+                assert_eq!(
+                    (rig.generations(both), attacker.exchanges()),
+                    ([1, 1], [1, 1]),
+                    "{client_terms:?} {answer:?}"
+                );
                 let of =
                     |count: fn(&EndpointStats) -> u64| rig.endpoints.iter().map(|end| count(&end.stats())).sum::<u64>();
                 assert_eq!((of(|stats| stats.forged), of(|stats| stats.exchanges_limited)), (0, 0));
-                let repeats = [asked, answer].map(|fate| u64::from(fate == ComesTwice)).iter().sum::<u64>();
+                let repeats =
+                    [client_terms, answer].map(|treatment| u64::from(treatment == Duplicate)).iter().sum::<u64>();
                 assert_eq!(of(|stats| stats.replayed), repeats);
-                if [asked, answer].contains(&Waits) {
-                    assert!(of(|stats| stats.unexpected) > 0, "{asked:?} {answer:?}");
+                if [client_terms, answer].contains(&Hold) {
+                    assert!(of(|stats| stats.unexpected) > 0, "{client_terms:?} {answer:?}");
                 }
                 if busy {
                     assert_eq!(rig.received(0).len() + rig.received(1).len(), 2 + 2 * 900);
@@ -272,7 +271,7 @@ fn lost_and_repeated_messages_leave_one_exchange() {
                         (0..2).all(|host| rig.received(host)[1..].iter().all(|(.., data)| *data == content(1, 300)))
                     );
                 } else {
-                    talk(&mut rig, &mut middle, both);
+                    exchange_messages(&mut rig, &mut attacker, both);
                 }
                 assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
             }
@@ -286,15 +285,15 @@ fn lost_and_repeated_messages_leave_one_exchange() {
 #[test]
 fn a_connection_with_blocked_exchanges_ends() {
     for answers in [false, true] {
-        let (mut rig, mut middle, _) = through_the_middle();
-        let fate = |rekey: &Rekey, _| if rekey.answer == answers { Fate::IsLost } else { Fate::Passes };
-        assert!(!middle.run(&mut rig, 180 * SECOND, fate, |rig| rig.failed(0).len() + rig.failed(1).len() > 0));
+        let (mut rig, mut attacker, _) = with_attacker();
+        let treatment = |rekey: &Rekey, _| if rekey.answer == answers { Treatment::Lose } else { Treatment::Forward };
+        assert!(!attacker.run(&mut rig, 180 * SECOND, treatment, |rig| rig.failed(0).len() + rig.failed(1).len() > 0));
         // The idle timeout, plus a third of it until the next check.
-        assert!(middle.run(&mut rig, 1_400 * MS, fate, |rig| rig.failed(0).len() + rig.failed(1).len() == 2));
+        assert!(attacker.run(&mut rig, 1_400 * MS, treatment, |rig| rig.failed(0).len() + rig.failed(1).len() == 2));
         let failed = [rig.failed(0)[0], rig.failed(1)[0]];
         assert!(failed.contains(&ConnectionError::StaleKeys), "{failed:?}");
         assert!(failed.iter().all(|error| matches!(error, ConnectionError::StaleKeys | ConnectionError::Aborted)));
-        assert!(middle.exchanges()[0] == 1 && middle.rekeys.len() > 60, "one message, again and again");
+        assert!(attacker.exchanges()[0] == 1 && attacker.rekeys.len() > 60, "one message, again and again");
         rig.audit();
     }
 }
@@ -303,13 +302,16 @@ fn a_connection_with_blocked_exchanges_ends() {
 #[test]
 fn either_side_may_close_during_an_exchange() {
     for (held, closes) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
-        let (mut rig, mut middle, both) = through_the_middle();
-        let fate = |rekey: &Rekey, _| if rekey.answer == held { Fate::Waits } else { Fate::Passes };
-        assert!(middle.run(&mut rig, FIRST, fate, |rig| rig.sent_rekeys()[usize::from(held)] > 0));
+        let (mut rig, mut attacker, both) = with_attacker();
+        let treatment = |rekey: &Rekey, _| if rekey.answer == held { Treatment::Hold } else { Treatment::Forward };
+        assert!(attacker.run(&mut rig, FIRST, treatment, |rig| rig.sent_rekeys()[usize::from(held)] > 0));
         rig.endpoints[closes].close(both[closes]);
-        middle.run(&mut rig, 3 * US, fate, |_| false);
-        middle.pass_waiting();
-        assert!(middle.run(&mut rig, 50 * MS, fate, |rig| rig.closed(0) == 1 && rig.closed(1) == 1), "{held} {closes}");
+        attacker.run(&mut rig, 3 * US, treatment, |_| false);
+        attacker.release_held();
+        assert!(
+            attacker.run(&mut rig, 50 * MS, treatment, |rig| rig.closed(0) == 1 && rig.closed(1) == 1),
+            "{held} {closes}"
+        );
         assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
         rig.audit();
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use spray_wire::{Accept, Body, VERSION_SEALED};
 
-use super::hostile::{Stranger, one_of_each};
+use super::hostile::{RawHost, one_of_each};
 use super::*;
 use crate::endpoint;
 use crate::keys::{Keys, PrivateKey};
@@ -99,7 +99,7 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
     let run = |forge: bool| {
         // One key for both cases; the result does not depend on it.
         let mut rig = shared(Impairments::delay(5 * US));
-        let mut stranger = Stranger::new(&rig);
+        let mut raw_host = RawHost::new(&rig);
         let ours = rig.connect(0, 1);
         rig.endpoints[0].send(ours, content(1, 200_000)).unwrap();
         assert!(rig.run(US, MS, |rig| !rig.accepted(1).is_empty()));
@@ -107,7 +107,7 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
         for body in one_of_each().iter().filter(|_| forge) {
             for (from, to, id) in [(0, 1, theirs), (1, 0, ours)] {
                 let cookie = rig.endpoints[to].machine.table.get(id).unwrap().cookie;
-                stranger.send(&rig, from, to, id.raw(), cookie, body);
+                raw_host.send(&rig, from, to, id.raw(), cookie, body);
             }
         }
         assert!(rig.run(US, 100 * MS, |rig| rig.delivered(0) == 1));
@@ -123,19 +123,19 @@ fn plain_frames_with_the_right_cookies_change_nothing() {
 
 /// Creates two hosts that share a key, an attacker that can send from their addresses, and a tap on
 /// the first host.
-fn observed() -> (Rig, Stranger, Tap) {
+fn observed() -> (Rig, RawHost, Tap) {
     let mut rig = shared(Impairments::delay(5 * US));
-    let (stranger, tap) = (Stranger::new(&rig), Tap::default());
+    let (raw_host, tap) = (RawHost::new(&rig), Tap::default());
     let endpoints = std::mem::take(&mut rig.endpoints).into_iter();
     rig.endpoints = endpoints.map(|endpoint| endpoint.with_tap(Box::new(tap.clone()))).collect();
-    (rig, stranger, tap)
+    (rig, raw_host, tap)
 }
 
 /// An on-path attacker changes those terms of the Accept that are not sealed.
 //= docs/specs/endpoint.md#END-33 the key exchange
 #[test]
 fn the_sealed_terms_of_an_accept_apply() {
-    let (mut rig, mut stranger, tap) = observed();
+    let (mut rig, mut raw_host, tap) = observed();
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     let lost = Impairments { loss_ppm: 1_000_000, ..Impairments::delay(5 * US) };
@@ -149,7 +149,7 @@ fn the_sealed_terms_of_an_accept_apply() {
     });
     let (common, terms, message) = accepts.next().unwrap();
     let changed = Body::Accept(Accept { cookie: 1, window_packets: 1, max_data: 256, ..terms });
-    stranger.emit(&rig, [1, 0], &common, &changed, message);
+    raw_host.emit(&rig, [1, 0], &common, &changed, message);
     assert!(rig.run(US, 20 * US, |rig| rig.accepted(1).len() == 1), "the server receives its frames");
     assert_eq!(rig.endpoints[0].machine.table.get(ours).unwrap().remote, Accept { exchange_bytes: 0, ..terms });
     rig.network.set_sender_impairments(rig.endpoints[1].device(), Impairments::delay(5 * US));
@@ -163,7 +163,7 @@ fn the_sealed_terms_of_an_accept_apply() {
 //= docs/specs/endpoint.md#END-35 sealed connections
 #[test]
 fn a_repeated_accept_keeps_no_connection_alive() {
-    let (mut rig, mut stranger, tap) = observed();
+    let (mut rig, mut raw_host, tap) = observed();
     rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1));
     let of = |frame: &&Vec<u8>| {
@@ -173,7 +173,7 @@ fn a_repeated_accept_keeps_no_connection_alive() {
     let accept = tap.frames().iter().find(of).cloned().unwrap();
     rig.dead[1] = true;
     for _ in 0..15 {
-        stranger.send_raw(&accept);
+        raw_host.send_raw(&accept);
         rig.run(MS, 10 * MS, |_| false);
     }
     assert_eq!(rig.failed(0), [ConnectionError::IdleTimeout]);
@@ -187,7 +187,7 @@ fn a_repeated_accept_keeps_no_connection_alive() {
 #[test]
 fn a_forged_accept_does_not_end_the_exchange() {
     let mut rig = shared(Impairments::delay(50 * US));
-    let mut stranger = Stranger::new(&rig);
+    let mut raw_host = RawHost::new(&rig);
     let ours = rig.connect(0, 1);
     assert!(rig.run(US, MS, |rig| rig.endpoints[0].stats().sent[Kind::Connect] == 2));
     let cookie = rig.endpoints[0].machine.table.get(ours).unwrap().cookie;
@@ -200,7 +200,7 @@ fn a_forged_accept_does_not_end_the_exchange() {
         ack_every: 1,
         ..Accept::default()
     };
-    stranger.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));
+    raw_host.send(&rig, 1, 0, ours.raw(), cookie, &Body::Accept(accept));
     assert!(rig.run(US, 70 * US, |rig| rig.endpoints[0].stats().forged == 1));
     assert!(rig.run(US, MS, |rig| rig.accepted(1).len() == 1), "the server's Accept arrived later");
     assert!(rig.failed(0).is_empty());
@@ -289,7 +289,7 @@ fn recorded_frames_cannot_be_read_or_replayed() {
         let config = EndpointConfig { keys: Some(keys.clone()), ..config(host, false) };
         Endpoint::new(network.attach(mac(host)), config).unwrap().with_tap(Box::new(taps[host].clone()))
     });
-    let mut stranger = network.attach(mac(9));
+    let mut raw_host = network.attach(mac(9));
     let secret = Bytes::from(b"the weights of a model that nobody else has trained, ".repeat(4_000));
     let connection = endpoints[0].connect(Time::ZERO, peer(1, false), None).unwrap();
     endpoints[0].send(connection, secret.clone()).unwrap();
@@ -314,10 +314,10 @@ fn recorded_frames_cannot_be_read_or_replayed() {
             for (host, tap) in taps.iter().enumerate() {
                 // A capture contains received frames, too.
                 for seen in tap.frames().into_iter().filter(|frame| frame[..6] == mac(1 - host)) {
-                    let Some(frame) = stranger.allocate() else { break };
-                    stranger.frame_mut(&frame)[..seen.len()].copy_from_slice(&seen);
-                    stranger.transmit(frame, seen.len() as u32).unwrap();
-                    stranger.flush().unwrap();
+                    let Some(frame) = raw_host.allocate() else { break };
+                    raw_host.frame_mut(&frame)[..seen.len()].copy_from_slice(&seen);
+                    raw_host.transmit(frame, seen.len() as u32).unwrap();
+                    raw_host.flush().unwrap();
                 }
             }
         }

@@ -114,7 +114,7 @@ fn keys_change_between_all_shards() {
 
 /// Returns the share of misrouted frames at the second host, after every shard has sent it some
 /// messages.
-fn astray(balancer: BalancerKind, shards: usize) -> f64 {
+fn misrouted_share(balancer: BalancerKind, shards: usize) -> f64 {
     let mut rig = rig_with(Steering::Hash, balancer, shards);
     let connections: Vec<_> =
         (0..shards).map(|shard| rig.endpoints[shard].connect(rig.now, peer(1, false), None).unwrap()).collect();
@@ -142,7 +142,7 @@ const SPRAYING: [BalancerKind; 3] = [BalancerKind::Ops, BalancerKind::Reps, Bala
 #[test]
 fn recycling_senders_keep_to_values_of_the_right_queue() {
     // Three is not a power of two, so no bits of a hash select the queue.
-    let [ops, reps, plus] = SPRAYING.map(|balancer| astray(balancer, 3));
+    let [ops, reps, plus] = SPRAYING.map(|balancer| misrouted_share(balancer, 3));
     assert!(ops > 0.6 && reps < 0.3 && plus < 0.2, "two of three queues are wrong: {ops}, {reps}, {plus}");
 }
 
@@ -151,10 +151,10 @@ fn recycling_senders_keep_to_values_of_the_right_queue() {
 fn spraying_senders_learn_the_values_of_the_right_queue() {
     // With up to four queues, at least 256 of 1,024 values lead to the right one.
     for shards in [2, 4] {
-        let shares = SPRAYING.map(|balancer| astray(balancer, shards));
+        let shares = SPRAYING.map(|balancer| misrouted_share(balancer, shards));
         assert!(shares.iter().all(|share| *share < 0.1), "{shards} queues, one of 16 packets to learn: {shares:?}");
     }
-    let ecmp = astray(BalancerKind::Ecmp, 2);
+    let ecmp = misrouted_share(BalancerKind::Ecmp, 2);
     assert!([0.0, 0.5, 1.0].iter().any(|share| (ecmp - share).abs() < 0.1), "each connection has its path: {ecmp}");
 }
 
@@ -173,17 +173,17 @@ fn a_reset_reaches_the_shard_of_its_connection() {
     assert!(rig.run(10 * US, 100 * MS, |rig| (SHARDS..2 * SHARDS).all(|shard| rig.accepted(shard).len() == 1)));
     // The peer restarts without any connection.
     for shard in SHARDS..2 * SHARDS {
-        let device = std::mem::replace(&mut rig.endpoints[shard], lonely()).into_device();
+        let device = std::mem::replace(&mut rig.endpoints[shard], placeholder()).into_device();
         let own = EndpointConfig { shard: Shard::all(SHARDS).nth(shard - SHARDS).unwrap(), ..config(1, false) };
         rig.endpoints[shard] = Endpoint::new(device, own).unwrap();
     }
     for (shard, connection) in connections.into_iter().enumerate() {
         rig.endpoints[shard].send(connection, content(0, 100)).unwrap();
     }
-    let is_told = |rig: &Rig| (0..SHARDS).all(|shard| rig.failed(shard) == [ConnectionError::Reset]);
-    assert!(rig.run(10 * US, 10 * MS, |rig| is_told(rig)), "before any timeout");
+    let all_are_reset = |rig: &Rig| (0..SHARDS).all(|shard| rig.failed(shard) == [ConnectionError::Reset]);
+    assert!(rig.run(10 * US, 10 * MS, |rig| all_are_reset(rig)), "before any timeout");
 }
 
-fn lonely() -> Endpoint<MemoryDevice> {
+fn placeholder() -> Endpoint<MemoryDevice> {
     Endpoint::new(MemoryNetwork::default().attach(mac(9)), config(9, false)).unwrap()
 }

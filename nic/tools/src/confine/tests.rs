@@ -32,11 +32,11 @@ fn run(name: &str, folder: &Folder) {
     let test = format!("confine::tests::{name}");
     command.args(["--exact", &test, "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder.path());
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = text(&output.stdout) + &text(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
-fn told_folder() -> Option<PathBuf> {
+fn confined_folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
@@ -108,15 +108,15 @@ fn lack<const N: usize>(calls: [libc::c_long; N]) {
 
 /// Asserts that no capability is left except file capabilities, and that none can be gained.
 fn assert_powerless(kept: &[Capability], status: &mut File) {
-    let mut said = String::new();
-    status.read_to_string(&mut said).unwrap();
+    let mut status_text = String::new();
+    status.read_to_string(&mut status_text).unwrap();
     let kept: u64 = kept.iter().map(Capability::bitmask).sum();
     for (name, bits) in [("CapEff", kept), ("CapPrm", kept), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0)] {
         // Only root can drop the bounding set.
-        let is_so = said.contains(&format!("{name}:\t{bits:016x}\n"));
-        assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {said}");
+        let is_so = status_text.contains(&format!("{name}:\t{bits:016x}\n"));
+        assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {status_text}");
     }
-    assert!(said.contains("NoNewPrivs:\t1\n") && said.contains("Seccomp:\t2\n"), "{said}");
+    assert!(status_text.contains("NoNewPrivs:\t1\n") && status_text.contains("Seccomp:\t2\n"), "{status_text}");
     assert!(caps::set(None, CapSet::Effective, &caps::all()).is_err());
     for family in [AddressFamily::Inet, AddressFamily::Netlink, AddressFamily::Unix, AddressFamily::Packet] {
         let socket = nix::sys::socket::socket(family, SockType::Raw, SockFlag::empty(), None);
@@ -155,7 +155,7 @@ const CREATE: OFlag = OFlag::O_CREAT.union(OFlag::O_RDWR);
 #[test]
 #[ignore = "run in a process of its own"]
 fn writer() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let into = folder.join("in");
     fs::write(folder.join("outside/there"), "there").unwrap();
@@ -189,7 +189,7 @@ fn writer() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn writer_of_what_is_open() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let (into, mut file) = (folder.join("in"), File::create_new(folder.join("in/open")).unwrap());
     confine(&Reach::Open).unwrap();
@@ -204,7 +204,7 @@ fn writer_of_what_is_open() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn reader() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let (file, named) = (folder.join("file"), folder.join("in"));
     let deep = named.join("deep/file");
@@ -225,7 +225,7 @@ fn reader() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn writer_for_another_user() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     confine(&Reach::Write(&folder.join("in"))).unwrap();
     assert_powerless(&[Capability::CAP_DAC_OVERRIDE], &mut status);
@@ -236,7 +236,7 @@ fn writer_for_another_user() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn reader_for_another_user() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     let mut status = File::open("/proc/thread-self/status").unwrap();
     let file = folder.join("in/file");
     confine(&Reach::Read { named: vec![&file], files: vec![&file] }).unwrap();
@@ -248,7 +248,7 @@ fn reader_for_another_user() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_landlock() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_landlock_create_ruleset]);
     confine(&Reach::Write(&folder.join("in"))).unwrap();
     open(&folder.join("outside/new"), CREATE).unwrap();
@@ -259,7 +259,7 @@ fn without_landlock() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_landlock_for_another_user() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_landlock_create_ruleset]);
     let error = confine(&Reach::Write(&folder.join("in"))).unwrap_err().to_string();
     assert!(error.contains("belongs to another user"), "{error}");
@@ -268,7 +268,7 @@ fn without_landlock_for_another_user() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_filters() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_seccomp]);
     make_executable().unwrap();
     confine(&Reach::Write(&folder.join("in"))).unwrap();
@@ -283,7 +283,7 @@ fn without_filters() {
 #[test]
 #[ignore = "run in a process of its own"]
 fn without_capabilities() {
-    let Some(folder) = told_folder() else { return };
+    let Some(folder) = confined_folder() else { return };
     lack([libc::SYS_capset]);
     assert!(confine(&Reach::Write(&folder.join("in"))).is_err());
 }

@@ -22,13 +22,13 @@ fn on_veth(test: impl FnOnce() + Send) {
     if !spray_test_support::has_root() {
         return;
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let (ready, wait) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
-            tell.send(gettid()).unwrap();
+            sender.send(gettid()).unwrap();
             wait.recv().unwrap();
             ip(&format!("address add {PEER}/24 dev eth0"));
             ip("link set eth0 up");
@@ -39,7 +39,7 @@ fn on_veth(test: impl FnOnce() + Send) {
             let _end = end;
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             let queues = "numtxqueues 2 numrxqueues 2";
-            let peer = told.recv().unwrap();
+            let peer = receiver.recv().unwrap();
             ip(&format!("link add eth0 mtu 3498 {queues} type veth peer name eth0 mtu 3498 {queues} netns {peer}"));
             ip("address add 10.79.0.1/24 dev eth0");
             ip("link set eth0 up");

@@ -84,26 +84,26 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn intervals_of_each_direction_add_up() {
     for (what, ways) in [(What::Up, &[true][..]), (What::Down, &[false]), (What::Both, &[true, false])] {
-        let said = measure(what, 100_000);
+        let report = measure(what, 100_000);
         for (sender, suffix) in ways.iter().zip(["", "_bidir_reverse"]) {
-            let intervals = said["intervals"].as_array().unwrap().iter().map(|ways| &ways[format!("sum{suffix}")]);
+            let intervals = report["intervals"].as_array().unwrap().iter().map(|ways| &ways[format!("sum{suffix}")]);
             let (own, theirs) = if *sender { ("sent", "received") } else { ("received", "sent") };
-            let [own, theirs] = [own, theirs].map(|side| &said["end"][format!("sum_{side}{suffix}")]);
-            assert!(intervals.clone().all(|way| way["sender"] == *sender), "{said}");
+            let [own, theirs] = [own, theirs].map(|side| &report["end"][format!("sum_{side}{suffix}")]);
+            assert!(intervals.clone().all(|way| way["sender"] == *sender), "{report}");
             let sum: f64 = intervals.clone().map(|way| number(&way["bytes"])).sum();
             // The last interval counts what was in flight at the end of the measurement.
             assert_eq!(sum, number(&own["bytes"]), "{what:?}");
-            assert!((5..20).contains(&intervals.count()), "{what:?}: {said}");
+            assert!((5..20).contains(&intervals.count()), "{what:?}: {report}");
             assert!(sum > 1e6, "{what:?}: {sum} bytes");
             let (bps, expected) = (number(&own["bits_per_second"]), sum * 8.0 / number(&own["seconds"]));
             assert!((bps - expected).abs() < 1e-3 * bps, "{bps} {expected}");
-            assert!((0.02..0.1).contains(&number(&own["seconds"])), "{what:?}: {said}");
-            assert_eq!(number(&theirs["bytes"]), sum, "{what:?}: {said}");
+            assert!((0.02..0.1).contains(&number(&own["seconds"])), "{what:?}: {report}");
+            assert_eq!(number(&theirs["bytes"]), sum, "{what:?}: {report}");
         }
-        let end = &said["end"];
-        assert_eq!(end["sum_sent_bidir_reverse"].is_null(), what != What::Both, "{said}");
-        assert!(number(&end["cpu_utilization_percent"]["remote_total"]) >= 0.0, "{said}");
-        assert!(end["latency_us"].is_null(), "{said}");
+        let end = &report["end"];
+        assert_eq!(end["sum_sent_bidir_reverse"].is_null(), what != What::Both, "{report}");
+        assert!(number(&end["cpu_utilization_percent"]["remote_total"]) >= 0.0, "{report}");
+        assert!(end["latency_us"].is_null(), "{report}");
     }
 }
 
@@ -117,11 +117,11 @@ fn a_server_that_disappears_is_an_error() {
             let rate_bps = if what == What::Latency { 0 } else { 100_000_000 };
             let request = Request { what, bytes: 1000, seconds: 60, omit: 0, rate_bps, most: u64::MAX };
             let (measured, outcome) = measure_until(Plan { request, time_ps, ..usual }, 12 * MS);
-            let (why, said) = (outcome.unwrap_err().to_string(), measured.json("server"));
+            let (why, report) = (outcome.unwrap_err().to_string(), measured.json("server"));
             assert!(why.starts_with("10.0.0.2"), "{what:?}: {why}");
             let end = |way: &Interval| way.seconds < 0.015 && way.seconds > 0.005 && way.bytes > 0;
-            assert!(measured.total.iter().all(end), "{what:?}: {said}");
-            assert!(measured.server.is_none(), "{what:?}: {said}");
+            assert!(measured.total.iter().all(end), "{what:?}: {report}");
+            assert!(measured.server.is_none(), "{what:?}: {report}");
         }
     }
 }
@@ -133,10 +133,10 @@ fn a_rate_is_kept_in_both_directions() {
             plan.request.rate_bps = 40_000_000;
             plan
         };
-        let said = planned(what, 1000, slow).json("server");
-        let bytes = number(&said["end"]["sum_received"]["bytes"]).min(number(&said["end"]["sum_sent"]["bytes"]));
+        let report = planned(what, 1000, slow).json("server");
+        let bytes = number(&report["end"]["sum_received"]["bytes"]).min(number(&report["end"]["sum_sent"]["bytes"]));
         // Two connections for 20 ms.
-        assert!((190_000.0..210_000.0).contains(&bytes), "{what:?}: {said}");
+        assert!((190_000.0..210_000.0).contains(&bytes), "{what:?}: {report}");
     }
 }
 
@@ -175,39 +175,39 @@ fn the_test_ends_after_the_configured_bytes() {
 
 #[test]
 fn omitted_intervals_are_not_summed() {
-    let said = planned(What::Up, 100_000, |plan| Plan { omit_ps: 10 * MS, ..plan }).json("server");
-    let sums = said["intervals"].as_array().unwrap().iter().map(|ways| &ways["sum"]);
+    let report = planned(What::Up, 100_000, |plan| Plan { omit_ps: 10 * MS, ..plan }).json("server");
+    let sums = report["intervals"].as_array().unwrap().iter().map(|ways| &ways["sum"]);
     let omitted: Vec<bool> = sums.clone().map(|sum| sum["omitted"].as_bool().unwrap()).collect();
-    assert!(omitted.iter().filter(|omitted| !**omitted).count() > 4, "{said}");
-    assert!(omitted[0] && omitted.is_sorted_by(|a, b| a >= b), "{said}");
+    assert!(omitted.iter().filter(|omitted| !**omitted).count() > 4, "{report}");
+    assert!(omitted[0] && omitted.is_sorted_by(|a, b| a >= b), "{report}");
     let seconds: f64 = sums.clone().filter(|sum| sum["omitted"] == true).map(|sum| number(&sum["seconds"])).sum();
-    assert!((0.01..0.011).contains(&seconds), "{said}");
+    assert!((0.01..0.011).contains(&seconds), "{report}");
     let counted: f64 = sums.filter(|sum| sum["omitted"] == false).map(|sum| number(&sum["bytes"])).sum();
-    let total = &said["end"]["sum_sent"];
-    assert_eq!(counted, number(&total["bytes"]), "{said}");
-    assert!((0.02..0.1).contains(&number(&total["seconds"])), "{said}");
+    let total = &report["end"]["sum_sent"];
+    assert_eq!(counted, number(&total["bytes"]), "{report}");
+    assert!((0.02..0.1).contains(&number(&total["seconds"])), "{report}");
 }
 
 #[test]
 fn round_trips_are_measured_sequentially() {
-    let said = measure(What::Latency, 64);
-    let us = &said["end"]["latency_us"];
+    let report = measure(What::Latency, 64);
+    let us = &report["end"]["latency_us"];
     let (count, p50) = (number(&us["count"]), number(&us["p50"]));
     // The in-memory network has no delay; the clock advances by 5 us.
-    assert!((5.0..60.0).contains(&p50), "{said}");
-    assert!(count * p50 / 2.0 < 30_000.0 && count > 100.0, "{said}");
-    assert!(said["intervals"].as_array().unwrap().is_empty());
+    assert!((5.0..60.0).contains(&p50), "{report}");
+    assert!(count * p50 / 2.0 < 30_000.0 && count > 100.0, "{report}");
+    assert!(report["intervals"].as_array().unwrap().is_empty());
     let rising = ["min", "p50", "p90", "p99", "p99_9", "p99_99", "max"].map(|name| number(&us[name]));
-    assert!(rising.is_sorted() && (rising[0]..=rising[6]).contains(&number(&us["mean"])), "{said}");
+    assert!(rising.is_sorted() && (rising[0]..=rising[6]).contains(&number(&us["mean"])), "{report}");
 }
 
 #[test]
 fn round_trips_are_measured_under_load() {
-    let said = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
-    assert!(number(&said["end"]["sum_sent"]["bytes"]) > 1e6, "{said}");
-    assert!(number(&said["end"]["latency_us"]["count"]) > 10.0, "{said}");
-    let [sent, received] = ["sum_sent", "sum_received"].map(|sum| number(&said["end"][sum]["bytes"]));
-    assert_eq!(sent, received, "{said}");
+    let report = planned(What::Latency, 64, |plan| Plan { load: 1, ..plan }).json("server");
+    assert!(number(&report["end"]["sum_sent"]["bytes"]) > 1e6, "{report}");
+    assert!(number(&report["end"]["latency_us"]["count"]) > 10.0, "{report}");
+    let [sent, received] = ["sum_sent", "sum_received"].map(|sum| number(&report["end"][sum]["bytes"]));
+    assert_eq!(sent, received, "{report}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn sender_of<'a>(name: &str, content: &[u8]) -> Role<'a> {
     role(sending(file(name, content.len() as u64), content))
 }
 
-fn say(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
+fn send(endpoint: &mut Memory, connection: ConnectionId, message: Bytes) {
     endpoint.send(connection, message).unwrap();
 }
 
@@ -126,7 +126,7 @@ fn script<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     Box::new(move |endpoint, now| {
         if !std::mem::replace(&mut begun, true) {
             let connection = endpoint.connect(now, receiver(), None).unwrap();
-            messages.iter().for_each(|message| say(endpoint, connection, Bytes::copy_from_slice(message)));
+            messages.iter().for_each(|message| send(endpoint, connection, Bytes::copy_from_slice(message)));
             endpoint.close(connection);
         }
         while let Some(event) = endpoint.poll_event() {
@@ -270,16 +270,16 @@ fn without_keep_a_second_sender_is_refused() {
     let folder = Folder::new();
     let idle: Role<'_> = {
         let mut connection = None;
-        let mut told = None;
+        let mut answer = None;
         Box::new(move |endpoint, now| {
             connection.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
             while let Some(event) = endpoint.poll_event() {
                 match event {
-                    EndpointEvent::Received { data, .. } => told = Answer::decode(&data),
+                    EndpointEvent::Received { data, .. } => answer = Answer::decode(&data),
                     EndpointEvent::Closed { .. } => {
                         assert!(
-                            matches!(&told, Some(Answer::Ended { reason }) if reason.contains("--keep")),
-                            "{told:?}"
+                            matches!(&answer, Some(Answer::Ended { reason }) if reason.contains("--keep")),
+                            "{answer:?}"
                         );
                         return Err(End(Ok(())));
                     }
@@ -312,8 +312,8 @@ fn a_complete_file_counts_though_the_close_is_lost() {
         let mut left = polls_after_the_verdict;
         let mut rest = messages(&file("x.bin", content.len() as u64), &content);
         let first = rest.remove(0);
-        let mut heard = false;
-        let gone: Role<'_> = Box::new(move |endpoint, now| {
+        let mut verdict_received = false;
+        let disappearing: Role<'_> = Box::new(move |endpoint, now| {
             let connection = *begun.get_or_insert_with(|| {
                 let connection = endpoint.connect(now, receiver(), None).unwrap();
                 endpoint.send(connection, first.clone().into()).unwrap();
@@ -323,19 +323,19 @@ fn a_complete_file_counts_though_the_close_is_lost() {
                 let EndpointEvent::Received { data, .. } = event else { continue };
                 match Answer::decode(&data) {
                     Some(Answer::Ready { .. }) => {
-                        rest.drain(..).for_each(|message| say(endpoint, connection, message.into()));
+                        rest.drain(..).for_each(|message| send(endpoint, connection, message.into()));
                     }
-                    answer => heard = matches!(answer, Some(Answer::Verified { .. })),
+                    answer => verdict_received = matches!(answer, Some(Answer::Verified { .. })),
                 }
             }
-            if heard && left == 0 {
+            if verdict_received && left == 0 {
                 return Err(End(Ok(())));
             }
-            left -= u32::from(heard);
+            left -= u32::from(verdict_received);
             Ok(())
         });
         // Everything that it sends afterwards is lost.
-        let outcomes = run(folder.path(), false, vec![gone], Impairments::delay(100 * US), 1);
+        let outcomes = run(folder.path(), false, vec![disappearing], Impairments::delay(100 * US), 1);
         assert!(outcomes[RECEIVER].is_ok(), "{outcomes:?}");
         assert_eq!(fs::read(folder.path().join("x.bin")).unwrap(), content);
     }

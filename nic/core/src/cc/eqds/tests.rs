@@ -113,14 +113,14 @@ fn trims_add_no_demand_but_other_losses_do() {
 //= docs/specs/eqds.md#EQDS-19 one packet in advance
 #[test]
 fn a_sender_requests_one_packet_in_advance() {
-    let asked = |bytes: u64| {
+    let requested = |bytes: u64| {
         let mut cc = sender();
         cc.on_queued(&path(), bytes, true);
         demand(&mut cc)
     };
     let sizes = [1, 2, 50, BDP_PACKETS + 1].map(packets);
-    assert_eq!(sizes.map(asked), [Some(0), Some(packets(1)), Some(packets(1)), Some(packets(1))]);
-    assert_eq!(asked(packets(1) + 100), Some(100), "the rest after the first packet");
+    assert_eq!(sizes.map(requested), [Some(0), Some(packets(1)), Some(packets(1)), Some(packets(1))]);
+    assert_eq!(requested(packets(1) + 100), Some(100), "the rest after the first packet");
     let mut cc = sender();
     cc.on_queued(&path(), packets(50), true);
     assert_eq!((demand(&mut cc), demand(&mut cc)), (Some(packets(1)), None));
@@ -143,15 +143,15 @@ fn a_long_message_is_requested_in_parts() {
     let window = 3 * 416_850;
     assert_eq!(demand(&mut cc), Some(window));
     drain(&mut cc);
-    let (mut requests, mut told, mut pulled) = (0u64, window, 0);
+    let (mut requests, mut requested, mut pulled) = (0u64, window, 0);
     while pulled + u64::from(PACKET) <= packets(50_000) {
         pulled += u64::from(PACKET);
-        assert!(pulled <= told, "the receiver never runs out of demand");
+        assert!(pulled <= requested, "the receiver never runs out of demand");
         cc.on_pull(&path(), pulled);
         assert_eq!(drain(&mut cc), 1);
         if let Some(now) = demand(&mut cc) {
             assert_eq!(now, pulled + window);
-            (requests, told) = (requests + 1, now);
+            (requests, requested) = (requests + 1, now);
         }
     }
     assert!(requests.abs_diff(packets(50_000) / (window / 2)) <= 2, "{requests}");
@@ -241,13 +241,13 @@ impl Literal {
         entry.granted += bytes;
         entry.room -= bytes;
         entry.repeat = false;
-        let (told, more) = (entry.granted, entry.target > entry.granted && entry.room > 0);
+        let (requested, more) = (entry.granted, entry.target > entry.granted && entry.room > 0);
         let gap = u128::from(bytes.max(64)) * 8_000_000_000_000;
         self.next = self.next.max(now.saturating_sub(16 * gap)) + gap;
         if more {
             self.waiting.push_back(index);
         }
-        Some((index as u32, told))
+        Some((index as u32, requested))
     }
 }
 

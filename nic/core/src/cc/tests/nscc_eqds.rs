@@ -42,14 +42,14 @@ fn credit_and_window_must_both_admit_a_packet() {
 #[test]
 fn a_sender_requests_its_window_and_a_packet() {
     //= docs/specs/nscc-eqds.md#NSE-2 requests limited by the window
-    let asked = |window: u64, cc: CcKind| {
+    let requested = |window: u64, cc: CcKind| {
         let mut cc = AnyCc::new(&cc.into(), &path(window));
         cc.on_queued(&path(window), packets(1_000), true);
         cc.on_loss(path(window).at_ps(0), 0, LossCause::Timeout);
         cc.poll_request(&path(window), false).unwrap().demand_bytes
     };
-    assert_eq!([10, 60, 500].map(|window| asked(window, CcKind::NsccEqds)), [packets(11), packets(61), 450_000]);
-    assert_eq!(asked(10, CcKind::Eqds), 450_000);
+    assert_eq!([10, 60, 500].map(|window| requested(window, CcKind::NsccEqds)), [packets(11), packets(61), 450_000]);
+    assert_eq!(requested(10, CcKind::Eqds), 450_000);
 }
 
 #[test]

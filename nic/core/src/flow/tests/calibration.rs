@@ -98,9 +98,9 @@ fn configured_values_are_replaced_by_measurements() {
     paced.path.link_bps = 7_000_000_000;
     assert_eq!(paced.learning().cc, paced.cc);
     let cc = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: None });
-    let told = FlowConfig { cc, ..paced }.learning();
+    let with_rate = FlowConfig { cc, ..paced }.learning();
     let rate_gbps = Some(Gbps::from_bps(7_000_000_000));
-    assert_eq!(told.cc, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
+    assert_eq!(with_rate.cc, ControlConfig::FixedRate(FixedRateConfig { rate_gbps }));
 }
 
 /// Counts packets that reuse the entropy value of an acknowledged packet.
@@ -130,7 +130,7 @@ fn one_of_eight_marks_without_queues_reaches_the_balancer() {
         let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
         sender.send_message(1, 40_000).unwrap();
         (0..8).for_each(|_| assert!(sender.poll_transmit(at(US), &mut rng, &mut ()).is_some()));
-        let told = Ack {
+        let with_rate = Ack {
             cumulative: 8,
             sack_base: 8,
             timestamp_echo: at(US),
@@ -138,8 +138,8 @@ fn one_of_eight_marks_without_queues_reaches_the_balancer() {
             marked_packets: 8,
             ..Ack::default()
         };
-        let told = Ack { marked: true, port: EvPort::new(7), echoes, astray, ..told };
-        sender.on_ack(at(US + RTT_PS), &told, &mut ());
+        let with_rate = Ack { marked: true, port: EvPort::new(7), echoes, astray, ..with_rate };
+        sender.on_ack(at(US + RTT_PS), &with_rate, &mut ());
         let mut choices = Recycled::default();
         (0..16).for_each(|_| assert!(sender.poll_transmit(at(US + RTT_PS), &mut rng, &mut choices).is_some()));
         assert_eq!(choices.0, recycled, "{astray}");

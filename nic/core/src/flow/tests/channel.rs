@@ -53,12 +53,12 @@ fn check(pair: &Pair, messages: &[u64]) {
     assert_eq!((sent.bytes_sent, sent.bytes_acked, received.bytes), (bytes, bytes, bytes));
     assert_eq!(sent.packets_sent, packets + sent.retransmits);
     assert_eq!(sent.retransmits, declared_lost(sent) - sent.late_acks);
-    let fate = pair.fate;
-    assert_eq!(fate.sent, sent.packets_sent + sent.grant_requests);
-    assert_eq!(received.frames, fate.sent - fate.lost + fate.duplicated);
-    let kept = received.packets + received.duplicates + received.trimmed;
-    let judged = kept + received.out_of_order + received.out_of_window;
-    assert_eq!(received.frames, judged + received.invalid);
+    let channel_counts = pair.channel_counts;
+    assert_eq!(channel_counts.sent, sent.packets_sent + sent.grant_requests);
+    assert_eq!(received.frames, channel_counts.sent - channel_counts.lost + channel_counts.duplicated);
+    let delivered = received.packets + received.duplicates + received.trimmed;
+    let counted = delivered + received.out_of_order + received.out_of_window;
+    assert_eq!(received.frames, counted + received.invalid);
     assert_eq!((received.invalid, sent.invalid_acks, sent.invalid_echoes, sent.foreign_evs), (0, 0, 0, 0));
     if pair.config.receiver != ReceiverKind::GoBackN.into() {
         assert_eq!(received.nacks + received.nacks_dropped, received.trimmed);
@@ -212,24 +212,24 @@ fn repeated_requests_take_the_balancers_path() {
     let mut rng = rng::stream(3, 3);
     let mut sender = Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng);
     sender.send_message(0, 30_000).unwrap();
-    let (mut now, mut own, mut asked) = (Time::ZERO, None, Vec::new());
-    while asked.len() < 12 {
+    let (mut now, mut own, mut requests) = (Time::ZERO, None, Vec::new());
+    while requests.len() < 12 {
         while let Some(transmit) = sender.poll_transmit(now, &mut rng, &mut ()) {
             match transmit {
                 Transmit::Data { ev, .. } => own = Some(ev),
-                Transmit::PullRequest { ev, .. } => asked.push((now, ev)),
+                Transmit::PullRequest { ev, .. } => requests.push((now, ev)),
                 Transmit::Probe { .. } => panic!("it does not probe"),
             }
         }
         now = sender.poll_timeout().unwrap().max(now.next());
         sender.on_timeout(now, &mut ());
     }
-    let repeated = &asked[asked.len() - 8..];
-    assert!(repeated.iter().all(|(_, ev)| Some(*ev) == own), "{asked:?}");
+    let repeated = &requests[requests.len() - 8..];
+    assert!(repeated.iter().all(|(_, ev)| Some(*ev) == own), "{requests:?}");
     let timeout_ps = config.rto.initial_ps;
     let gaps = repeated.windows(2).map(|pair| pair[1].0.since(pair[0].0));
     assert!(gaps.clone().all(|gap_ps| gap_ps == 4 * timeout_ps), "{:?}", gaps.collect::<Vec<_>>());
-    assert_ne!(Some(asked[0].1), own, "the first request takes a random path");
+    assert_ne!(Some(requests[0].1), own, "the first request takes a random path");
 }
 
 //= docs/specs/eqds.md#EQDS-6 demand

@@ -43,7 +43,7 @@ fn check(pair: &Pair, messages: &[u64]) {
     assert_eq!(got.bytes, messages.iter().sum::<u64>(), "the grant counts a message once");
     assert_eq!(got.frames, got.packets + got.duplicates + got.trimmed + got.out_of_window + got.invalid);
     assert_eq!(got.invalid, 0);
-    assert_eq!(sent.packets_sent, pair.fate.lost + got.frames);
+    assert_eq!(sent.packets_sent, pair.channel_counts.lost + got.frames);
     assert_eq!(sent.invalid_acks, 0);
     assert!(pair.sender.is_idle() && pair.sender.in_flight_bytes() == 0);
     assert_eq!(sent.packets_sent - sent.retransmits + sent.packets_spared, needed);

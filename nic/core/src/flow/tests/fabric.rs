@@ -24,7 +24,7 @@ enum Condition {
     /// Path 0 has half its rate.
     Slow,
     /// Path 0 drops everything from 60 us to 260 us.
-    Dead,
+    Failed,
 }
 
 enum Event {
@@ -137,7 +137,7 @@ impl Fabric {
         let hash = (u64::from(ev.index()) * 4 + host as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let path = hash as usize % PATHS;
         let slowed = self.condition == Condition::Slow && path == 0;
-        let dead = self.condition == Condition::Dead && path == 0 && (at(60 * US)..at(260 * US)).contains(&self.now);
+        let dead = self.condition == Condition::Failed && path == 0 && (at(60 * US)..at(260 * US)).contains(&self.now);
         let byte_ps = if slowed { 2 * BYTE_PS } else { BYTE_PS };
         let backlog = self.busy_until[path].since(self.now) / byte_ps;
         let full = backlog + 4150 > QUEUE_BYTES;
@@ -220,8 +220,8 @@ fn slow_paths_do_not_look_like_losses() {
 #[test]
 fn gaps_detect_a_failed_path_before_timeouts() {
     for trims in [false, true] {
-        let with = runs(BalancerKind::Reps, Condition::Dead, GAP, trims);
-        let without = runs(BalancerKind::Reps, Condition::Dead, None, trims);
+        let with = runs(BalancerKind::Reps, Condition::Failed, GAP, trims);
+        let without = runs(BalancerKind::Reps, Condition::Failed, None, trims);
         assert!(with.gaps > 20 * SEEDS && with.gaps > with.timeouts, "{with:?}");
         //= docs/specs/reps.md#REPS-16 declared losses
         if trims {

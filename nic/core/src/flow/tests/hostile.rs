@@ -170,8 +170,8 @@ proptest! {
             }
         }
         let stats = receiver.stats();
-        let judged = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;
-        prop_assert_eq!(stats.frames, judged);
+        let counted = stats.packets + stats.duplicates + stats.trimmed + stats.out_of_window + stats.invalid;
+        prop_assert_eq!(stats.frames, counted);
         prop_assert!(completed_bytes <= stats.bytes);
         prop_assert!(stats.bytes <= receiver.max_data());
     }

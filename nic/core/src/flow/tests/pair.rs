@@ -67,7 +67,7 @@ enum Frame {
 
 /// Counts of data frames, including the trailers of Ordered Chaos.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fate {
+pub struct ChannelCounts {
     pub sent: u64,
     pub lost: u64,
     /// Those of `lost` that were packets and not trailers.
@@ -81,7 +81,7 @@ pub struct Pair {
     pub sender: Sender,
     pub receiver: Receiver,
     pub now: Time,
-    pub fate: Fate,
+    pub channel_counts: ChannelCounts,
     /// Messages that the receiver completed, with their bytes.
     pub completed: Vec<(u32, u64)>,
     /// Messages that were reported complete to the sender.
@@ -129,7 +129,7 @@ impl Pair {
             sender: Sender::new(&config, config.window_packets, config.max_data_bytes, &mut rng),
             receiver: Receiver::new(&config),
             now: Time::ZERO,
-            fate: Fate::default(),
+            channel_counts: ChannelCounts::default(),
             completed: vec![],
             delivered: vec![],
             gave_up: false,
@@ -389,11 +389,11 @@ impl Pair {
             trimmed,
             ..Arrival::default()
         });
-        self.fate.sent += 1;
-        self.fate.lost += u64::from(lost);
-        self.fate.packets_lost += u64::from(lost && !data.trailer);
+        self.channel_counts.sent += 1;
+        self.channel_counts.lost += u64::from(lost);
+        self.channel_counts.packets_lost += u64::from(lost && !data.trailer);
         if !self.channel.in_order {
-            self.fate.duplicated += self.put(frame, lost, self.channel.jitter_ps);
+            self.channel_counts.duplicated += self.put(frame, lost, self.channel.jitter_ps);
         } else if trimmed {
             self.put(frame, lost, 0);
         } else if !lost {

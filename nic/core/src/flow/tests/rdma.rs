@@ -51,11 +51,13 @@ fn on_one_path_both_retransmit_only_losses() {
     for (kind, seed) in [(ReceiverKind::GoBackN, 1), (ReceiverKind::Irn, 2)] {
         let channel = Channel { loss: 20, in_order: true, ..reordering(0) };
         let done = run(with(kind.into()), channel, &[500_000; 4], seed);
-        let (sent, fate) = (done.sender.stats(), done.fate);
-        assert!(fate.packets_lost > 20 && done.receiver.stats().order.reordered == 0);
+        let (sent, channel_counts) = (done.sender.stats(), done.channel_counts);
+        assert!(channel_counts.packets_lost > 20 && done.receiver.stats().order.reordered == 0);
         match kind {
-            ReceiverKind::Irn => assert_eq!((sent.retransmits, sent.spurious_retransmits), (fate.packets_lost, 0)),
-            _ => assert!(sent.retransmits > 3 * fate.packets_lost && sent.gone_back > 2 * sent.missing),
+            ReceiverKind::Irn => {
+                assert_eq!((sent.retransmits, sent.spurious_retransmits), (channel_counts.packets_lost, 0))
+            }
+            _ => assert!(sent.retransmits > 3 * channel_counts.packets_lost && sent.gone_back > 2 * sent.missing),
         }
     }
 }

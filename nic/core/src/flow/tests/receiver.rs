@@ -224,16 +224,16 @@ proptest! {
         ack_every in prop_oneof![Just(1), Just(4), Just(200)],
     ) {
         let mut rig = Rig::new(FlowConfig { window_packets: 8192, ack_every, ..config() });
-        let mut told = alloc::collections::BTreeSet::new();
+        let mut acknowledged = alloc::collections::BTreeSet::new();
         for (at, &psn) in psns.iter().enumerate() {
             rig.take(0, of_many(psn));
             let acks = rig.acks();
             prop_assert!(acks.len() <= 2, "{} for {psn}", acks.len());
             for ack in &acks {
-                told.extend((0..ack.cumulative.min(8)).chain(selected(ack)));
+                acknowledged.extend((0..ack.cumulative.min(8)).chain(selected(ack)));
             }
             let due = acks.last().is_some();
-            prop_assert!(!due || psns[..=at].iter().all(|psn| told.contains(psn)), "{told:?}");
+            prop_assert!(!due || psns[..=at].iter().all(|psn| acknowledged.contains(psn)), "{acknowledged:?}");
         }
     }
 }

@@ -70,9 +70,9 @@ proptest! {
         let done = run(chaos(ack_every, 1 << subflows, seed), channel, packets, seed);
         let stats = done.sender.stats();
         prop_assert_eq!((stats.timeouts, stats.sack_gaps, stats.late_acks), (0, 0, 0));
-        prop_assert!(stats.missing <= done.fate.packets_lost + done.receiver.stats().trimmed, "{stats:?}");
+        prop_assert!(stats.missing <= done.channel_counts.packets_lost + done.receiver.stats().trimmed, "{stats:?}");
         if trim == 0 {
-            prop_assert_eq!(stats.retransmits, done.fate.packets_lost);
+            prop_assert_eq!(stats.retransmits, done.channel_counts.packets_lost);
         }
         // Retransmitted packets had not arrived.
         prop_assert_eq!(done.receiver.stats().duplicates, 0);
@@ -153,7 +153,7 @@ fn a_trailer_is_not_a_packet() {
         (nacks, receiver.poll_ack())
     };
     let (nacks, ack) = take(trailer(9), false);
-    let told = |psn| Nack {
+    let report = |psn| Nack {
         psn,
         timestamp_echo: at(US),
         port: EvPort::new(9),
@@ -164,7 +164,7 @@ fn a_trailer_is_not_a_packet() {
         last_port: false,
         go_back: false,
     };
-    assert_eq!((nacks, ack), ([1, 5, 9].map(told).to_vec(), None));
+    assert_eq!((nacks, ack), ([1, 5, 9].map(report).to_vec(), None));
     assert_eq!(take(trailer(9), false).0.len(), 3, "again");
     assert!(take(trailer(9), true).0.is_empty(), "a trailer that arrives ahead of the data reports nothing");
     for outside in [64, u64::MAX, 1 << 40] {

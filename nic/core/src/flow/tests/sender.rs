@@ -204,16 +204,16 @@ fn a_sender_without_grant_waits_and_requests_one() {
     let stale = Ack { max_data: 100, ..cumulative(2, 0) };
     rig.ack(10 * US, stale);
     assert_eq!(rig.psns(10 * US), [0; 0]);
-    let asked_ps = rig.wakes_ps().unwrap();
-    assert_eq!(asked_ps, 60 * US);
-    rig.timeout(asked_ps);
-    let asks = rig.drain(asked_ps);
+    let requested_ps = rig.wakes_ps().unwrap();
+    assert_eq!(requested_ps, 60 * US);
+    rig.timeout(requested_ps);
+    let asks = rig.drain(requested_ps);
     assert_eq!(asks.len(), 1);
     assert_eq!((asks[0].psn, asks[0].payload_bytes, asks[0].ack_now, asks[0].retransmit), (1, 0, true, true));
     let next_ps = rig.wakes_ps().unwrap();
-    assert_eq!(next_ps - asked_ps, 100 * US, "requests back off");
-    rig.ack(asked_ps + 10 * US, Ack { max_data: 5000, ..cumulative(2, asked_ps) });
-    assert_eq!(rig.psns(asked_ps + 10 * US), [2, 3, 4]);
+    assert_eq!(next_ps - requested_ps, 100 * US, "requests back off");
+    rig.ack(requested_ps + 10 * US, Ack { max_data: 5000, ..cumulative(2, requested_ps) });
+    assert_eq!(rig.psns(requested_ps + 10 * US), [2, 3, 4]);
     assert_eq!(rig.sender.stats().grant_requests, 1);
 }
 

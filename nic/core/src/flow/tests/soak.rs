@@ -7,7 +7,7 @@
 
 use std::vec::Vec;
 
-use super::pair::{Channel, Fate, Pair};
+use super::pair::{Channel, ChannelCounts, Pair};
 use super::*;
 use crate::rng;
 
@@ -64,7 +64,7 @@ fn history(config: FlowConfig, before: &Before) -> History {
         (sent.bytes_sent, sent.bytes_acked, got.bytes),
         (before.bytes + bytes, before.bytes + bytes, before.bytes + bytes)
     );
-    let Fate { sent: frames, lost, packets_lost, duplicated } = pair.fate;
+    let ChannelCounts { sent: frames, lost, packets_lost, duplicated } = pair.channel_counts;
     let number = |message: u32| message.wrapping_sub(before.messages);
     History {
         ended: pair.now,
@@ -106,12 +106,12 @@ fn large_counters_do_not_change_a_connection() {
             max_message_bytes: 10_000,
             ..config()
         };
-        let young = history(config, &Before::default());
-        let mut numbers: Vec<u32> = young.completed.iter().map(|(message, _)| *message).collect();
+        let new = history(config, &Before::default());
+        let mut numbers: Vec<u32> = new.completed.iter().map(|(message, _)| *message).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..600), "{balancer:?}, {cc:?} and {receiver:?}: each once");
         for before in &BEFORE {
-            assert_eq!(history(config, before), young, "{balancer:?}, {cc:?} and {receiver:?} after {before:?}");
+            assert_eq!(history(config, before), new, "{balancer:?}, {cc:?} and {receiver:?} after {before:?}");
         }
     }
 }
@@ -188,18 +188,18 @@ struct Ends {
     /// Numbers of the next message to send, to complete and to deliver. Messages complete in the
     /// order in which they were sent, except those with lost packets, which `early` handles.
     queued: u32,
-    completed: Early,
-    delivered: Early,
+    completed: Numbers,
+    delivered: Numbers,
 }
 
 /// A counter of numbers, with the few that arrived ahead of `next`.
-struct Early {
+struct Numbers {
     next: u32,
     count: u64,
     early: Vec<u32>,
 }
 
-impl Early {
+impl Numbers {
     fn take(&mut self, number: u32) {
         self.count += 1;
         if number != self.next {
@@ -221,7 +221,7 @@ impl Ends {
         let mut receiver = Receiver::new(config);
         sender.start_after(before);
         receiver.start_after(before);
-        let early = || Early { next: before.messages, count: 0, early: Vec::new() };
+        let early = || Numbers { next: before.messages, count: 0, early: Vec::new() };
         let (completed, delivered) = (early(), early());
         Self { sender, receiver, rng, now: Time::ZERO, frames: 0, queued: before.messages, completed, delivered }
     }

@@ -34,16 +34,16 @@ impl Rig {
 
     fn check(&mut self, psn: u64, log2: u8, behind: u16, again: bool, room: usize) -> Vec<u64> {
         let arrived = Arrived { received: &self.received, cumulative: self.cumulative, highest: self.highest };
-        let mut told = vec![];
+        let mut reported = vec![];
         let evidence = Evidence { psn, section: Section::new(log2, behind), again };
         self.watch.check(&arrived, &evidence, |psn| {
-            let fits = told.len() < room;
+            let fits = reported.len() < room;
             if fits {
-                told.push(psn);
+                reported.push(psn);
             }
             fits
         });
-        told
+        reported
     }
 
     /// Receives a new data packet.
@@ -109,7 +109,7 @@ fn packets_report_each_loss_once_and_probes_again() {
 struct Published {
     start: u64,
     received: Vec<bool>,
-    told: Vec<bool>,
+    reported: Vec<bool>,
 }
 
 impl Published {
@@ -117,7 +117,7 @@ impl Published {
         let room = (psn - self.start + 1) as usize;
         if self.received.len() < room {
             self.received.resize(room, false);
-            self.told.resize(room, false);
+            self.reported.resize(room, false);
         }
     }
 
@@ -129,8 +129,8 @@ impl Published {
         }
         while at <= psn {
             let index = (at - self.start) as usize;
-            if !self.received[index] && !self.told[index] {
-                self.told[index] = true;
+            if !self.received[index] && !self.reported[index] {
+                self.reported[index] = true;
                 missing.push(at);
             }
             at += stride;
@@ -146,7 +146,7 @@ impl Published {
         let missing = if again || psn < self.start { vec![] } else { self.check(psn, base, stride) };
         while self.received.first() == Some(&true) {
             self.received.remove(0);
-            self.told.remove(0);
+            self.reported.remove(0);
             self.start += 1;
         }
         missing
@@ -181,15 +181,15 @@ proptest! {
         }
         let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !fates[*psn].0).collect();
         order.sort_unstable();
-        let (mut rig, mut twin, mut told) = (Rig::new(), Published::default(), vec![]);
+        let (mut rig, mut model, mut reported) = (Rig::new(), Published::default(), vec![]);
         for (_, psn) in &order {
             let behind = (psn - base(*psn)) / stride;
             let missing = rig.data(*psn as u64, log2, behind as u16);
-            prop_assert_eq!(&missing, &twin.data(*psn as u64, base(*psn) as u64, stride as u64, false));
-            told.extend(missing);
+            prop_assert_eq!(&missing, &model.data(*psn as u64, base(*psn) as u64, stride as u64, false));
+            reported.extend(missing);
         }
         // Exactly the lost packets after which another one of their section arrived.
-        told.sort_unstable();
+        reported.sort_unstable();
         let proven = |psn: &usize| {
             let mut later = *psn;
             while !fates[later].1 && later + stride < count {
@@ -201,7 +201,7 @@ proptest! {
             false
         };
         let expected: Vec<u64> = (0..count).filter(|psn| fates[*psn].0 && proven(psn)).map(|psn| psn as u64).collect();
-        prop_assert_eq!(told, expected);
+        prop_assert_eq!(reported, expected);
     }
 
     /// For any frames in any order: no panic, no report of packets that have arrived or are outside
@@ -217,14 +217,14 @@ proptest! {
                 rig.arrive(psn);
             }
             let arrived = Arrived { received: &rig.received, cumulative: rig.cumulative, highest: rig.highest };
-            let mut told = vec![];
+            let mut reported = vec![];
             let evidence = Evidence { psn, section: Section::from_bits(bits), again };
             rig.watch.check(&arrived, &evidence, |psn| {
-                told.push(psn);
+                reported.push(psn);
                 true
             });
             let fits = |missing: &u64| (rig.cumulative..=psn).contains(missing) && !rig.received.contains(*missing);
-            prop_assert!(told.iter().all(fits), "{told:?}");
+            prop_assert!(reported.iter().all(fits), "{reported:?}");
         }
     }
 }

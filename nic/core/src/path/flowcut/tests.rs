@@ -1,12 +1,12 @@
 mod drains;
 mod histories;
 mod learned;
-mod twin;
+mod model;
 
 use super::*;
 use crate::path::{BalancerConfig, BalancerKind};
 use crate::rng::{Rng, stream};
-use crate::tests::{Given, at, at_step};
+use crate::tests::{Setup, at, at_step};
 use crate::units::{ByteSize, Gbps, Micros, Ratio};
 use std::vec::Vec;
 
@@ -14,13 +14,13 @@ use std::vec::Vec;
 const BASE_RTT_PS: u64 = 10_000 << 10;
 const BYTES: u32 = 4_160;
 
-fn config(change: impl FnOnce(&mut FlowcutConfig)) -> Given {
+fn config(change: impl FnOnce(&mut FlowcutConfig)) -> Setup {
     let mut own = FlowcutConfig { tail_bytes: Some(ByteSize::new(0)), ..FlowcutConfig::default() };
     change(&mut own);
-    Given { seed: Some(5), ..Given::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 100) }
+    Setup { seed: Some(5), ..Setup::new(BalancerConfig::Flowcut(own), BASE_RTT_PS, 100) }
 }
 
-fn own(config: &Given) -> &FlowcutConfig {
+fn own(config: &Setup) -> &FlowcutConfig {
     let BalancerConfig::Flowcut(own) = &config.balancer else { panic!("{:?} is not Flowcut", config.balancer) };
     own
 }
@@ -39,7 +39,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: &Given) -> Self {
+    fn new(config: &Setup) -> Self {
         let mut rng = stream(1, 1);
         Self {
             flowcut: Flowcut::make(own(config), &config.path(), &mut rng),
@@ -149,14 +149,14 @@ fn a_path_lasts_until_it_drains() {
 //= docs/specs/flowcut.md#FLC-4 choice of another path
 #[test]
 fn a_new_path_differs_from_the_old_one() {
-    let mut rig = Rig::new(&Given { evs: 2, ..config(|_| ()) });
+    let mut rig = Rig::new(&Setup { evs: 2, ..config(|_| ()) });
     for _ in 0..50 {
         let before = rig.drain();
         rig.open.clear();
         let after = rig.send().unwrap();
         assert_eq!(before.index() + after.index(), 1);
     }
-    let mut one = Rig::new(&Given { evs: 1, ..config(|_| ()) });
+    let mut one = Rig::new(&Setup { evs: 1, ..config(|_| ()) });
     for _ in 0..5 {
         assert_eq!(one.drain(), Ev::new(0));
         one.open.clear();
@@ -184,7 +184,7 @@ fn a_congested_path_drains_and_is_left() {
 }
 
 /// Returns the number of ACKs with one normalised RTT until the path drains, from an average of 1.
-fn acks_until_drained(config: &Given, rtt_ps: u64) -> Option<usize> {
+fn acks_until_drained(config: &Setup, rtt_ps: u64) -> Option<usize> {
     let mut rig = Rig::new(config);
     (0..400).for_each(|_| assert!(rig.send().is_some()));
     (1..400).find(|_| {
@@ -206,7 +206,7 @@ fn the_average_exceeds_the_ratio_after_the_computed_count() {
     let at_once = config(|own| (own.trend, own.weight) = (Ratio::default(), Ratio::permille(1_000)));
     assert_eq!(acks_until_drained(&at_once, 4 * BASE_RTT_PS + 20_000), Some(1));
     // If the base RTT is longer, the first sample is the minimum.
-    let longer = Given { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config(|own| own.trend = Ratio::default()) };
+    let longer = Setup { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config(|own| own.trend = Ratio::default()) };
     assert_eq!(acks_until_drained(&longer, 50 * BASE_RTT_PS), None);
 }
 
@@ -236,7 +236,7 @@ fn hops_and_serialisation_are_distinguished() {
         (own.trend, own.link_rate_gbps) = (Ratio::default(), Some(Gbps::new(25)));
         (own.rtt_ratio, own.weight) = (Ratio::permille(1_500), Ratio::permille(1_000));
     });
-    let mut rig = Rig::new(&Given { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config });
+    let mut rig = Rig::new(&Setup { base_rtt_ps: 1_000 * BASE_RTT_PS, ..config });
     let path = rig.send().unwrap();
     (0..50).for_each(|_| assert_eq!(rig.send(), Some(path)));
     let mut ack = |hops: u8, bytes: u32, rtt_ps: u64| {

@@ -372,16 +372,16 @@ proptest! {
     ) {
         let mut rig = Rig::new(|config| config.silence = false);
         rig.send_many(4);
-        let mut twin = Published { sums: vec![0; 4], counts: vec![0; 4], next_update: 15 * US };
+        let mut model = Published { sums: vec![0; 4], counts: vec![0; 4], next_update: 15 * US };
         rig.now_ps = 41 * US;
-        twin.next_update = 15 * US;
+        model.next_update = 15 * US;
         for (subflow, kilo, pause) in feedback {
             rig.now_ps += pause * Time::STEP_PS;
             // In multiples of the stored unit and of a time step, so that both round alike.
             let rtt = kilo * 1000 * 1024;
             let ev = rig.evs()[subflow];
             rig.ack(subflow as u64, ev, rtt);
-            let expected: Vec<usize> = twin.process(rig.now_ps, subflow, rtt, 15 * US).into_iter().collect();
+            let expected: Vec<usize> = model.process(rig.now_ps, subflow, rtt, 15 * US).into_iter().collect();
             // Twice, so that the new paths are in use before the next feedback, as in the model.
             let moved = rig.moved_by_sending();
             prop_assert_eq!(moved, expected);

@@ -12,7 +12,7 @@ use crate::event::{Event, FreezeReason};
 use crate::path::suspicion::TICK_SHIFT;
 use crate::path::{BalancerConfig, Reps, RepsConfig, Transmission};
 use crate::rng::{self, Rng};
-use crate::tests::{Given, at};
+use crate::tests::{Setup, at};
 
 const RTT_PS: u64 = 8_000_000;
 /// The time after which a probe counts as lost while round trips are as long as without queues:
@@ -28,13 +28,13 @@ fn steps(from: Time, count: u64) -> Time {
 const EVS: u16 = 1000;
 const BDP: u16 = 5;
 
-fn config(change: impl FnOnce(&mut RepsPlusConfig)) -> Given {
+fn config(change: impl FnOnce(&mut RepsPlusConfig)) -> Setup {
     let mut own = RepsPlusConfig::default();
     change(&mut own);
-    Given { trimming: true, evs: EVS, ..Given::new(BalancerConfig::RepsPlus(own), RTT_PS, u32::from(BDP)) }
+    Setup { trimming: true, evs: EVS, ..Setup::new(BalancerConfig::RepsPlus(own), RTT_PS, u32::from(BDP)) }
 }
 
-fn make(config: &Given, rng: &mut Rng) -> RepsPlus {
+fn make(config: &Setup, rng: &mut Rng) -> RepsPlus {
     let BalancerConfig::RepsPlus(own) = &config.balancer else { panic!("{:?} is not reps-plus", config.balancer) };
     RepsPlus::make(own, &config.path(), rng)
 }
@@ -83,7 +83,7 @@ impl Rig {
     }
 
     /// Processes an ACK of a packet sent at `sent`, marked so that nothing is cached.
-    fn news(&mut self, now: Time, sent: Time) {
+    fn marked_ack(&mut self, now: Time, sent: Time) {
         let ack = AckInfo { rtt_ps: now.since(sent), ..info(0, true, 1, 1) };
         self.plus.on_ack(self.path.at(now), &ack, &mut self.log);
     }
@@ -108,7 +108,7 @@ impl Rig {
         self.lose(now_ps, ev);
         self.probes(at(now_ps + 9 * RTT_PS));
         let verdict_ps = now_ps + 10 * RTT_PS;
-        self.news(at(verdict_ps), at(verdict_ps - RTT_PS));
+        self.marked_ack(at(verdict_ps), at(verdict_ps - RTT_PS));
         assert!(self.plus.is_frozen());
         verdict_ps
     }
@@ -144,14 +144,14 @@ impl Rig {
 
 /// (values settled, the last of which triggered the ACK; packets that it covers; its mark; marked
 /// packets; cached values)
-type Vouched = (&'static [u16], u16, bool, u16, &'static [u16]);
+type Covered = (&'static [u16], u16, bool, u16, &'static [u16]);
 
 //= docs/specs/reps-plus.md#RPP-1 caching the trigger's EV
 //= docs/specs/reps-plus.md#RPP-2 candidates
 //= docs/specs/reps-plus.md#RPP-3 number of cached candidates
 #[test]
 fn candidates_are_the_packets_that_an_ack_covers() {
-    let table: [Vouched; 10] = [
+    let table: [Covered; 10] = [
         (&[1, 2, 3, 4], 4, false, 0, &[1, 2, 3, 4]),
         // Its mark excludes only its value. It does not state which other packets were marked.
         (&[1, 2, 3, 4], 4, true, 1, &[1, 2, 3]),
@@ -212,7 +212,7 @@ fn the_buffer_keeps_the_latest() {
 #[test]
 fn exploring_is_even() {
     for evs in [8u16, 32, 100, 256, 4096] {
-        let config = Given { evs, ..config(|_| ()) };
+        let config = Setup { evs, ..config(|_| ()) };
         let mut rng = rng::stream(3, 4);
         let (mut plus, path) = (make(&config, &mut rng), config.path());
         let mut counts = std::vec![0u32; usize::from(evs)];
@@ -228,7 +228,7 @@ fn exploring_is_even() {
 #[test]
 fn connections_start_exploring_at_different_values() {
     let first = |seed| {
-        let config = Given { seed: Some(seed), ..config(|_| ()) };
+        let config = Setup { seed: Some(seed), ..config(|_| ()) };
         let mut plus = make(&config, &mut rng::stream(9, 9));
         plus.next_ev(config.path().at_ps(0), &SendInfo::default(), &mut rng::stream(5, 5)).index()
     };
@@ -306,8 +306,8 @@ fn an_ack_without_a_report_yields_no_candidates() {
 #[test]
 fn exploring_takes_turns_over_known_paths() {
     let mut rig = Rig::new(|_| ());
-    let told = [700, 20, 3, 41, EVS];
-    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(|ev| [Ev::new(ev); 8]));
+    let paths = [700, 20, 3, 41, EVS];
+    rig.plus.on_reachable(rig.path.at_ps(0), &paths.map(|ev| [Ev::new(ev); 8]));
     let turns: Vec<u16> = (0..8).map(|_| rig.send()).collect();
     assert_eq!(turns[..4], turns[4..], "each in its turn");
     let mut turn = turns[..4].to_vec();
@@ -325,8 +325,8 @@ fn exploring_takes_turns_over_known_paths() {
     turns.sort_unstable();
     assert_eq!(turns, all.as_flattened().iter().map(|ev| ev.index()).collect::<Vec<_>>());
     let mut rig = Rig::new(|config| config.known_paths = false);
-    rig.plus.on_reachable(rig.path.at_ps(0), &told.map(|ev| [Ev::new(ev); 8]));
-    assert!((0..8).any(|_| !told.contains(&rig.send())));
+    rig.plus.on_reachable(rig.path.at_ps(0), &paths.map(|ev| [Ev::new(ev); 8]));
+    assert!((0..8).any(|_| !paths.contains(&rig.send())));
 }
 
 //= docs/specs/reps-plus.md#RPP-16 requests for a packet
@@ -337,35 +337,35 @@ fn an_overdue_ack_of_the_oldest_packet_is_requested() {
     rig.send();
     let after_ps = RTT_PS + RTT_PS / 4;
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(after_ps)));
-    let ask = |rig: &mut Rig, now_ps, oldest: Option<(u64, u64)>, rtt_ps, window_bytes| {
+    let poll_trailer = |rig: &mut Rig, now_ps, oldest: Option<(u64, u64)>, rtt_ps, window_bytes| {
         let oldest = oldest.map(|(psn, sent_ps)| Transmission { psn, ev: Ev::new(5), sent_at: at(sent_ps) });
         rig.plus.poll_trailer(rig.path.at_ps(now_ps), &Flight { oldest, newest_psn: 9, rtt_ps, window_bytes })
     };
     let wide = 2 * u64::from(rig.path.packet_bytes);
-    assert_eq!(ask(&mut rig, after_ps - 1, Some((0, 0)), 0, wide), None);
+    assert_eq!(poll_trailer(&mut rig, after_ps - 1, Some((0, 0)), 0, wide), None);
     // By then it was acknowledged, and another is the oldest.
-    assert_eq!(ask(&mut rig, after_ps, Some((3, RTT_PS)), 0, wide), None);
+    assert_eq!(poll_trailer(&mut rig, after_ps, Some((3, RTT_PS)), 0, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + after_ps)));
-    let trailer = ask(&mut rig, RTT_PS + after_ps, Some((3, RTT_PS)), 0, wide).unwrap();
+    let trailer = poll_trailer(&mut rig, RTT_PS + after_ps, Some((3, RTT_PS)), 0, wide).unwrap();
     assert_eq!((trailer.psn, trailer.ev, trailer.ack_now), (3, Ev::new(5), true));
     assert_eq!(trailer.section.get(), Some((1, 0)), "it reports only this packet");
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(RTT_PS + 2 * after_ps)), "once in that time");
-    assert_eq!(ask(&mut rig, RTT_PS + 2 * after_ps, None, 0, wide), None);
+    assert_eq!(poll_trailer(&mut rig, RTT_PS + 2 * after_ps, None, 0, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "nothing is in flight");
     // If packets wait in queues, their ACKs are overdue later.
     rig.send();
     let due_ps = 5 * RTT_PS;
-    assert_eq!(ask(&mut rig, due_ps - 1, Some((4, 0)), 4 * RTT_PS, wide), None);
+    assert_eq!(poll_trailer(&mut rig, due_ps - 1, Some((4, 0)), 4 * RTT_PS, wide), None);
     assert_eq!(rig.plus.poll_timeout(&rig.path), Some(at(due_ps)));
-    assert_eq!(ask(&mut rig, due_ps, Some((4, 0)), 4 * RTT_PS, wide - 1), None, "the network has no room");
+    assert_eq!(poll_trailer(&mut rig, due_ps, Some((4, 0)), 4 * RTT_PS, wide - 1), None, "the network has no room");
     let again = |rig: &mut Rig, now_ps| {
-        let trailer = ask(rig, now_ps, Some((4, 0)), 4 * RTT_PS, wide).unwrap();
+        let trailer = poll_trailer(rig, now_ps, Some((4, 0)), 4 * RTT_PS, wide).unwrap();
         (trailer.ev.index(), trailer.psn, trailer.section.get().unwrap().1)
     };
     assert_eq!(again(&mut rig, 2 * due_ps), (5, 4, 0), "no other value is cached");
     rig.ack(0, &[7, 8], false, 0);
     assert_eq!(again(&mut rig, 3 * due_ps), (8, 9, 5), "the packet's path may have failed, with everything sent on it");
-    let late = ask(&mut rig, 4 * due_ps, Some((5, 2 * due_ps + 1_000)), 4 * RTT_PS, wide).unwrap();
+    let late = poll_trailer(&mut rig, 4 * due_ps, Some((5, 2 * due_ps + 1_000)), 4 * RTT_PS, wide).unwrap();
     assert_eq!(late.ev, Ev::new(5), "it is not twice as old yet");
 }
 

@@ -101,7 +101,7 @@ fn the_exit_time_is_exact_and_does_not_wrap() {
 fn a_trimmed_packet_is_congestion_with_trimming_and_without() {
     //= docs/specs/reps.md#REPS-14 networks that trim
     for trimming in [true, false] {
-        let mut rig = Rig::new(&Given { trimming, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Setup { trimming, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, LossCause::Trimmed));
         assert!(!rig.reps.is_frozen());
     }
@@ -123,12 +123,12 @@ fn without_trimming_a_high_rtt_before_the_loss_is_congestion() {
     //= docs/specs/reps.md#REPS-15 networks that do not trim
     let threshold_ps = BASE_RTT_PS * 1650 / 1000;
     for (max_before_timeout_ps, frozen) in [(0, true), (threshold_ps - 1, true), (threshold_ps, false)] {
-        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Setup { trimming: false, ..reps_config(|_| ()) });
         rig.loss(0, LossInfo { max_before_timeout_ps, ..loss(1, LossCause::Timeout) });
         assert_eq!(rig.reps.is_frozen(), frozen);
     }
     let config = reps_config(|reps| reps.congestion_rtt = Ratio::default());
-    let mut rig = Rig::new(&Given { trimming: false, ..config });
+    let mut rig = Rig::new(&Setup { trimming: false, ..config });
     rig.loss(0, LossInfo { max_before_timeout_ps: 10 * BASE_RTT_PS, ..loss(1, LossCause::Timeout) });
     assert!(rig.reps.is_frozen());
 }
@@ -144,7 +144,7 @@ impl Untrimmed {
 
     /// Creates one in which a packet with EV 99 is declared lost at 0.
     fn after_loss(cause: LossCause, change: impl FnOnce(&mut RepsConfig)) -> Self {
-        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
+        let mut rig = Rig::new(&Setup { trimming: false, ..reps_config(change) }).acks(&[1, 2, 3]);
         rig.loss(0, LossInfo { is_early: true, expires_at: at(Self::EXPIRES_PS), ..loss(99, cause) });
         assert!(!rig.reps.is_frozen(), "the cause of a loss is not known yet");
         let wait_ps = (((BASE_RTT_PS * 5 / 4) >> TICK_SHIFT) + 1) << TICK_SHIFT;
@@ -175,8 +175,8 @@ fn unanswered_probes_make_a_loss_a_failure_after_its_timeout() {
         let proven_ps = 3 * case.wait_ps;
         assert_eq!(case.probe(proven_ps, 0), 7);
         let ack = |case: &mut Untrimmed, now_ps, rtt_ps| {
-            let news = AckInfo { rtt_ps, ..ack(5, true) };
-            case.rig.reps.on_ack(case.rig.path.at_ps(now_ps), &news, &mut case.rig.log);
+            let marked_ack = AckInfo { rtt_ps, ..ack(5, true) };
+            case.rig.reps.on_ack(case.rig.path.at_ps(now_ps), &marked_ack, &mut case.rig.log);
             case.rig.reps.is_frozen()
         };
         assert!(!ack(&mut case, Untrimmed::EXPIRES_PS - 1_000, BASE_RTT_PS), "its timeout has not passed");
@@ -222,7 +222,7 @@ fn without_trimming_probes_end_freezing_if_configured() {
 fn without_trimming_and_early_losses_timeouts_alone_are_failures() {
     //= docs/specs/reps.md#REPS-16 declared losses
     for (cause, frozen) in [(LossCause::SackGap, false), (LossCause::Timeout, true)] {
-        let mut rig = Rig::new(&Given { trimming: false, ..reps_config(|_| ()) });
+        let mut rig = Rig::new(&Setup { trimming: false, ..reps_config(|_| ()) });
         rig.loss(0, loss(1, cause));
         assert_eq!((rig.reps.is_frozen(), rig.reps.poll_timeout(&rig.path)), (frozen, None));
     }
@@ -233,7 +233,7 @@ fn a_freeze_lasts_at_least_128_round_trips() {
     //= docs/specs/reps.md#REPS-10 freezing on a failure
     for (base_rtt_ps, least_ps) in [(BASE_RTT_PS, 10_000 * TICK_PS), (1_000 * TICK_PS, 128_000 * TICK_PS)] {
         let config = reps_config(|reps| reps.freezing_timeout_us = None);
-        let mut rig = Rig::new(&Given { base_rtt_ps, ..config });
+        let mut rig = Rig::new(&Setup { base_rtt_ps, ..config });
         rig.timeout(0);
         rig.ack(least_ps, 1, false);
         assert!(rig.reps.is_frozen());
@@ -244,7 +244,7 @@ fn a_freeze_lasts_at_least_128_round_trips() {
 
 #[test]
 fn a_bdp_beyond_the_counter_saturates() {
-    let mut rig = Rig::new(&Given { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
+    let mut rig = Rig::new(&Setup { bdp_packets: 1 << 20, ..reps_config(|_| ()) });
     rig.timeout(0);
     rig.ack(11 * TICK_PS, 1, false);
     assert_eq!(rig.reps.exploring(), 65_535);

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::twin::PaperReps;
+use super::model::PaperReps;
 use super::*;
 use crate::event::Choice;
 
@@ -73,7 +73,7 @@ proptest! {
     ) {
         let freezing_timeout_us = Some(Micros::from_ps(timeout_ticks * TICK_PS));
         let reps = RepsConfig { buffer: depth, freezing_timeout_us, ..RepsConfig::default() };
-        let path = Given { evs, bdp_packets, ..config(BalancerKind::Reps) }.path();
+        let path = Setup { evs, bdp_packets, ..config(BalancerKind::Reps) }.path();
         let mut ours = Reps::make(&reps, &path, &mut rng::stream(1, 2));
         let mut paper = PaperReps::new(depth, evs, bdp_packets.into(), timeout_ticks * TICK_PS);
         let (mut our_rng, mut paper_rng) = (rng::stream(9, 9), rng::stream(9, 9));
@@ -117,7 +117,7 @@ proptest! {
     ) {
         for balancer in BalancerKind::ALL {
             let balancer = balancer.config(&Schemes { reps, ..Schemes::default() });
-            let path = Given { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None }.path();
+            let path = Setup { balancer, evs, bdp_packets, base_rtt_ps, trimming, seed: None }.path();
             let mut rng = rng::stream(5, 5);
             let mut any = AnyBalancer::new(&balancer, &path, &mut rng);
             let mut now = Time::ZERO;

@@ -7,7 +7,7 @@ fn an_interface_that_is_down_is_an_error_until_it_returns() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
         ready.wait();
@@ -33,7 +33,7 @@ fn an_interface_that_is_down_is_an_error_until_it_returns() {
         assert_eq!(read(device.frame(&out[0].frame, out[0].len)), 5);
         over.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_removed_interface_is_an_error_also_for_receivers() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let remover = |interface: &str| {
         let (mut device, _steer) = open(interface);
         ready.wait();
@@ -65,5 +65,5 @@ fn a_removed_interface_is_an_error_also_for_receivers() {
         assert!(device.is_gone() && again.is_some(), "the kernel reports it once, the device always");
         over.wait();
     };
-    joined(MTU, remover, receiver);
+    run_on_veth(MTU, remover, receiver);
 }

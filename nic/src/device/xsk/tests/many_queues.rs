@@ -18,20 +18,20 @@ fn each_queue_is_a_device() {
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
         (devices, steer)
     };
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let sender = |interface: &str| {
         let (mut devices, _steer) = open_both(interface);
-        met.wait();
+        barrier.wait();
         for (device, base) in devices.iter_mut().zip([1000, 2000]) {
             assert_eq!((device.interface(), device.queue()), ("spray-d0", (base / 1000 - 1) as u32));
             (base..base + 100).for_each(|sequence| assert!(send(device, sequence, 100)));
             device.flush().unwrap();
         }
-        met.wait();
+        barrier.wait();
     };
     let receiver = |interface: &str| {
         let (mut devices, _steer) = open_both(interface);
-        met.wait();
+        barrier.wait();
         for (device, base) in devices.iter_mut().zip([1000, 2000]) {
             let mut out = Vec::with_capacity(100);
             eventually("the queue's frames", || {
@@ -41,9 +41,9 @@ fn each_queue_is_a_device() {
             assert!(out.iter().zip(base..).all(|(got, sequence)| read(device.frame(&got.frame, got.len)) == sequence));
             device.audit().unwrap();
         }
-        met.wait();
+        barrier.wait();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn queues_together_are_one_device() {
     if !has_root() {
         return;
     }
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let second = XskDevice::open(&XskConfig::new(interface, 1)).unwrap();
@@ -62,12 +62,12 @@ fn queues_together_are_one_device() {
         );
         let mut devices = [XskDevice::open(&XskConfig::new(interface, 0)).unwrap(), second];
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
-        met.wait();
+        barrier.wait();
         // More than a batch on either queue; the second queue receives first.
         for (device, base) in devices.iter_mut().zip([1000, 2000]).rev() {
             (base..base + 100).for_each(|sequence| assert!(send(device, sequence, 100)));
             device.flush().unwrap();
-            met.wait();
+            barrier.wait();
         }
         let mut counts = [0, 0];
         eventually("all answers", || {
@@ -79,7 +79,7 @@ fn queues_together_are_one_device() {
             }
             counts == [110, 100]
         });
-        met.wait();
+        barrier.wait();
     };
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
@@ -89,7 +89,7 @@ fn queues_together_are_one_device() {
         assert_eq!(device.queues().len(), 2);
         device.queues().iter().for_each(|queue| steer.register(queue.queue(), queue.fd()));
         assert_eq!(device.census().total, 2 * 4096);
-        met.wait();
+        barrier.wait();
         let mut out = Vec::with_capacity(256);
         for arrived in [100, 200] {
             let mut fds = [crate::sys::readable(device.info().wake_fd.unwrap())];
@@ -100,7 +100,7 @@ fn queues_together_are_one_device() {
                 device.flush().unwrap();
                 out.len() == arrived
             });
-            met.wait();
+            barrier.wait();
         }
         let mut sequences: Vec<u64> = out.iter().map(|got| read(device.frame(&got.frame, got.len))).collect();
         sequences.sort_unstable();
@@ -123,9 +123,9 @@ fn queues_together_are_one_device() {
         });
         assert_eq!((device.census().held, device.stats().tx), (0, 210));
         device.audit().unwrap();
-        met.wait();
+        barrier.wait();
     };
-    joined(MTU, left, right);
+    run_on_veth(MTU, left, right);
 }
 
 /// Writes a frame of the transport to the given port of the host, with a number in it.
@@ -161,12 +161,12 @@ fn shards_forward_misrouted_frames() {
     if !has_root() {
         return;
     }
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let mut devices = [0, 1].map(|queue| XskDevice::open(&XskConfig::new(interface, queue)).unwrap());
         devices.iter().for_each(|device| steer.register(device.queue(), device.fd()));
-        met.wait();
+        barrier.wait();
         for round in 0..ROUNDS {
             for device in &mut devices {
                 for (port, number) in (0..3).flat_map(|port| (0..EACH).map(move |number| (port, number))) {
@@ -179,7 +179,7 @@ fn shards_forward_misrouted_frames() {
                     device.census().tx == 0
                 });
             }
-            met.wait();
+            barrier.wait();
         }
     };
     let right = |interface: &str| {
@@ -187,7 +187,7 @@ fn shards_forward_misrouted_frames() {
         let mut shards = open_all(interface, 2, 2).unwrap();
         assert_eq!(queues_of_each(&shards), [1, 1]);
         shards.iter().flat_map(XskInterface::queues).for_each(|queue| steer.register(queue.queue(), queue.fd()));
-        met.wait();
+        barrier.wait();
         for round in 0..ROUNDS {
             // Ports 0 and 2 belong to the first shard, on either queue, and port 1 to the other.
             let mut out = [(); 2].map(|()| Vec::with_capacity(6 * EACH as usize));
@@ -212,7 +212,7 @@ fn shards_forward_misrouted_frames() {
                 }
                 shard.flush().unwrap();
             }
-            met.wait();
+            barrier.wait();
         }
         eventually("every frame to be back", || {
             shards.iter_mut().for_each(|shard| drop((shard.receive(&mut Vec::with_capacity(1), 1), shard.flush())));
@@ -227,7 +227,7 @@ fn shards_forward_misrouted_frames() {
         let mut out = Vec::with_capacity(64);
         assert_eq!(shards[0].receive(&mut out, 64).unwrap(), 0);
     };
-    joined(MTU, left, right);
+    run_on_veth(MTU, left, right);
 }
 
 /// Returns the number of queues of each shard.
@@ -240,17 +240,17 @@ fn a_sleeping_shard_is_woken_by_another() {
     if !has_root() {
         return;
     }
-    let met = Meeting::default();
+    let barrier = TimedBarrier::default();
     let left = |interface: &str| {
         let steer = Steer::attach(interface);
         let mut device = XskDevice::open(&XskConfig::new(interface, 0)).unwrap();
         steer.register(0, device.fd());
-        met.wait();
+        barrier.wait();
         let frame = device.allocate().unwrap();
         let len = write_to(1, 7, device.frame_mut(&frame));
         device.transmit(frame, len).unwrap();
         device.flush().unwrap();
-        met.wait();
+        barrier.wait();
     };
     let right = |interface: &str| {
         let steer = Steer::attach(interface);
@@ -260,7 +260,7 @@ fn a_sleeping_shard_is_woken_by_another() {
         for _ in 0..100 {
             assert_eq!(shards[1].receive(&mut out, 1).unwrap(), 0);
         }
-        met.wait();
+        barrier.wait();
         let [first, second] = &mut shards[..] else { panic!("two") };
         let wake = |shard: &XskInterface| {
             let mut fds = [crate::sys::readable(shard.info().wake_fd.unwrap())];
@@ -272,9 +272,9 @@ fn a_sleeping_shard_is_woken_by_another() {
         wake(second);
         assert_eq!(second.receive(&mut out, 1).unwrap(), 1);
         assert_eq!(number_in(second.frame(&out[0].frame, out[0].len)), 7);
-        met.wait();
+        barrier.wait();
     };
-    joined(MTU, left, right);
+    run_on_veth(MTU, left, right);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn interrupts_are_restored_when_the_process_ends() {
         assert!(begin(interface).is_none());
         assert_eq!(values(interface), ["0\n", "7\n"]);
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }
 
 /// Known from Linux 6.13 on; earlier kernels do not report it.
@@ -93,7 +93,7 @@ fn a_driver_without_busy_polling_is_an_error_only_if_required() {
         assert!(refused.contains("nothing would be polled"), "{refused}");
         assert!(!XskDevice::open(&XskConfig::new(interface, 0)).unwrap().busy_polls());
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }
 
 /// A receiver that only looks at its ring receives all frames.
@@ -104,7 +104,7 @@ fn a_thread_that_polls_receives_everything() {
     }
     const FRAMES: u64 = 20_000;
     let received = AtomicU64::new(0);
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let open = |interface: &str| {
         yield_to_softirq();
         let steer = Steer::attach(interface);
@@ -118,7 +118,7 @@ fn a_thread_that_polls_receives_everything() {
     };
     let sender = |interface: &str| {
         let (mut device, _steer) = open(interface);
-        let (mut sent, mut patience) = (0, Patience::new());
+        let (mut sent, mut stall_check) = (0, StallCheck::new());
         while sent < FRAMES {
             // Stays below the 256 frames of veth's ring while the receiver is not scheduled.
             if sent - received.load(Relaxed) <= 192 {
@@ -126,14 +126,14 @@ fn a_thread_that_polls_receives_everything() {
             }
             device.flush().unwrap();
             std::thread::sleep(Duration::from_micros(200));
-            patience.check(sent, || device.audit().unwrap_err());
+            stall_check.check(sent, || device.audit().unwrap_err());
         }
         over.wait();
         device.audit().unwrap();
     };
     let receiver = |interface: &str| {
         let (mut device, _steer) = open(interface);
-        let (mut next, mut out, mut patience) = (0, Vec::with_capacity(64), Patience::new());
+        let (mut next, mut out, mut stall_check) = (0, Vec::with_capacity(64), StallCheck::new());
         while next < FRAMES {
             device.receive(&mut out, 64).unwrap();
             for Received { frame, len, .. } in out.drain(..) {
@@ -143,10 +143,10 @@ fn a_thread_that_polls_receives_everything() {
             }
             received.store(next, Relaxed);
             device.flush().unwrap();
-            patience.check(next, || format!("{:?}", device.stats()));
+            stall_check.check(next, || format!("{:?}", device.stats()));
         }
         over.wait();
         device.audit().unwrap();
     };
-    joined(MTU, sender, receiver);
+    run_on_veth(MTU, sender, receiver);
 }

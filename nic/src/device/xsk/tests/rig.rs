@@ -19,52 +19,52 @@ use libbpf_rs::libbpf_sys as bpf;
 /// A barrier for two threads with a timeout of 20 s, so that the failure of one thread does not
 /// block the other.
 #[derive(Default)]
-pub(super) struct Meeting {
+pub(super) struct TimedBarrier {
     arrivals: Mutex<u32>,
     changed: Condvar,
 }
 
-impl Meeting {
+impl TimedBarrier {
     pub(super) fn wait(&self) {
-        assert!(self.met(), "the other thread did not come: did it fail?");
+        assert!(self.all_arrived(), "the other thread did not come: did it fail?");
     }
 
-    fn met(&self) -> bool {
+    fn all_arrived(&self) -> bool {
         let mut arrivals = self.arrivals.lock().expect("no panic while it is locked");
         *arrivals += 1;
         let round = arrivals.div_ceil(2);
         self.changed.notify_all();
-        let patience = Duration::from_secs(20);
-        let waited = self.changed.wait_timeout_while(arrivals, patience, |arrivals| *arrivals < 2 * round);
+        let timeout = Duration::from_secs(20);
+        let waited = self.changed.wait_timeout_while(arrivals, timeout, |arrivals| *arrivals < 2 * round);
         !waited.expect("no panic while it is locked").1.timed_out()
     }
 }
 
 /// Keeps a thread's namespace, and thus the veth pair, until the other thread has ended too.
-struct TogetherToTheEnd<'a>(&'a Meeting);
+struct EndBarrier<'a>(&'a TimedBarrier);
 
-impl Drop for TogetherToTheEnd<'_> {
+impl Drop for EndBarrier<'_> {
     fn drop(&mut self) {
-        self.0.met();
+        self.0.all_arrived();
     }
 }
 
 /// Runs both functions concurrently, each in its own namespace with one end of a veth pair of two
 /// queues: `spray-d0` for `left`, `spray-d1` for `right`.
-pub(super) fn joined<L: Send, R: Send>(
+pub(super) fn run_on_veth<L: Send, R: Send>(
     mtu: u32,
     left: impl FnOnce(&str) -> L + Send,
     right: impl FnOnce(&str) -> R + Send,
 ) -> (L, R) {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (ready, wait) = mpsc::channel();
-    let end = Meeting::default();
+    let end = TimedBarrier::default();
     thread::scope(|scope| {
         let end = &end;
         let left = scope.spawn(move || {
-            let _together = TogetherToTheEnd(end);
+            let _together = EndBarrier(end);
             enter_namespace();
-            let peer: i32 = told.recv().expect("the other thread lives");
+            let peer: i32 = receiver.recv().expect("the other thread lives");
             let queues = "numtxqueues 2 numrxqueues 2";
             ip(&format!("link add spray-d0 {queues} type veth peer name spray-d1 {queues} netns {peer}"));
             up("spray-d0", mtu);
@@ -72,10 +72,10 @@ pub(super) fn joined<L: Send, R: Send>(
             left("spray-d0")
         });
         let right = scope.spawn(move || {
-            let _together = TogetherToTheEnd(end);
+            let _together = EndBarrier(end);
             enter_namespace();
             // SAFETY: no arguments, cannot fail.
-            tell.send(unsafe { libc::gettid() }).expect("the other thread lives");
+            sender.send(unsafe { libc::gettid() }).expect("the other thread lives");
             wait.recv().expect("the other thread lives");
             up("spray-d1", mtu);
             right("spray-d1")

@@ -20,7 +20,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time") })
 }
 
-fn number(interface: &str, host: u8) {
+fn add_address(interface: &str, host: u8) {
     ip(&format!("address add 10.77.0.{host}/24 dev {interface}"));
 }
 
@@ -29,9 +29,9 @@ fn interface_and_peer_address_suffice() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let mut config = HostConfig::of(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_secs(2));
@@ -49,7 +49,7 @@ fn interface_and_peer_address_suffice() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         let taken = aio::Endpoint::open(interface).unwrap_err();
         assert!(
@@ -71,7 +71,7 @@ fn interface_and_peer_address_suffice() {
         drop(Host::open(interface).unwrap());
         assert!(Interface::find(interface).unwrap().check_free().is_ok(), "the program is detached");
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn a_socket_without_a_program_reports_what_is_missing() {
         return;
     }
     let other = |interface: &str| up(interface, MTU);
-    let deaf = |interface: &str| {
-        number(interface, 1);
+    let without_program = |interface: &str| {
+        add_address(interface, 1);
         let config = HostConfig::of(interface).unwrap().endpoint.with_give_up(Duration::from_millis(200));
         assert_eq!(
             (config.link_bps, config.address),
@@ -95,7 +95,7 @@ fn a_socket_without_a_program_reports_what_is_missing() {
         assert!(error.to_string().contains("Host::open"));
         assert!(matches!(error, aio::Error::Connection(ConnectionError::NothingArrives)));
     };
-    joined(MTU, other, deaf);
+    run_on_veth(MTU, other, without_program);
 }
 
 /// A sleeping thread is woken by a request of its user, and does not sleep again before it has
@@ -105,9 +105,9 @@ fn a_message_after_a_pause_is_sent_at_once() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let endpoint = aio::Endpoint::open(interface).unwrap();
         let least = block_on(async {
@@ -129,7 +129,7 @@ fn a_message_after_a_pause_is_sent_at_once() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         ready.wait();
         block_on(async {
@@ -138,7 +138,7 @@ fn a_message_after_a_pause_is_sent_at_once() {
         });
         over.wait();
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
 /// A polled host whose `close` waits until its peer has received everything.
@@ -147,9 +147,9 @@ fn a_closed_host_has_delivered_everything() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let mut host = Host::open(interface).unwrap();
         let peer = host.peer([10, 77, 0, 2].into()).unwrap();
@@ -164,7 +164,7 @@ fn a_closed_host_has_delivered_everything() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         let endpoint = aio::Endpoint::open(interface).unwrap();
         ready.wait();
         block_on(async {
@@ -174,7 +174,7 @@ fn a_closed_host_has_delivered_everything() {
         });
         over.wait();
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
 /// The link comes up only after the command that uses it has started.
@@ -183,9 +183,9 @@ fn a_link_is_awaited_and_its_absence_reported() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let client = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         let mut config = HostConfig::of(interface).unwrap();
         config.endpoint = config.endpoint.with_give_up(Duration::from_millis(300));
         let host = Host::open_with(config.clone()).unwrap();
@@ -203,7 +203,7 @@ fn a_link_is_awaited_and_its_absence_reported() {
         over.wait();
     };
     let server = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         ip(&format!("link set {interface} down"));
         ready.wait();
         ready.wait();
@@ -211,7 +211,7 @@ fn a_link_is_awaited_and_its_absence_reported() {
         up(interface, MTU);
         over.wait();
     };
-    joined(MTU, client, server);
+    run_on_veth(MTU, client, server);
 }
 
 /// Frames that arrive while an interface is taken over do not count as frames to a queue without a
@@ -221,9 +221,9 @@ fn frames_before_the_sockets_are_not_strays() {
     if !has_root() {
         return;
     }
-    let (ready, is_over) = (Meeting::default(), std::sync::atomic::AtomicBool::new(false));
+    let (ready, is_over) = (TimedBarrier::default(), std::sync::atomic::AtomicBool::new(false));
     let other = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         up(interface, MTU);
         ready.wait();
         let socket = std::net::UdpSocket::bind("10.77.0.1:0").unwrap();
@@ -232,14 +232,14 @@ fn frames_before_the_sockets_are_not_strays() {
         }
     };
     let taken = |interface: &str| {
-        number(interface, 2);
+        add_address(interface, 2);
         ready.wait();
         let strays = |_| Host::open(interface).unwrap().endpoint.device().strays();
         let strays: Vec<u64> = (0..5).map(strays).collect();
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(strays, [0; 5]);
     };
-    joined(MTU, other, taken);
+    run_on_veth(MTU, other, taken);
 }
 
 /// The error contains the driver's reason and its consequence for the mode.
@@ -248,14 +248,14 @@ fn a_refusal_of_the_driver_contains_its_reason() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let other = |interface: &str| {
         up(interface, 9000);
         ready.wait();
         over.wait();
     };
     let refused = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         // Frames of 9,000 bytes do not fit a page, and veth checks the MTU of its peer.
         up(interface, MTU);
@@ -272,7 +272,7 @@ fn a_refusal_of_the_driver_contains_its_reason() {
         assert!(error.to_string().contains("Peer MTU is too large"), "{error}");
         over.wait();
     };
-    joined(MTU, other, refused);
+    run_on_veth(MTU, other, refused);
 }
 
 /// Some drivers lose the program when they are set down: it is attached again, which needs no
@@ -282,14 +282,14 @@ fn the_program_is_attached_again_after_the_interface_was_down() {
     if !has_root() {
         return;
     }
-    let (ready, over) = (Meeting::default(), Meeting::default());
+    let (ready, over) = (TimedBarrier::default(), TimedBarrier::default());
     let other = |interface: &str| {
         up(interface, MTU);
         ready.wait();
         over.wait();
     };
     let host = |interface: &str| {
-        number(interface, 1);
+        add_address(interface, 1);
         ready.wait();
         let mut host = Host::open(interface).unwrap();
         let links = || {
@@ -329,5 +329,5 @@ fn the_program_is_attached_again_after_the_interface_was_down() {
         drop(held);
         over.wait();
     };
-    joined(MTU, other, host);
+    run_on_veth(MTU, other, host);
 }

@@ -54,7 +54,7 @@ fn driver_settings_are_restored_when_the_process_ends() {
             }
         }
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }
 
 /// Veth has no flow rules: sockets work without them, and frames are forwarded between shards.
@@ -69,5 +69,5 @@ fn a_driver_without_flow_rules_works() {
         assert_eq!(nic.add(rule(7)).unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
         assert_eq!(nic.rules().unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
     };
-    joined(MTU, |interface| up(interface, MTU), test);
+    run_on_veth(MTU, |interface| up(interface, MTU), test);
 }

@@ -47,16 +47,16 @@ fn entries_are_processed_in_order_of_their_numbers() {
     let opener = opener(&dir, false);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
-    let said = [
+    let messages = [
         Message::End(3),
         Message::Entry(1, folder("a/b")),
         Message::Entry(2, file("a/b/empty", 0)),
         Message::Entry(0, Description { mode: 0o711, ..folder("a") }),
         Message::Sum { number: 2, bytes: 0, sum },
     ];
-    assert!(run(&mut arrivals, &said[..3]).unwrap().is_empty(), "the first is missing");
+    assert!(run(&mut arrivals, &messages[..3]).unwrap().is_empty(), "the first is missing");
     assert!(!arrivals.is_complete());
-    let answers = run(&mut arrivals, &said[3..]).unwrap();
+    let answers = run(&mut arrivals, &messages[3..]).unwrap();
     assert_eq!(answers[..2], [Answer::Made { number: 0 }, Answer::Made { number: 1 }]);
     assert_eq!(answers.last(), Some(&Answer::Verified { number: 2, sum }));
     assert!(arrivals.is_complete() && dir.path().join("a/b/empty").is_file());
@@ -71,8 +71,8 @@ fn a_second_file_is_refused_before_its_data() {
     let opener = Opener::start(Out::new(&dir.path().join("one"), false).unwrap()).unwrap();
     for number in 0..2 {
         let mut arrivals = Arrivals::new(number, &opener);
-        let said = [Message::Entry(0, file("small", 5)), Message::Entry(1, file("big", 5_000_000))];
-        let answers = run(&mut arrivals, &said).unwrap();
+        let messages = [Message::Entry(0, file("small", 5)), Message::Entry(1, file("big", 5_000_000))];
+        let answers = run(&mut arrivals, &messages).unwrap();
         let refused = |answer: &&Answer| matches!(answer, Answer::Refused { number: 1, .. });
         assert_eq!(answers.iter().filter(refused).count(), 1, "{answers:?}");
         assert_eq!(arrivals.files.len(), 1);
@@ -85,7 +85,7 @@ fn a_withdrawn_file_is_removed_and_others_are_received() {
     let opener = opener(&dir, false);
     let mut arrivals = Arrivals::new(0, &opener);
     let (piece, sum) = (vec![1; 1 << 20], Sha256::digest(b"").into());
-    let said = [
+    let messages = [
         Message::Entry(0, file("short", 2 << 20)),
         Message::Entry(1, file("empty", 0)),
         Message::Piece { number: 0, index: 0, data: &piece },
@@ -94,7 +94,7 @@ fn a_withdrawn_file_is_removed_and_others_are_received() {
         Message::Sum { number: 1, bytes: 0, sum },
         Message::End(2),
     ];
-    let answers = run(&mut arrivals, &said).unwrap();
+    let answers = run(&mut arrivals, &messages).unwrap();
     let reason = "the sender could not read short to its end".into();
     assert!(answers.contains(&Answer::Refused { number: 0, reason }), "{answers:?}");
     assert!(answers.contains(&Answer::Verified { number: 1, sum }) && arrivals.is_complete());
@@ -128,13 +128,13 @@ fn a_complete_file_is_kept_though_its_sender_left_early() {
         let opener = opener(&dir, true);
         let mut arrivals = Arrivals { opener: jobs, ..Arrivals::new(0, &opener) };
         let (mut answers, sum) = (Vec::new(), Sha256::digest(b"five!").into());
-        let said = [
+        let messages = [
             Message::Entry(0, file("x", 5)),
             Message::End(1),
             Message::Piece { number: 0, index: 0, data: b"five!" },
             Message::Sum { number: 0, bytes: 5, sum },
         ];
-        for message in &said[..if is_whole { 4 } else { 3 }] {
+        for message in &messages[..if is_whole { 4 } else { 3 }] {
             arrivals.on_message(message.encode().into(), &mut answers).unwrap();
         }
         assert!(arrivals.leave().is_empty() && arrivals.is_busy() && !arrivals.is_complete());
@@ -175,7 +175,7 @@ fn one_entry_is_refused_and_others_are_received() {
     let opener = opener(&dir, false);
     let mut arrivals = Arrivals::new(0, &opener);
     let sum = Sha256::digest(b"").into();
-    let said = [
+    let messages = [
         Message::Entry(0, file("there", 5)),
         Message::Entry(1, file("link/x", 0)),
         Message::Entry(2, folder("there/x")),
@@ -185,7 +185,7 @@ fn one_entry_is_refused_and_others_are_received() {
         Message::Sum { number: 3, bytes: 0, sum },
         Message::End(4),
     ];
-    let answers = run(&mut arrivals, &said).unwrap();
+    let answers = run(&mut arrivals, &messages).unwrap();
     let refused = answers.iter().filter(|answer| matches!(answer, Answer::Refused { .. })).count();
     assert_eq!((refused, arrivals.tally.refused, arrivals.tally.kept()), (3, 3, 1), "{answers:?}");
     assert!(arrivals.is_complete());
@@ -201,8 +201,8 @@ fn too_many_descriptions_at_once_are_refused() {
     let many =
         |from: u32| (0..=WINDOW as u32).map(move |number| Message::Entry(from + number, file(&number.to_string(), 5)));
     for from in [0, 1, WINDOW as u32, u32::MAX - WINDOW as u32] {
-        let said: Vec<_> = many(from).collect();
-        assert!(run(&mut Arrivals::new(0, &opener), &said).is_err(), "{from}");
+        let messages: Vec<_> = many(from).collect();
+        assert!(run(&mut Arrivals::new(0, &opener), &messages).is_err(), "{from}");
     }
     for twice in [[Message::End(1), Message::End(1)], [0, 0].map(|number| Message::Entry(number, folder("a")))] {
         assert!(run(&mut Arrivals::new(0, &opener), &twice).is_err());
@@ -245,7 +245,7 @@ fn special_names_get_no_special_treatment() {
     }
 }
 
-fn said() -> impl Strategy<Value = Vec<u8>> {
+fn messages() -> impl Strategy<Value = Vec<u8>> {
     let path = proptest::collection::vec(prop_oneof!["a", "b", "link", "\\.\\.", "", "x\u{7}"], 1..4);
     let kind = prop_oneof![
         (0..3 * super::super::format::PIECE_BYTES).prop_map(|bytes| EntryKind::File { bytes }),
@@ -275,7 +275,7 @@ fn said() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// Nothing is written outside of the folder, existing files stay, and no partial file remains.
     #[test]
-    fn no_messages_write_outside_of_the_folder(messages in proptest::collection::vec(said(), 1..30)) {
+    fn no_messages_write_outside_of_the_folder(messages in proptest::collection::vec(messages(), 1..30)) {
         let (dir, outside) = (Folder::new(), Folder::new());
         fs::write(dir.path().join("a"), "mine").unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();

@@ -8,21 +8,21 @@ const S: u64 = 1000 * MS;
 /// its connection.
 fn idle<'a>(messages: Vec<Vec<u8>>) -> Role<'a> {
     let mut connection = None;
-    let mut told = None;
+    let mut last_reason = None;
     Box::new(move |endpoint, now| {
         if connection.is_none() {
             let made = *connection.insert(endpoint.connect(now, receiver(), None).unwrap());
-            messages.iter().for_each(|message| say(endpoint, made, Bytes::copy_from_slice(message)));
+            messages.iter().for_each(|message| send(endpoint, made, Bytes::copy_from_slice(message)));
         }
         while let Some(event) = endpoint.poll_event() {
             match event {
                 EndpointEvent::Received { data, .. } => {
                     if let Some(Answer::Ended { reason }) = Answer::decode(&data) {
-                        told = Some(reason);
+                        last_reason = Some(reason);
                     }
                 }
                 EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
-                    let why = told.take().unwrap_or_else(|| format!("not told, after {} s", now.ps() / S));
+                    let why = last_reason.take().unwrap_or_else(|| format!("not told, after {} s", now.ps() / S));
                     return Err(Failure::failed(why).into());
                 }
                 _ => {}
@@ -39,7 +39,7 @@ fn later<'a>(mut role: Role<'a>, at_ps: u64) -> Role<'a> {
 
 const LIMITS: Limits = Limits { first_ps: 10 * S, bytes_ps: 20 * S };
 
-fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
+fn run_limited(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
     run_within(LIMITS, folder.path(), keep, senders, Impairments::delay(100 * US), 1)
 }
 
@@ -47,7 +47,7 @@ fn meet(folder: &Folder, keep: bool, senders: Vec<Role<'_>>) -> Vec<Outcome> {
 //= docs/specs/endpoint.md#END-25 continues to listen
 fn a_silent_client_is_disconnected_and_another_served() {
     let (folder, content) = (Folder::new(), content(PIECE_BYTES));
-    let outcomes = meet(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
+    let outcomes = run_limited(&folder, false, vec![idle(vec![]), later(sender(&content), 15 * S)]);
     assert_eq!(error(&outcomes[1]), "no message came for 10 s");
     assert!(outcomes[RECEIVER].is_ok() && outcomes[2].is_ok(), "{outcomes:?}");
     assert!(fs::read(folder.path().join("x.bin")).unwrap() == content);
@@ -58,12 +58,12 @@ fn a_silent_client_is_disconnected_and_another_served() {
 fn a_stalled_transfer_ends_and_its_data_is_removed() {
     let content = content(2 * PIECE_BYTES);
     let all = messages(&file("x.bin", content.len() as u64), &content);
-    for said in [1, 2] {
+    for sent in [1, 2] {
         let folder = Folder::new();
-        let outcomes = meet(&folder, false, vec![idle(all[..said].to_vec())]);
+        let outcomes = run_limited(&folder, false, vec![idle(all[..sent].to_vec())]);
         assert_eq!(error(&outcomes[1]), "nothing of use arrived for 20 s");
         assert!(error(&outcomes[RECEIVER]).contains("nothing was received"), "{outcomes:?}");
-        assert_eq!(files(&folder), 0, "{said}");
+        assert_eq!(files(&folder), 0, "{sent}");
     }
 }
 
@@ -72,10 +72,10 @@ fn a_stalled_transfer_ends_and_its_data_is_removed() {
 fn sixteen_silent_senders_do_not_keep_others_out() {
     let (folder, content) = (Folder::new(), content(1000));
     let idles = (0..20).map(|n| later(idle(vec![]), n * MS));
-    let outcomes = meet(&folder, true, idles.chain([later(sender(&content), S)]).collect());
+    let outcomes = run_limited(&folder, true, idles.chain([later(sender(&content), S)]).collect());
     assert!(outcomes[21].is_ok(), "{outcomes:?}");
-    let told = outcomes[1..21].iter().map(error).filter(|why| why == "it gave way to another sender").count();
-    assert_eq!(told, 5, "{outcomes:?}");
+    let evicted = outcomes[1..21].iter().map(error).filter(|why| why == "it gave way to another sender").count();
+    assert_eq!(evicted, 5, "{outcomes:?}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn active_senders_are_not_evicted() {
     let folder = Folder::new();
     let begun = (0..16).map(|n| idle(vec![Message::Entry(0, file(&format!("{n}"), 5)).encode()]));
     let late = later(sender(&content(5)), S);
-    let outcomes = meet(&folder, true, begun.chain([late]).collect());
+    let outcomes = run_limited(&folder, true, begun.chain([late]).collect());
     assert!(error(&outcomes[17]).contains("takes from 16 senders at once"), "{outcomes:?}");
     let ended = outcomes[1..17].iter().map(error).filter(|why| why == "nothing of use arrived for 20 s");
     assert_eq!(ended.count(), 16, "{outcomes:?}");
@@ -93,7 +93,7 @@ fn active_senders_are_not_evicted() {
 /// Returns a sender that describes a folder every 2 s. It ends with the receiver's reason or with
 /// its connection.
 fn slow<'a>() -> Role<'a> {
-    let (mut begun, mut number, mut told) = (None, 0, None);
+    let (mut begun, mut number, mut last_reason) = (None, 0, None);
     Box::new(move |endpoint, now| {
         let connection = *begun.get_or_insert_with(|| endpoint.connect(now, receiver(), None).unwrap());
         if now.ps() >= u64::from(number) * 2 * S {
@@ -105,11 +105,11 @@ fn slow<'a>() -> Role<'a> {
             match event {
                 EndpointEvent::Received { data, .. } => {
                     if let Some(Answer::Ended { reason }) = Answer::decode(&data) {
-                        told = Some(reason);
+                        last_reason = Some(reason);
                     }
                 }
                 EndpointEvent::Closed { .. } | EndpointEvent::Failed { .. } => {
-                    return Err(Failure::failed(told.take().unwrap_or_default()).into());
+                    return Err(Failure::failed(last_reason.take().unwrap_or_default()).into());
                 }
                 _ if number > 20 => return Err(End(Ok(()))),
                 _ => {}
@@ -124,10 +124,10 @@ fn slow<'a>() -> Role<'a> {
 fn slow_senders_are_evicted() {
     let (folder, content) = (Folder::new(), content(1000));
     let others = (0..16).map(|_| slow());
-    let outcomes = meet(&folder, true, others.chain([later(sender(&content), 25 * S)]).collect());
+    let outcomes = run_limited(&folder, true, others.chain([later(sender(&content), 25 * S)]).collect());
     assert!(outcomes[17].is_ok(), "{:?}", outcomes[17]);
-    let told = outcomes[1..17].iter().map(error).filter(|why| why == "it gave way to another sender").count();
-    assert_eq!(told, 1, "{outcomes:?}");
+    let evicted = outcomes[1..17].iter().map(error).filter(|why| why == "it gave way to another sender").count();
+    assert_eq!(evicted, 1, "{outcomes:?}");
 }
 
 /// A sender that was killed and started again is served while its first connection is still open.
@@ -189,7 +189,7 @@ fn a_sender_leaves_a_receiver_that_takes_nothing() {
         while !is_ready && let Some(event) = receiver.poll_event() {
             if let EndpointEvent::Received { connection, .. } = event {
                 is_ready = true;
-                say(&mut receiver, connection, Answer::Ready { number: 0 }.encode().into());
+                send(&mut receiver, connection, Answer::Ready { number: 0 }.encode().into());
             }
         }
         let taken = receiver.totals().1.bytes;

@@ -29,7 +29,7 @@ fn tree(folder: &Folder) -> PathBuf {
 }
 
 /// Returns the paths, permissions and contents below a folder.
-fn look(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
+fn snapshot(top: &Path) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
     let below = walkdir::WalkDir::new(top).sort_by_file_name().into_iter().map(Result::unwrap);
     below
         .map(|entry| {
@@ -54,7 +54,7 @@ fn folders_arrive_complete_despite_reordering_and_loss() {
         let sender = sender_of_paths(&[top.clone(), alone]);
         let outcomes = run(there.path(), false, vec![sender], impairments, seed);
         assert!(outcomes.iter().all(Result::is_ok), "seed {seed}: {outcomes:?}");
-        assert!(look(&there.path().join("tree")) == look(&top));
+        assert!(snapshot(&there.path().join("tree")) == snapshot(&top));
         assert_eq!((fs::read(there.path().join("alone")).unwrap(), files(&there)), (b"alone".to_vec(), 2));
     }
 }
@@ -68,12 +68,12 @@ fn a_folder_sent_twice_is_refused_and_unchanged() {
         || run(there.path(), false, vec![sender_of_paths(std::slice::from_ref(&top))], Impairments::delay(100 * US), 1);
     let outcomes = send();
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    let before = look(&there.path().join("tree"));
+    let before = snapshot(&there.path().join("tree"));
     fs::write(top.join("run.sh"), "ECHO").unwrap();
     // Existing folders are not refused.
     let outcomes = send();
     assert!(error(&outcomes[1]).contains("44 of 48 files and folders were not sent"), "{outcomes:?}");
-    assert!(look(&there.path().join("tree")) == before);
+    assert!(snapshot(&there.path().join("tree")) == before);
 }
 
 #[test]

@@ -130,22 +130,22 @@ mod tests {
             for number in 0..packets {
                 let drawn = draw(EVS as u16, &mut self.rng);
                 let port = self.right.choose(drawn, EVS, &mut self.rng).port(EVS);
-                let astray = !is_right(port.number());
+                let misrouted = !is_right(port.number());
                 if number % self.every == 0 {
-                    self.told.push_back((port, astray));
+                    self.told.push_back((port, misrouted));
                 }
                 // Late packets are reported out of order.
                 let late = self.delay.div_ceil(self.every);
                 if self.told.len() > late {
                     let at = self.rng.next_u32() as usize % (1 + late / 4);
-                    let (port, astray) = self.told.remove(at).unwrap();
-                    self.right.learn(port, EVS, astray);
+                    let (port, misrouted) = self.told.remove(at).unwrap();
+                    self.right.learn(port, EVS, misrouted);
                 }
-                last.push((port.number(), astray));
+                last.push((port.number(), misrouted));
             }
             let last = &last[last.len() - 1000..];
             let ports: HashSet<_> = last.iter().map(|(port, _)| port).collect();
-            (last.iter().filter(|(_, astray)| *astray).count(), ports.len())
+            (last.iter().filter(|(_, misrouted)| *misrouted).count(), ports.len())
         }
     }
 
@@ -159,10 +159,10 @@ mod tests {
             let of = |port| (toeplitz(key, port) ^ rest) & ((1 << bits) - 1);
             // A key that maps no port to the queue is of no use.
             let queue = of((queue % EVS) as u16 + 1);
-            let (astray, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
+            let (misrouted, ports) = Run::new(1, 0).send(300_000, |port| of(port) == queue);
             // One packet of 1,024 uses a random value, to learn more. The probability that more
             // than ten of 1,000 do so is 1e-8.
-            prop_assert!(astray <= 10 && ports > 500, "{astray} of 1,000 misrouted, by {ports} ports");
+            prop_assert!(misrouted <= 10 && ports > 500, "{misrouted} of 1,000 misrouted, by {ports} ports");
         }
     }
 
@@ -172,8 +172,11 @@ mod tests {
         for (every, delay, changes) in [(1, 0, 40), (8, 67, 4), (4, 1000, 12)] {
             let mut run = Run::new(every, delay);
             for change in 0..changes {
-                let (astray, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
-                assert!(astray <= 5 && ports > 800, "{every}, {delay}, {change}: {astray} misrouted, {ports} ports");
+                let (misrouted, ports) = run.send(200_000, |port| toeplitz(KEY, port) & 3 == change % 4);
+                assert!(
+                    misrouted <= 5 && ports > 800,
+                    "{every}, {delay}, {change}: {misrouted} misrouted, {ports} ports"
+                );
             }
         }
     }
@@ -181,8 +184,11 @@ mod tests {
     #[test]
     fn a_nonlinear_hash_is_not_believed_for_long() {
         let mut run = Run::new(1, 0);
-        let (astray, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
-        assert!((550..800).contains(&astray) && ports > 900, "as without learning: {astray} misrouted, {ports} ports");
+        let (misrouted, ports) = run.send(200_000, |port| (u32::from(port).wrapping_mul(0x9e37_79b9) >> 16) % 3 == 1);
+        assert!(
+            (550..800).contains(&misrouted) && ports > 900,
+            "as without learning: {misrouted} misrouted, {ports} ports"
+        );
         assert_eq!(run.right.mistakes, MISTAKES);
     }
 

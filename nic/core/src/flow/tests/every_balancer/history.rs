@@ -129,13 +129,13 @@ impl History {
                 self.balancer.on_reachable(self.path.at(self.now), &paths);
             }
         }
-        self.keeps_its_word()?;
+        self.check_declarations()?;
         self.probes()
     }
 
     /// Checks that a balancer without timers sets none, and that one that never holds packets back
     /// does not drain.
-    fn keeps_its_word(&self) -> Result<(), String> {
+    fn check_declarations(&self) -> Result<(), String> {
         let balancer = &self.balancer;
         if !balancer.offers().timer() && balancer.poll_timeout(&self.path).is_some() {
             return Err("requests a wake-up without having timers".into());

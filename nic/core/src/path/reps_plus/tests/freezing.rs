@@ -36,9 +36,9 @@ fn five_unanswered_probes_and_a_later_ack_freeze() {
     assert_eq!(rig.plus.poll_timeout(&rig.path), None, "the next step waits for an ACK");
     let proven = steps(at(RTT_PS), 8);
     let later = proven.before(2 * STEP_PS);
-    rig.news(proven.after(8 * WAIT_PS), later.before(Time::STEP_PS));
+    rig.marked_ack(proven.after(8 * WAIT_PS), later.before(Time::STEP_PS));
     assert!(!rig.plus.is_frozen(), "no later packet was acknowledged: all may be late");
-    rig.news(proven, later);
+    rig.marked_ack(proven, later);
     assert_eq!(rig.log, [(proven, Event::FreezeEntered { reason: FreezeReason::Probes })]);
     assert_eq!(rig.cached(), [1, 3], "the failed value was removed");
 }
@@ -70,7 +70,7 @@ fn answers_clear_the_suspect() {
         rig.answer(now_ps, 7);
     }
     assert_eq!(rig.plus.suspect(), None);
-    rig.news(at(90 * RTT_PS), at(80 * RTT_PS));
+    rig.marked_ack(at(90 * RTT_PS), at(80 * RTT_PS));
     assert!(!rig.plus.is_frozen() && rig.log.is_empty());
     assert_eq!(rig.probes(Time::NEVER.before(Time::STEP_PS)), []);
 }
@@ -84,7 +84,7 @@ fn late_answers_count() {
     rig.probes(at(20 * RTT_PS));
     // Five were lost, and two were in flight.
     (0..2).for_each(|_| rig.answer(20 * RTT_PS, 7));
-    rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
+    rig.marked_ack(at(20 * RTT_PS), at(19 * RTT_PS));
     assert!(!rig.plus.is_frozen(), "two of seven were answered");
     (0..5).for_each(|_| rig.answer(20 * RTT_PS, 7));
     assert_eq!(rig.plus.suspect(), None);
@@ -110,7 +110,7 @@ fn with_a_suspect_the_buffer_is_reused() {
     rig.ack(0, &[1, 2, 3], false, 0);
     rig.cached();
     rig.probes(at(9 * RTT_PS));
-    rig.news(at(20 * RTT_PS), at(19 * RTT_PS));
+    rig.marked_ack(at(20 * RTT_PS), at(19 * RTT_PS));
     assert!(rig.plus.is_frozen());
     assert_eq!(rig.reuses(), 9, "the buffer avoids the path until it works again");
 }
@@ -158,7 +158,7 @@ fn freezing_ends_with_eight_answers_in_a_row() {
     let sent = [first, steps(first, 1), second, steps(second, 1)].map(|at| (at, 7));
     assert_eq!(rig.probes(steps(second, 3)), sent);
     rig.ack(frozen_ps, &[4, 5], false, 0);
-    rig.news(at(frozen_ps + 1_000_000 * RTT_PS), at(frozen_ps + 999_999 * RTT_PS));
+    rig.marked_ack(at(frozen_ps + 1_000_000 * RTT_PS), at(frozen_ps + 999_999 * RTT_PS));
     assert!(rig.plus.is_frozen(), "however long it takes");
     rig.answer(frozen_ps, 7);
     // The answer was late, and does not count.

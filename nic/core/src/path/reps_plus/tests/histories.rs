@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A transcription of the clauses.
-struct Twin {
+struct Model {
     depth: usize,
     valid: VecDeque<u16>,
     slots: Vec<u16>,
@@ -88,7 +88,7 @@ impl Suspected {
     }
 }
 
-impl Twin {
+impl Model {
     fn cache(&mut self, ev: u16) {
         self.valid.push_back(ev);
         if self.valid.len() > self.depth {
@@ -285,7 +285,7 @@ proptest! {
     #[test]
     fn any_history_agrees_with_the_clauses(steps in history(), depth in 1u64..=16) {
         let mut rig = Rig::new(|config| config.buffer = depth as u8);
-        let mut twin = Twin {
+        let mut model = Model {
             depth: depth as usize, valid: VecDeque::new(), slots: Vec::new(), head: 0,
             suspect: None, frozen: false, scouts: 0, losses: 0, phase: rig.plus.state.phase,
         };
@@ -295,7 +295,7 @@ proptest! {
             match step {
                 Step::Send(count, again) => for _ in 0..count {
                     rig.retransmit = again;
-                    prop_assert_eq!(rig.send(), twin.next_ev(again));
+                    prop_assert_eq!(rig.send(), model.next_ev(again));
                 },
                 Step::Ack { settled, echoes, marked, marks, packets, age } => {
                     let ack = info(settled.last().unwrap().0, marked, packets, (marks + u16::from(marked)).min(packets));
@@ -306,24 +306,24 @@ proptest! {
                     }
                     echoes.iter().for_each(|&(ev, marked)| rig.plus.on_echo(rig.path.at(now), Ev::new(ev), marked));
                     rig.plus.on_ack(rig.path.at(now), &ack, &mut rig.log);
-                    twin.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
+                    model.on_ack(now, now.before(age * UNIT_PS), &settled, &echoes, &ack);
                 }
                 Step::Loss { ev, by_timer, max_rtt } => {
                     let cause = if by_timer { LossCause::Timeout } else { LossCause::SackGap };
                     let loss = LossInfo { cause, max_rtt_ps: max_rtt * UNIT_PS, ..lost(ev) };
                     rig.plus.on_loss(rig.path.at(now), &loss, &mut rig.log);
-                    twin.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
+                    model.on_loss(now, ev, by_timer, max_rtt * UNIT_PS);
                 }
-                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), twin.poll_probe(now)),
+                Step::Probe => prop_assert_eq!(rig.plus.poll_probe(rig.path.at(now)).map(Ev::index), model.poll_probe(now)),
                 Step::Answer { ev, marked, age } => {
                     let answer = ProbeInfo { ev: Ev::new(ev), marked, rtt_ps: age * UNIT_PS };
                     rig.plus.on_probe_ack(rig.path.at(now), &answer, &mut rig.log);
-                    twin.on_answer(ev, marked, age * UNIT_PS);
+                    model.on_answer(ev, marked, age * UNIT_PS);
                 }
                 Step::Wait(more) => units += more,
             }
             let seen = (rig.plus.is_frozen(), rig.plus.suspect().map(Ev::index), usize::from(rig.plus.valid_evs()));
-            prop_assert_eq!(seen, (twin.frozen, twin.suspect.as_ref().map(|suspect| suspect.ev), twin.valid.len()));
+            prop_assert_eq!(seen, (model.frozen, model.suspect.as_ref().map(|suspect| suspect.ev), model.valid.len()));
         }
     }
 

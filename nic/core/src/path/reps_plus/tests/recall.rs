@@ -15,7 +15,7 @@ impl Rig {
     }
 }
 
-fn good(learned: &Remembered) -> Vec<u16> {
+fn valid(learned: &Remembered) -> Vec<u16> {
     learned.good().iter().map(|ev| ev.index()).collect()
 }
 
@@ -34,7 +34,7 @@ fn the_next_connection_starts_with_the_values_of_the_last() {
     // Values that were already reused count, too.
     first.send();
     let learned = first.ends().unwrap();
-    assert_eq!((good(&learned), learned.suspect), (Vec::from([100, 101, 102]), None));
+    assert_eq!((valid(&learned), learned.suspect), (Vec::from([100, 101, 102]), None));
     let mut second = Rig::begins(2 * RTT_PS, &learned);
     assert_eq!([second.send(), second.send(), second.send()], [100, 101, 102]);
     assert_eq!(second.plus.valid_evs(), 0);
@@ -57,7 +57,7 @@ fn a_suspect_is_passed_on_and_probed_at_once() {
     let mut first = with_values(12);
     first.lose(RTT_PS, 105);
     let learned = first.ends().unwrap();
-    assert!(!good(&learned).contains(&105) && good(&learned).len() == 11);
+    assert!(!valid(&learned).contains(&105) && valid(&learned).len() == 11);
     let mut second = Rig::begins(3 * RTT_PS, &learned);
     assert_eq!(second.plus.suspect(), Some(Ev::new(105)));
     assert!(!second.plus.is_frozen());
@@ -77,7 +77,7 @@ fn the_successor_of_a_frozen_connection_is_frozen() {
     assert!(first.plus.is_frozen());
     let mut second = Rig::begins(frozen_ps + RTT_PS, &first.ends().unwrap());
     assert!(second.plus.is_frozen());
-    second.news(at(frozen_ps + 3 * RTT_PS), at(frozen_ps + 2 * RTT_PS));
+    second.marked_ack(at(frozen_ps + 3 * RTT_PS), at(frozen_ps + 2 * RTT_PS));
     assert!(second.plus.is_frozen());
     assert_eq!(second.thaw(105), 8);
     assert_eq!(second.log.last().map(|(_, event)| *event), Some(Event::FreezeExited));

@@ -6,7 +6,7 @@ use super::FlowcutRule;
 use crate::path::Ev;
 
 /// A flowcut table of one flow.
-pub(super) struct Twin {
+pub(super) struct Model {
     simple: bool,
     ratio: f64,
     alpha: f64,
@@ -23,7 +23,7 @@ pub(super) struct Twin {
     close: bool,
 }
 
-impl Twin {
+impl Model {
     pub(super) fn new(config: &FlowcutConfig, base_rtt_ps: u64) -> Self {
         let base_ps = base_rtt_ps as f64;
         let simple = config.rule == FlowcutRule::Simple;
