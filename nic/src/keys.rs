@@ -377,7 +377,7 @@ mod tests {
     fn files_without_a_key_are_refused() {
         let folder = Folder::new();
         let hex = "5".repeat(64);
-        for (text, mode, says) in [
+        for (text, mode, expected) in [
             (hex.clone(), 0o640, "chmod 600"),
             (hex.clone(), 0o604, "others can read"),
             (String::new(), 0o600, "is not a key file"),
@@ -388,7 +388,7 @@ mod tests {
             let file = folder.file("key", &text);
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             let error = PrivateKey::read(Path::new(&file)).unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains(&file), "{error}");
+            assert!(error.contains(expected) && error.contains(&file), "{error}");
         }
         assert!(PrivateKey::read(Path::new("/nowhere/key")).unwrap_err().to_string().contains("/nowhere/key"));
     }

@@ -87,7 +87,7 @@ pub(crate) struct Rig {
     pub(crate) now: Time,
     pub(crate) v6: bool,
     /// Hosts that are no longer polled.
-    pub(crate) dead: Vec<bool>,
+    pub(crate) stopped: Vec<bool>,
 }
 
 impl Rig {
@@ -110,7 +110,7 @@ impl Rig {
                 Endpoint::new(network.attach(mac(host)), config).unwrap()
             })
             .collect();
-        Self { network, endpoints, events: vec![Vec::new(); hosts], now: Time::ZERO, v6, dead: vec![false; hosts] }
+        Self { network, endpoints, events: vec![Vec::new(); hosts], now: Time::ZERO, v6, stopped: vec![false; hosts] }
     }
 
     pub(crate) fn connect(&mut self, from: usize, to: usize) -> ConnectionId {
@@ -123,7 +123,7 @@ impl Rig {
         self.now = now;
         self.network.advance(now);
         let mut next_at = Time::NEVER;
-        for (host, endpoint) in self.endpoints.iter_mut().enumerate().filter(|(host, _)| !self.dead[*host]) {
+        for (host, endpoint) in self.endpoints.iter_mut().enumerate().filter(|(host, _)| !self.stopped[*host]) {
             next_at = next_at.min(endpoint.poll(now).unwrap_or(Time::NEVER));
             self.events[host].extend(std::iter::from_fn(|| endpoint.poll_event()));
         }

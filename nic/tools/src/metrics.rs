@@ -98,9 +98,9 @@ mod tests {
         let metrics = Metrics::open(Some("0".parse().unwrap())).unwrap();
         let address = metrics.server.as_ref().unwrap().lock().unwrap().address();
         metrics.start().unwrap();
-        let ask_for =
+        let request_of =
             |what: &str| request(address, &format!("{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
-        let get = |path: &str| ask_for(&format!("GET {path}"));
+        let get = |path: &str| request_of(&format!("GET {path}"));
         let part = metrics.part().unwrap();
         part.put(vec![Metric::counter("frames", "Frames").with(vec![("kind", "da\"ta".into())], 7.0)]);
         let value = "spray_frames_total{kind=\"da\\\"ta\"} 7.0\n";
@@ -111,14 +111,14 @@ mod tests {
         );
         let family = "# HELP spray_frames Frames\n# TYPE spray_frames counter\n";
         assert!(open.ends_with(&format!("\r\n\r\n{family}{value}# EOF\n")), "{open}");
-        let head = ask_for("HEAD /metrics");
+        let head = request_of("HEAD /metrics");
         assert_eq!(head, open[..head.len()]);
         assert!(head.ends_with("\r\n\r\n"), "{head}");
         part.put(vec![Metric::gauge("runs", "Runs").with(vec![], 0.5)]);
         let second = get("/metrics");
         assert!(second.contains("spray_runs 0.5\n") && !second.contains("frames"), "{second}");
         assert!(get("/other").starts_with("HTTP/1.1 404"));
-        assert!(ask_for("POST /metrics").starts_with("HTTP/1.1 405"));
+        assert!(request_of("POST /metrics").starts_with("HTTP/1.1 405"));
         assert!(request(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
     }
 

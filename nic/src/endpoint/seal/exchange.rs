@@ -299,8 +299,8 @@ mod tests {
         let (client, server, third) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![third.public(), client.public()]);
-        let (mut initiator, asked) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
-        let (theirs, message) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        let (mut initiator, request) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (theirs, message) = respond(&servers, ends(), &terms(1), &request, &terms(2)).unwrap();
         let mut broken = message.clone();
         broken[40] ^= 1;
         assert!(initiator.finish(&broken).is_none() && initiator.finish(&[]).is_none());
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(terms_received, terms(2));
         assert_eq!((&ours.sending, &ours.receiving), (&theirs.receiving, &theirs.sending));
         assert_ne!(ours.sending, ours.receiving);
-        let (again, _) = respond(&servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+        let (again, _) = respond(&servers, ends(), &terms(1), &request, &terms(2)).unwrap();
         assert_ne!(again.sending, theirs.sending, "every exchange has its own");
     }
 
@@ -320,8 +320,8 @@ mod tests {
         let servers = Keys::new(server, vec![client.public()]);
         let with = |keys: &Keys| keys.clone().with_pre_shared(secret.clone());
         let opens = |clients: &Keys, servers: &Keys| {
-            let (mut initiator, asked) = Initiator::new(clients, ends(), &terms(1)).unwrap();
-            let (_, message) = respond(servers, ends(), &terms(1), &asked, &terms(2)).unwrap();
+            let (mut initiator, request) = Initiator::new(clients, ends(), &terms(1)).unwrap();
+            let (_, message) = respond(servers, ends(), &terms(1), &request, &terms(2)).unwrap();
             initiator.finish(&message).is_some()
         };
         assert!(opens(&with(&clients), &with(&servers)) && opens(&clients, &servers));
@@ -334,22 +334,22 @@ mod tests {
         let (client, server, third) = keys();
         let clients = Keys::new(client.clone(), vec![server.public()]);
         let servers = Keys::new(server.clone(), vec![client.public()]);
-        let (_, meant) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
+        let (_, request) = Initiator::new(&clients, ends(), &terms(1)).unwrap();
         let answers =
             |keys: &Keys, ends, terms: &Terms, message: &[u8]| respond(keys, ends, terms, message, terms).is_some();
-        assert!(answers(&servers, ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(third.clone(), vec![client.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&Keys::new(server.clone(), vec![third.public()]), ends(), &terms(1), &meant));
-        assert!(!answers(&servers, ends(), &terms(2), &meant), "other terms");
+        assert!(answers(&servers, ends(), &terms(1), &request));
+        assert!(!answers(&Keys::new(third.clone(), vec![client.public()]), ends(), &terms(1), &request));
+        assert!(!answers(&Keys::new(server.clone(), vec![third.public()]), ends(), &terms(1), &request));
+        assert!(!answers(&servers, ends(), &terms(2), &request), "other terms");
         let other = Ends { client: IpAddr::from([10, 0, 0, 3]), ..ends() };
-        assert!(!answers(&servers, other, &terms(1), &meant), "from elsewhere");
+        assert!(!answers(&servers, other, &terms(1), &request), "from elsewhere");
         let reflected = Ends { client: ends().server, server: ends().client };
         let shared = Keys::new(client.clone(), vec![]);
         let (_, mine) = Initiator::new(&shared, ends(), &terms(1)).unwrap();
         assert!(answers(&shared, ends(), &terms(1), &mine), "one key for all");
         assert!(!answers(&shared, reflected, &terms(1), &mine), "sent back to its sender");
         for bytes in [0, 1, CONNECT_BYTES - 1] {
-            assert!(!answers(&servers, ends(), &terms(1), &meant[..bytes]));
+            assert!(!answers(&servers, ends(), &terms(1), &request[..bytes]));
         }
         assert!(!answers(&servers, ends(), &terms(1), &[0; CONNECT_BYTES]));
         let invalid_key = PublicKey::from_bytes(&[0; 32]).unwrap();

@@ -205,7 +205,7 @@ fn a_small_device_stalls_but_loses_nothing() {
     let network = MemoryNetwork::new(MemoryConfig { frames: 24, rx_ring: 8, tx_ring: 4, ..MemoryConfig::default() });
     let endpoints = (0..2).map(|h| Endpoint::new(network.attach(mac(h)), config(h, false)).unwrap()).collect();
     let events = vec![Vec::new(); 2];
-    let mut rig = Rig { network, endpoints, events, now: Time::ZERO, v6: false, dead: vec![false; 2] };
+    let mut rig = Rig { network, endpoints, events, now: Time::ZERO, v6: false, stopped: vec![false; 2] };
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(3, 300_000)).unwrap();
     assert!(rig.run(10 * US, 2000 * MS, |rig| rig.delivered(0) == 1));

@@ -85,7 +85,7 @@ fn an_idle_connection_stays_open_while_its_peer_answers() {
     rig.run(1000 * US, 1000 * MS, |_| false);
     assert!(rig.failed(0).is_empty() && rig.failed(1).is_empty());
     assert_eq!((rig.accepted(1).len(), rig.endpoints[0].connections()), (1, 1));
-    rig.dead[1] = true;
+    rig.stopped[1] = true;
     assert!(rig.run(1000 * US, 201 * MS, |rig| rig.failed(0) == [ConnectionError::IdleTimeout]));
     rig.audit();
 }
@@ -142,10 +142,10 @@ fn a_sender_to_a_stopped_receiver_fails_in_bounded_time() {
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
-    rig.dead[1] = true;
+    rig.stopped[1] = true;
     let give_up_ps = flow(false).give_up_ps;
     assert!(rig.run(100 * US, 2 * give_up_ps, |rig| rig.failed(0) == [ConnectionError::PeerUnresponsive]));
-    rig.dead[1] = false;
+    rig.stopped[1] = false;
     rig.audit();
 }
 
@@ -153,8 +153,8 @@ fn a_sender_to_a_stopped_receiver_fails_in_bounded_time() {
 #[test]
 fn a_peer_whose_frames_arrive_is_not_reported_as_gone() {
     // The other side has the longer give-up time.
-    let patience = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
-    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), patience);
+    let config_of = |host: usize, config: &mut EndpointConfig| config.flow.give_up_ps <<= 2 * host;
+    let mut rig = Rig::with(2, false, Impairments::delay(5 * US), config_of);
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 30_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| !rig.accepted(1).is_empty()));
@@ -206,10 +206,10 @@ fn a_receiver_from_a_stopped_sender_fails_in_bounded_time() {
     let connection = rig.connect(0, 1);
     rig.endpoints[0].send(connection, content(1, 3_000_000)).unwrap();
     assert!(rig.run(5 * US, 100 * MS, |rig| rig.endpoints[1].stats().received[Kind::Data] > 300));
-    rig.dead[0] = true;
+    rig.stopped[0] = true;
     assert!(rig.run(500 * US, 140 * MS, |rig| rig.failed(1) == [ConnectionError::IdleTimeout]));
     assert!(rig.received(1).is_empty() && rig.endpoints[1].connections() == 0);
-    rig.dead[0] = false;
+    rig.stopped[0] = false;
     rig.audit();
 }
 

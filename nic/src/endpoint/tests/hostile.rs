@@ -278,7 +278,7 @@ fn a_network_with_a_key_does_not_delay_other_networks() {
     let mut rig = Rig::with(10, false, Impairments::delay(50 * US), change);
     let mut raw_host = RawHost::new(&rig);
     let mut number = 0;
-    let mut crowd = |rig: &mut Rig, for_ps: u64, done: &dyn Fn(&Rig) -> bool| {
+    let mut flood = |rig: &mut Rig, for_ps: u64, done: &dyn Fn(&Rig) -> bool| {
         rig.run(50 * US, for_ps, |rig| {
             let machine = &rig.endpoints[1].machine;
             let from = 0x900 + number as usize % 250;
@@ -291,11 +291,11 @@ fn a_network_with_a_key_does_not_delay_other_networks() {
             done(rig)
         })
     };
-    crowd(&mut rig, 50 * MS, &|_| false);
+    flood(&mut rig, 50 * MS, &|_| false);
     for host in (0..10).filter(|&host| host != 1) {
         rig.connect(host, 1);
     }
-    assert!(crowd(&mut rig, 400 * MS, &|rig| rig.accepted(1).len() == 9), "{} of 9", rig.accepted(1).len());
+    assert!(flood(&mut rig, 400 * MS, &|rig| rig.accepted(1).len() == 9), "{} of 9", rig.accepted(1).len());
     let stats = rig.endpoints[1].stats();
     assert!(stats.exchanges_limited > 500 && stats.forged > 50, "{stats:?}");
     rig.audit();

@@ -171,14 +171,14 @@ fn a_repeated_accept_keeps_no_connection_alive() {
             .is_ok_and(|frame| frame.is_some_and(|frame| matches!(frame.body, Body::Accept(_))))
     };
     let accept = tap.frames().iter().find(of).cloned().unwrap();
-    rig.dead[1] = true;
+    rig.stopped[1] = true;
     for _ in 0..15 {
         raw_host.send_raw(&accept);
         rig.run(MS, 10 * MS, |_| false);
     }
     assert_eq!(rig.failed(0), [ConnectionError::IdleTimeout]);
     assert!(rig.endpoints[0].stats().received[Kind::Accept] > 5);
-    rig.dead[1] = false;
+    rig.stopped[1] = false;
     rig.audit();
 }
 

@@ -43,8 +43,8 @@ fn rig_of(
     };
     let endpoints: Vec<_> = (0..2).flat_map(host).collect();
     let count = endpoints.len();
-    let (events, dead) = (vec![Vec::new(); count], vec![false; count]);
-    Rig { network, endpoints, events, now: Time::ZERO, v6: false, dead }
+    let (events, stopped) = (vec![Vec::new(); count], vec![false; count]);
+    Rig { network, endpoints, events, now: Time::ZERO, v6: false, stopped }
 }
 
 /// Every shard opens connections and sends a message on each. Returns the number of forwarded

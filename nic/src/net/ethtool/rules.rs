@@ -255,7 +255,7 @@ mod tests {
             assert!(!rule.removal().is_of_another(&elsewhere), "the queue may be encoded in another form");
             elsewhere = Rule { port: 0xf002, ..rule }.insertion();
             assert!(rule.removal().is_of_another(&elsewhere) && rule.insertion().asks_before().is_none());
-            assert_eq!(rule.removal().asks_before().map(|asked| (asked.0[0], asked.0[PLACE])), Some((0x2f, 300)));
+            assert_eq!(rule.removal().asks_before().map(|request| (request.0[0], request.0[PLACE])), Some((0x2f, 300)));
         }
     }
 

@@ -107,11 +107,13 @@ fn lack<const N: usize>(calls: [libc::c_long; N]) {
 }
 
 /// Asserts that no capability is left except file capabilities, and that none can be gained.
-fn assert_powerless(kept: &[Capability], status: &mut File) {
+fn assert_powerless(capabilities: &[Capability], status: &mut File) {
     let mut status_text = String::new();
     status.read_to_string(&mut status_text).unwrap();
-    let kept: u64 = kept.iter().map(Capability::bitmask).sum();
-    for (name, bits) in [("CapEff", kept), ("CapPrm", kept), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0)] {
+    let capabilities: u64 = capabilities.iter().map(Capability::bitmask).sum();
+    for (name, bits) in
+        [("CapEff", capabilities), ("CapPrm", capabilities), ("CapInh", 0), ("CapBnd", 0), ("CapAmb", 0)]
+    {
         // Only root can drop the bounding set.
         let is_so = status_text.contains(&format!("{name}:\t{bits:016x}\n"));
         assert!(is_so || name == "CapBnd" && !nix::unistd::geteuid().is_root(), "{name}, {bits}: {status_text}");

@@ -57,8 +57,8 @@ fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
     let board = Board::new(1);
-    let mut asks = Client::all(plan, peer, &board).remove(0);
-    let (mut answers, mut now) = (Server::default(), Time::ZERO);
+    let mut client_role = Client::all(plan, peer, &board).remove(0);
+    let (mut server_role, mut now) = (Server::default(), Time::ZERO);
     loop {
         now = now.after(if now.ps() < gone_ps { 5 * US } else { MS });
         assert!(now.ps() < if gone_ps == u64::MAX { 1000 } else { 20_000 } * MS, "the measurement does not end");
@@ -66,13 +66,13 @@ fn measure_until(plan: Plan, gone_ps: u64) -> (Measured, Outcome) {
         client.poll(now);
         if now.ps() < gone_ps {
             server.poll(now);
-            assert!(answers.step(&mut server, now).is_ok());
+            assert!(server_role.step(&mut server, now).is_ok());
         }
-        if let Err(End(outcome)) = asks.step(&mut client, now) {
+        if let Err(End(outcome)) = client_role.step(&mut client, now) {
             if outcome.is_err() {
-                asks.break_off();
+                client_role.break_off();
             }
-            return (Client::together(vec![asks]), outcome);
+            return (Client::together(vec![client_role]), outcome);
         }
     }
 }
@@ -214,14 +214,14 @@ fn round_trips_are_measured_under_load() {
 fn a_client_without_a_request_is_disconnected() {
     let network = MemoryNetwork::default();
     let ((mut client, _), (mut server, peer)) = (endpoint(&network, 1), endpoint(&network, 2));
-    let (mut answers, mut now) = (Server::default(), Time::ZERO);
+    let (mut server_role, mut now) = (Server::default(), Time::ZERO);
     client.connect(now, peer, None).unwrap();
     let ended = loop {
         now = now.after(50 * MS);
         network.advance(now);
         client.poll(now);
         server.poll(now);
-        assert!(answers.step(&mut server, now).is_ok());
+        assert!(server_role.step(&mut server, now).is_ok());
         if std::iter::from_fn(|| client.poll_event()).any(|event| matches!(event, EndpointEvent::Failed { .. })) {
             break now;
         }
@@ -251,7 +251,7 @@ fn slow_clients_do_not_keep_others_out() {
             connections.push((host, connection));
         }
         let (mut client, _) = endpoint(&network, 1);
-        let (mut answers, mut now, mut connection) = (Server::default(), Time::ZERO, None);
+        let (mut server_role, mut now, mut connection) = (Server::default(), Time::ZERO, None);
         let mut is_open = false;
         while now.ps() < 40_000 * MS {
             now = now.after(20 * MS);
@@ -270,7 +270,7 @@ fn slow_clients_do_not_keep_others_out() {
             for endpoint in slow.iter_mut().chain([&mut client, &mut server]) {
                 endpoint.poll(now);
             }
-            assert!(answers.step(&mut server, now).is_ok());
+            assert!(server_role.step(&mut server, now).is_ok());
             while let Some(event) = client.poll_event() {
                 assert!(!matches!(event, EndpointEvent::Failed { .. }), "{hosts} hosts: {event:?}");
                 is_open |= matches!(event, EndpointEvent::Delivered { .. });

@@ -323,16 +323,16 @@ mod tests {
     fn pieces_sums_and_answers_round_trip() {
         let sum: Sum = Sha256::digest(b"abc").into();
         assert_eq!(hex(&sum), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        for said in
+        for message in
             [Message::Piece { number: 3, index: 1 << 40, data: b"abc" }, Message::Sum { number: 3, bytes: 3, sum }]
         {
-            assert_eq!(Message::decode(&said.encode()), Some(said));
+            assert_eq!(Message::decode(&message.encode()), Some(message));
         }
         let mut piece = begin_piece(3, 1 << 40, 3);
         piece.extend(b"abc");
         assert_eq!(piece, Message::Piece { number: 3, index: 1 << 40, data: b"abc" }.encode());
-        for said in [Message::Withdrawn(3), Message::End(9)] {
-            assert_eq!(Message::decode(&said.encode()), Some(said));
+        for message in [Message::Withdrawn(3), Message::End(9)] {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
         }
         for answer in [
             Answer::Ready { number: 1 },

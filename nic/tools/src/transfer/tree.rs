@@ -210,7 +210,7 @@ mod tests {
         fs::create_dir_all(dir.path().join("a/x")).unwrap();
         fs::write(dir.path().join("x"), "").unwrap();
         let at = |name: &str| dir.path().join(name);
-        for (paths, says) in [
+        for (paths, expected) in [
             (vec![at("nothing")], "cannot read"),
             (vec![at("x"), at("a/x")], "two of the paths"),
             (vec!["-".into(), at("x")], "sent alone"),
@@ -218,7 +218,7 @@ mod tests {
             (vec!["/dev/null".into()], "neither a file nor a folder"),
         ] {
             let error = Tree::of(&paths).unwrap_err().to_string();
-            assert!(error.contains(says), "{paths:?}: {error}");
+            assert!(error.contains(expected), "{paths:?}: {error}");
         }
     }
 }

@@ -112,8 +112,8 @@ mod tests {
             let (mut inbound, mut begun) = (Inbound::new(threads), Vec::new());
             for number in 0..most + 4 {
                 begun.push(begin(2));
-                let gone = inbound.accept(begun[number], 0);
-                assert_eq!(gone, number.checked_sub(most).map(|oldest| begun[oldest]), "{threads} threads");
+                let closed = inbound.accept(begun[number], 0);
+                assert_eq!(closed, number.checked_sub(most).map(|oldest| begun[oldest]), "{threads} threads");
                 if number < most {
                     assert_eq!(inbound.accept(begin(3), 1), None, "another machine's connections stay");
                 }

@@ -160,9 +160,9 @@ fn a_section_is_a_power_of_two_and_a_count() {
     assert_eq!(Section::NONE.get(), None);
     let table =
         [(0, 0, 0x1000, 1, 0), (4, 7, 0x5007, 16, 7), (6, 4095, 0x7fff, 64, 4095), (6, u16::MAX, 0x7fff, 64, 4095)];
-    for (log2, behind, bits, subflows, told) in table {
+    for (log2, behind, bits, subflows, count) in table {
         let section = Section::new(log2, behind);
-        assert_eq!((section.to_bits(), section.get()), (bits, Some((subflows, told))));
+        assert_eq!((section.to_bits(), section.get()), (bits, Some((subflows, count))));
     }
     // Codes that no sender uses are decoded as no information.
     assert!(

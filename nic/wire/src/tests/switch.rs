@@ -221,7 +221,7 @@ fn a_frame_is_for_the_interface_that_its_headers_name() {
     }
     assert_ne!(addressee([0; 6], [0; 16], Ports::DEFAULT), [0; 3]);
     // A datagram of another program whose addressee would equal that of an empty map slot.
-    let mut nobody = data_frame(true);
-    [0..6, 38..54, 56..58].into_iter().for_each(|zeros| nobody[zeros].fill(0));
-    assert_eq!(addressed_to(nobody.as_slice()), None);
+    let mut zeroed = data_frame(true);
+    [0..6, 38..54, 56..58].into_iter().for_each(|zeros| zeroed[zeros].fill(0));
+    assert_eq!(addressed_to(zeroed.as_slice()), None);
 }

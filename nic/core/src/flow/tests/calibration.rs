@@ -9,11 +9,11 @@ use crate::rng::{Rng, stream};
 
 const RTT_PS: u64 = 100 * US;
 
-/// Returns settings for a path with a configured round-trip time of `typed_ps`.
-fn typed(typed_ps: u64) -> FlowConfig {
-    let path = Path { bdp_packets: 12, ..Path::new(typed_ps, 10_000_000_000, PAYLOAD + HEADER) };
+/// Returns settings for a path with a configured round-trip time of `configured_ps`.
+fn configured(configured_ps: u64) -> FlowConfig {
+    let path = Path { bdp_packets: 12, ..Path::new(configured_ps, 10_000_000_000, PAYLOAD + HEADER) };
     FlowConfig {
-        rto: RtoConfig { initial_ps: 10 * typed_ps, min_ps: 50 * US, max_ps: 800 * US },
+        rto: RtoConfig { initial_ps: 10 * configured_ps, min_ps: 50 * US, max_ps: 800 * US },
         sack_gap_packets: None,
         ..FlowConfig::new(BalancerKind::Ecmp, path, HEADER)
     }
@@ -36,26 +36,26 @@ fn calibrated(config: &FlowConfig) -> (Sender, Rng) {
 #[test]
 fn the_timeout_follows_the_measured_round_trip_time() {
     //= docs/specs/calibration.md#CAL-4 use of the measurements
-    let timeout_ps = |typed_ps, min_ps| {
-        let mut config = typed(typed_ps);
+    let timeout_ps = |configured_ps, min_ps| {
+        let mut config = configured(configured_ps);
         config.rto.min_ps = min_ps;
         let (mut sender, mut rng) = calibrated(&config);
         sender.send_message(2, 1_000).unwrap();
         assert!(sender.poll_transmit(at(300 * US), &mut rng, &mut ()).is_some());
         sender.poll_timeout().unwrap().since(at(300 * US))
     };
-    for typed_ps in [RTT_PS / 10, RTT_PS, RTT_PS * 10] {
+    for configured_ps in [RTT_PS / 10, RTT_PS, RTT_PS * 10] {
         // The base round-trip time and four full queues.
-        assert_eq!(timeout_ps(typed_ps, 50 * US), 5 * RTT_PS, "{typed_ps}");
+        assert_eq!(timeout_ps(configured_ps, 50 * US), 5 * RTT_PS, "{configured_ps}");
         // The settings may configure a longer minimum.
-        assert_eq!(timeout_ps(typed_ps, 700 * US), 700 * US, "{typed_ps}");
+        assert_eq!(timeout_ps(configured_ps, 700 * US), 700 * US, "{configured_ps}");
     }
 }
 
 #[test]
 fn the_best_round_expires_gradually() {
     //= docs/specs/calibration.md#CAL-2 rounds
-    let (mut sender, mut rng) = calibrated(&typed(RTT_PS));
+    let (mut sender, mut rng) = calibrated(&configured(RTT_PS));
     let mut psn = 20;
     let mut bdp_after = |round: u64, packets: u64| {
         let sent_at = at(US + (round - 1) * RTT_PS);
@@ -75,7 +75,7 @@ fn the_best_round_expires_gradually() {
 #[test]
 fn no_window_exceeds_the_maximum() {
     //= docs/specs/calibration.md#CAL-3 slow start
-    let mut config = typed(RTT_PS);
+    let mut config = configured(RTT_PS);
     config.path.max_window_bytes = 24 * u64::from(PAYLOAD + HEADER);
     let (mut sender, mut rng) = calibrated(&config);
     assert_eq!(sender.window_bytes(), 24 * u64::from(PAYLOAD + HEADER));
@@ -84,17 +84,22 @@ fn no_window_exceeds_the_maximum() {
 }
 
 #[test]
-fn configured_values_are_replaced_by_measurements() {
+fn learning_discards_configured_path_values() {
     //= docs/specs/calibration.md#CAL-5 initial estimates
-    let settings = |typed_ps| FlowConfig { rto: config().rto, ack_delay_ps: 0, window_packets: 256, ..typed(typed_ps) };
-    let kept = settings(RTT_PS).learning();
-    assert_eq!(settings(RTT_PS / 10).learning(), kept);
-    assert_eq!(settings(RTT_PS * 10).learning(), kept);
+    let settings = |configured_ps| FlowConfig {
+        rto: config().rto,
+        ack_delay_ps: 0,
+        window_packets: 256,
+        ..configured(configured_ps)
+    };
+    let expected = settings(RTT_PS).learning();
+    assert_eq!(settings(RTT_PS / 10).learning(), expected);
+    assert_eq!(settings(RTT_PS * 10).learning(), expected);
     let mut other = settings(RTT_PS);
     other.path.bdp_packets = 5_000;
-    assert_eq!(other.learning(), kept);
+    assert_eq!(other.learning(), expected);
     // Except for a configured rate.
-    let mut paced = fixed(typed(RTT_PS), 1 << 20, 1);
+    let mut paced = fixed(configured(RTT_PS), 1 << 20, 1);
     paced.path.link_bps = 7_000_000_000;
     assert_eq!(paced.learning().cc, paced.cc);
     let cc = ControlConfig::FixedRate(FixedRateConfig { rate_gbps: None });
@@ -125,7 +130,7 @@ fn one_of_eight_marks_without_queues_reaches_the_balancer() {
     let mut echoes = Echoes::default();
     (10..17).for_each(|port| echoes.push(EvPort::new(port), true, 7));
     for (astray, recycled) in [(false, 7), (true, 0)] {
-        let config = FlowConfig { balancer: BalancerKind::RepsPlus.into(), ..typed(RTT_PS) };
+        let config = FlowConfig { balancer: BalancerKind::RepsPlus.into(), ..configured(RTT_PS) };
         let mut rng = stream(1, 1);
         let mut sender = Sender::new(&config, 64, u64::MAX, &mut rng);
         sender.send_message(1, 40_000).unwrap();

@@ -207,9 +207,12 @@ fn a_sender_without_grant_waits_and_requests_one() {
     let requested_ps = rig.wakes_ps().unwrap();
     assert_eq!(requested_ps, 60 * US);
     rig.timeout(requested_ps);
-    let asks = rig.drain(requested_ps);
-    assert_eq!(asks.len(), 1);
-    assert_eq!((asks[0].psn, asks[0].payload_bytes, asks[0].ack_now, asks[0].retransmit), (1, 0, true, true));
+    let requests = rig.drain(requested_ps);
+    assert_eq!(requests.len(), 1);
+    assert_eq!(
+        (requests[0].psn, requests[0].payload_bytes, requests[0].ack_now, requests[0].retransmit),
+        (1, 0, true, true)
+    );
     let next_ps = rig.wakes_ps().unwrap();
     assert_eq!(next_ps - requested_ps, 100 * US, "requests back off");
     rig.ack(requested_ps + 10 * US, Ack { max_data: 5000, ..cumulative(2, requested_ps) });

@@ -161,13 +161,13 @@ proptest! {
     #[test]
     fn exactly_the_lost_packets_are_reported_missing(
         log2 in 0u8..=4,
-        fates in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
+        outcomes in prop::collection::vec((prop::bool::weighted(0.15), prop::bool::weighted(0.2), 0usize..60), 1..200),
     ) {
-        let (stride, count) = (1usize << log2, fates.len());
+        let (stride, count) = (1usize << log2, outcomes.len());
         // The first packet of the section of each packet.
         let base = |psn: usize| {
             let mut base = psn;
-            while base >= stride && !fates[base - stride].1 {
+            while base >= stride && !outcomes[base - stride].1 {
                 base -= stride;
             }
             base
@@ -175,11 +175,11 @@ proptest! {
         // A packet arrives after its delay, but not before earlier packets of its section: a path
         // keeps order.
         let mut arrivals: Vec<(usize, usize)> = vec![];
-        for (psn, fate) in fates.iter().enumerate() {
+        for (psn, outcome) in outcomes.iter().enumerate() {
             let before = (base(psn)..psn).step_by(stride).map(|earlier| arrivals[earlier].0).max().unwrap_or(0);
-            arrivals.push(((psn + fate.2).max(before + 1), psn));
+            arrivals.push(((psn + outcome.2).max(before + 1), psn));
         }
-        let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !fates[*psn].0).collect();
+        let mut order: Vec<(usize, usize)> = arrivals.into_iter().filter(|(_, psn)| !outcomes[*psn].0).collect();
         order.sort_unstable();
         let (mut rig, mut model, mut reported) = (Rig::new(), Published::default(), vec![]);
         for (_, psn) in &order {
@@ -192,15 +192,15 @@ proptest! {
         reported.sort_unstable();
         let proven = |psn: &usize| {
             let mut later = *psn;
-            while !fates[later].1 && later + stride < count {
+            while !outcomes[later].1 && later + stride < count {
                 later += stride;
-                if !fates[later].0 {
+                if !outcomes[later].0 {
                     return true;
                 }
             }
             false
         };
-        let expected: Vec<u64> = (0..count).filter(|psn| fates[*psn].0 && proven(psn)).map(|psn| psn as u64).collect();
+        let expected: Vec<u64> = (0..count).filter(|psn| outcomes[*psn].0 && proven(psn)).map(|psn| psn as u64).collect();
         prop_assert_eq!(reported, expected);
     }
 

@@ -293,11 +293,11 @@ fn probes_follow_after_a_time_or_number_of_packets() {
     assert_eq!(rig.trailers(), [(6, evs[2], 1)], "only subflows that have sent since");
     // A trailer requests an overdue transmission, over its path.
     //= docs/specs/ordered-chaos.md#ORC-15 trailers of the oldest packet
-    for (sent_ps, asked) in [(2 * RTT, true), (2 * RTT + Time::STEP_PS, false)] {
+    for (sent_ps, is_overdue) in [(2 * RTT, true), (2 * RTT + Time::STEP_PS, false)] {
         rig.now_ps = 3 * RTT;
         rig.balancer.state.next_probe_at = at(rig.now_ps);
         rig.oldest = Some(Transmission { psn: 1, ev: Ev::new(777), sent_at: at(sent_ps) });
-        assert_eq!(rig.trailers(), if asked { vec![(1, Ev::new(777), 0)] } else { vec![] });
+        assert_eq!(rig.trailers(), if is_overdue { vec![(1, Ev::new(777), 0)] } else { vec![] });
     }
     rig.oldest = None;
     (0..7).for_each(|psn| rig.ack(psn, evs[psn as usize % 4], RTT));

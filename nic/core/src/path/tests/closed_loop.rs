@@ -36,7 +36,7 @@ struct Path {
     free_at: u64,
     packets: u64,
     longest_wait: u64,
-    dead: bool,
+    failed: bool,
 }
 
 enum Feedback {
@@ -63,7 +63,7 @@ impl Fabric {
         let freezing_timeout_us = Some(Micros::from_ps(FREEZING_SLOTS * SLOT_PS));
         let reps = RepsConfig { freezing_timeout_us, ..RepsConfig::default() };
         let balancer = kind.config(&Schemes { reps, ..Schemes::default() });
-        let lane = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, dead: false };
+        let lane = Path { slots_per_packet: 6, free_at: 0, packets: 0, longest_wait: 0, failed: false };
         // The sender's link carries one packet per slot.
         let link_bps = u64::from(PACKET_BYTES) * 8 * 1_000_000_000_000 / SLOT_PS;
         let known = now::Path::new((DELAY_SLOTS + 6) * SLOT_PS, link_bps, PACKET_BYTES);
@@ -144,7 +144,7 @@ impl Fabric {
 
 impl Path {
     fn carry(&mut self, slot: u64, ev: Ev) -> (u64, Feedback) {
-        if self.dead {
+        if self.failed {
             return (slot + TIMEOUT_SLOTS, Feedback::Loss { ev });
         }
         let start = self.free_at.max(slot);
@@ -196,12 +196,12 @@ fn reps_leaves_a_failed_path_in_one_timeout_and_returns() {
     for seed in 0..8 {
         let mut fabric = Fabric::new(BalancerKind::Reps, CcKind::Dctcp, seed);
         fabric.run(2000);
-        fabric.paths[5].dead = true;
+        fabric.paths[5].failed = true;
         let detected = fabric.run(TIMEOUT_SLOTS + 2 * DELAY_SLOTS)[5];
         assert!(detected > 0, "seed {seed}");
         assert!(fabric.log.iter().any(|(_, event)| matches!(event, Event::FreezeEntered { .. })));
         assert_eq!(fabric.run(FREEZING_SLOTS / 2)[5], 0, "seed {seed}: frozen, on working paths");
-        fabric.paths[5].dead = false;
+        fabric.paths[5].failed = false;
         found += u32::from(fabric.run(2 * FREEZING_SLOTS)[5] > 0);
         assert!(fabric.log.iter().any(|(_, event)| *event == Event::FreezeExited), "seed {seed}");
     }
@@ -215,7 +215,7 @@ fn reps_loses_far_less_than_ops_to_a_failed_path() {
         let lost = |kind| {
             let mut fabric = Fabric::new(kind, CcKind::Dctcp, seed);
             fabric.run(1000);
-            fabric.paths[5].dead = true;
+            fabric.paths[5].failed = true;
             fabric.run(20_000)[5]
         };
         let (ops, reps) = (lost(BalancerKind::Ops), lost(BalancerKind::Reps));

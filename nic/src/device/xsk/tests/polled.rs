@@ -30,8 +30,8 @@ fn values(interface: &str) -> [String; 2] {
 
 /// Defers the interrupts of an interface, as if its sockets busy-polled.
 fn begin(interface: &str) -> Option<Deferral> {
-    let (found, asked) = (Interface::find(interface).unwrap(), polling(interface));
-    Deferral::around(&found, &asked, || Ok::<_, OpenError>(()), |()| true).unwrap().1
+    let (found, config) = (Interface::find(interface).unwrap(), polling(interface));
+    Deferral::around(&found, &config, || Ok::<_, OpenError>(()), |()| true).unwrap().1
 }
 
 fn polling(interface: &str) -> XskConfig {

@@ -115,12 +115,12 @@ mod tests {
         rng: Rng,
         every: usize,
         delay: usize,
-        told: VecDeque<(EvPort, bool)>,
+        reports: VecDeque<(EvPort, bool)>,
     }
 
     impl Run {
         fn new(every: usize, delay: usize) -> Self {
-            Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, told: VecDeque::new() }
+            Self { right: RightQueue::default(), rng: stream(7, 7), every, delay, reports: VecDeque::new() }
         }
 
         /// Sends `packets` packets. Returns how many of the last thousand were misrouted, and how
@@ -132,13 +132,13 @@ mod tests {
                 let port = self.right.choose(drawn, EVS, &mut self.rng).port(EVS);
                 let misrouted = !is_right(port.number());
                 if number % self.every == 0 {
-                    self.told.push_back((port, misrouted));
+                    self.reports.push_back((port, misrouted));
                 }
                 // Late packets are reported out of order.
                 let late = self.delay.div_ceil(self.every);
-                if self.told.len() > late {
+                if self.reports.len() > late {
                     let at = self.rng.next_u32() as usize % (1 + late / 4);
-                    let (port, misrouted) = self.told.remove(at).unwrap();
+                    let (port, misrouted) = self.reports.remove(at).unwrap();
                     self.right.learn(port, EVS, misrouted);
                 }
                 last.push((port.number(), misrouted));

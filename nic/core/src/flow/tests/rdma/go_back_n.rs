@@ -185,8 +185,8 @@ proptest! {
         for (ahead, after_us) in arrivals {
             now_ps += after_us * US;
             let psn = (literal.expected + ahead).saturating_sub(4).min(literal.expected + 8);
-            let kept = matches!(receiver.on_data(at(now_ps), &arrival(psn)), Accept::New { place: Some(_) });
-            prop_assert_eq!(kept, psn == literal.expected);
+            let is_stored = matches!(receiver.on_data(at(now_ps), &arrival(psn)), Accept::New { place: Some(_) });
+            prop_assert_eq!(is_stored, psn == literal.expected);
             let expected = literal.check_seq(now_ps, psn);
             let acks: Vec<_> = core::iter::from_fn(|| receiver.poll_ack()).collect();
             let nacks: Vec<_> = core::iter::from_fn(|| receiver.poll_nack()).collect();
