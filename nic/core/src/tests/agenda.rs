@@ -1,4 +1,4 @@
-//! An event queue for tests in virtual time.
+//! An event queue for tests that advance the clock themselves.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A sender and a receiver over a channel, in virtual time. The channel loses, trims, marks,
+//! A sender and a receiver over a channel, by the test's clock. The channel loses, trims, marks,
 //! duplicates and delays.
 
 use std::collections::{BTreeMap, VecDeque};

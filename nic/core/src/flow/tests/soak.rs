@@ -226,7 +226,7 @@ impl Ends {
         Self { sender, receiver, rng, now: Time::ZERO, frames: 0, queued: before.messages, completed, delivered }
     }
 
-    /// Simulates one microsecond. Messages have 0 to 6,999 bytes; one packet in 1,009 is lost.
+    /// Runs one microsecond. Messages have 0 to 6,999 bytes; one packet in 1,009 is lost.
     fn step(&mut self) {
         self.now = self.now.after(US);
         while self.sender.send_message(self.queued, u64::from(self.queued % 7_000)).is_ok() {

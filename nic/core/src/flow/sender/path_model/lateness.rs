@@ -161,7 +161,7 @@ mod tests {
     const US: u64 = 1_000_000;
     const LEAST_PS: u64 = 100 * US;
 
-    /// Simulates a sender at a queue that holds `depth_ps`, which fills until a packet is late or
+    /// Models a sender at a queue that holds `depth_ps`, which fills until a packet is late or
     /// lost; one packet in `random` is also lost. Returns the lateness after `packets` packets, the
     /// share lost in the last half, and the longest queue in it.
     fn sender(depth_ps: u64, random: u32, packets: u32) -> (Lateness, f64, u64) {
